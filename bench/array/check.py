@@ -150,8 +150,8 @@ class Part:
 
 def _check(record: Record, parts: list[Part]) -> None:
     """The parts in turn, a piece of each, so that a run that was stopped has looked at all."""
-    turns = zip_longest(*(each.pieces() for each in parts))
-    pieces = [piece for turn in turns for piece in turn if piece is not None]
+    iterations = zip_longest(*(each.pieces() for each in parts))
+    pieces = [piece for iteration in iterations for piece in iteration if piece is not None]
     tasks = [part.submit(candidates) for part, candidates in pieces]
     for (part, candidates), task in zip(pieces, tasks, strict=True):
         try:

@@ -4,11 +4,11 @@
     python -m bench.array.curves --dry --candidates 2                            no GPU: compiled
 
 Ways to draw candidates: uniformly from what the solver leaves, with the fusion rule as it was
-meant, as it was coded and without it; the most promising by the model of turns; and the mapping by
-hand of `array/recipe/blocked.py`, with blocks at random and with blocks by its own model. Drawing
-runs, tiles and threads without a solver is no curve: `valid_at_random` says how many mappings of so
-many obey the rules. A candidate is checked against PyTorch in float64. One that cannot be faster
-than the best so far is not launched: a thread does one product in a cycle.
+meant, as it was coded and without it; the most promising by the model of iterations; and the
+mapping by hand of `array/recipe/blocked.py`, with blocks at random and with blocks by its own
+model. Drawing runs, tiles and threads without a solver is no curve: `valid_at_random` says how many
+mappings of so many obey the rules. A candidate is checked against PyTorch in float64. One that
+cannot be faster than the best so far is not launched: a thread does one product in a cycle.
 """
 
 from __future__ import annotations

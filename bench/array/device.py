@@ -75,8 +75,10 @@ def _varied(ranked: list[Blocks], count: int) -> list[Blocks]:
         _few_of_a_tile([blocks for blocks in ranked if blocks.slices == slices])
         for slices in SLICES
     ]
-    turns = zip_longest(*queues)
-    return [blocks for turn in turns for blocks in turn if blocks is not None][:count]
+    iterations = zip_longest(*queues)
+    return [blocks for iteration in iterations for blocks in iteration if blocks is not None][
+        :count
+    ]
 
 
 def _few_of_a_tile(ranked: list[Blocks]) -> list[Blocks]:

@@ -25,7 +25,7 @@ WAYS: dict[str, Fusion] = {
     "solver, fusion as coded": "coded",
     "solver, no fusion rule": "none",
 }
-BY_MODEL = "model of turns"
+BY_MODEL = "model of iterations"
 
 
 def drawn(way: str, layer: Convolution, count: int) -> list[Candidate]:

@@ -35,7 +35,7 @@ from warploom.runtime.compile import Compiled, compile_cuda, parse_usage
 FIELDS = tuple(range(2, 17))
 TYPES = {1: "signed char", 2: "short", 4: "float", 8: "double", 16: "Wide"}
 WIDE = "struct alignas(16) Wide { float x; int y; double z; };\n"
-BLOCK, TURNS, SAMPLES = 256, 2000, 15
+BLOCK, ITERATIONS, SAMPLES = 256, 2000, 15
 KINDS = ("scan", "exchange", "move", "functions")
 SCANS = (("float32", "+"), ("int32", "+"), ("float64", "+"), ("int64", "+"), ("int32", "max"))
 C_TYPES = {"float32": "float", "int32": "int", "float64": "double", "int64": "long long"}
@@ -115,8 +115,8 @@ def timing_text(registers: int) -> str:
                 f"Exchange(storage[threadIdx.x / 32]).{cub}(a, a); __syncwarp();",
             ),
         }
-        for way, (declared, turn) in ways.items():
-            text += _loop(f"{direction}_{way}", "unsigned", registers, declared, turn)
+        for way, (declared, iteration) in ways.items():
+            text += _loop(f"{direction}_{way}", "unsigned", registers, declared, iteration)
     return text
 
 
@@ -148,17 +148,17 @@ def _rooms(cells: int) -> str:
     )
 
 
-def _loop(name: str, kind: str, registers: int, declared: str, turn: str) -> str:
+def _loop(name: str, kind: str, registers: int, declared: str, iteration: str) -> str:
     return f"""
-extern "C" __global__ void __launch_bounds__({BLOCK}) {name}({kind}* out, int turns) {{
+extern "C" __global__ void __launch_bounds__({BLOCK}) {name}({kind}* out, int iterations) {{
   {declared}
   const int lane = threadIdx.x % 32;
   {kind} a[{registers}];
 #pragma unroll
   for (int j = 0; j < {registers}; ++j) a[j] = ({kind})(lane * {registers} + j);
 #pragma unroll 1
-  for (int turn = 0; turn < turns; ++turn) {{
-    {turn}
+  for (int iteration = 0; iteration < iterations; ++iteration) {{
+    {iteration}
   }}
 #pragma unroll
   for (int j = 0; j < {registers}; ++j)
@@ -296,9 +296,9 @@ def timed(machine: Machine, made: Compiled, names: list[str], registers: int, si
         out = machine.cupy.zeros(items, np.uint8)
         machine.launch(made, name, grid, BLOCK, [out, np.int32(3)])()
         left[name] = machine.cupy.asnumpy(out).tobytes()
-        launch = machine.launch(made, name, grid, BLOCK, [out, np.int32(TURNS)])
+        launch = machine.launch(made, name, grid, BLOCK, [out, np.int32(ITERATIONS)])
         warps = grid * BLOCK // 32
-        found[name] = machine.seconds(launch) / TURNS / warps * 1e9
+        found[name] = machine.seconds(launch) / ITERATIONS / warps * 1e9
     different = [name for name in names if left[name] != left[names[0]]]
     return {"ns": found, "different": different}
 

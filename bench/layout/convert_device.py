@@ -4,8 +4,8 @@
     python -m bench.layout.convert_device --dry                 the PTX emulator: results only
 
 `results/layout_triton.json` has Triton's kernels; where a triton is installed, those that it makes
-are measured as well. Same registers in and out, same blocks, same clock, samples taken in turns.
-The tuner's choice is kept in a store, here a temporary one.
+are measured as well. Same registers in and out, same blocks, same clock, samples taken in
+iterations. The tuner's choice is kept in a store, here a temporary one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from bench.layout.cases import LOOPED
 
 from warploom.catalogue.conversion import looped_text
 from warploom.catalogue.conversion_tuning import (
-    TURNS,
+    ITERATIONS,
     WARPS,
     GpuWayBench,
     address,
@@ -55,34 +55,34 @@ def conversion_of(source: str, target: str, size: int, shape: tuple[int, ...]) -
 
 
 def triton_numbers(
-    size: int, shape: tuple[int, ...], turns: int, blocks: int
+    size: int, shape: tuple[int, ...], iterations: int, blocks: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """What Triton's kernel is given, and what it must give."""
     x = np.random.default_rng(1).integers(0, 256, int(np.prod(shape)) * size, np.uint8)
-    last = np.bitwise_xor.reduce(np.bitwise_xor.accumulate(np.arange(turns) % 256))
-    return x, np.tile(x * np.uint8(turns % 2) ^ np.uint8(last), blocks)
+    last = np.bitwise_xor.reduce(np.bitwise_xor.accumulate(np.arange(iterations) % 256))
+    return x, np.tile(x * np.uint8(iterations % 2) ^ np.uint8(last), blocks)
 
 
 def dry() -> int:
-    """Every kernel on the emulator, three turns of two blocks."""
-    turns, blocks, bad = 3, 2, 0
+    """Every kernel on the emulator, three iterations of two blocks."""
+    iterations, blocks, bad = 3, 2, 0
     recorded = json.loads(RECORDED.read_text())["kernels"]
     for name, source, target, size, shape, warps in LOOPED:
         found = conversion_of(source, target, size, shape)
         for way, (word, one) in ways_of(found).items():
             values, x = loop_input(one, blocks)
-            wanted, known = loop_result(one, values, turns)
+            wanted, known = loop_result(one, values, iterations)
             y = np.full_like(wanted, 0xA5)
             kernel = load(compile_cuda(looped_text(one, word)).text).kernel("convert")
-            kernel.launch(blocks, 32 * warps, [np.int32(blocks), np.int32(turns), x, y])
+            kernel.launch(blocks, 32 * warps, [np.int32(blocks), np.int32(iterations), x, y])
             right = bool(((y == wanted) | (known == 0)).all())
             bad += not right
             print(f"{name:36} {way:40} {'right' if right else 'WRONG'}", flush=True)
-        x, wanted = triton_numbers(size, shape, turns, blocks)
+        x, wanted = triton_numbers(size, shape, iterations, blocks)
         y = np.zeros_like(wanted)
         nothing = np.uint64(0)
         kernel = load(recorded[name]["ptx"]).kernel("loop")
-        kernel.launch(blocks, 32 * warps, [x, y, np.int32(turns), nothing, nothing])
+        kernel.launch(blocks, 32 * warps, [x, y, np.int32(iterations), nothing, nothing])
         bad += not (y == wanted).all()
         print(f"{name:36} {'Triton':40} {'right' if (y == wanted).all() else 'WRONG'}", flush=True)
     return bad
@@ -94,11 +94,11 @@ def triton_launch(bench: GpuWayBench, ptx: str, size: int, shape: tuple[int, ...
     from warploom.runtime.gpu import Loaded
     from warploom.runtime.rig import on_gpu, on_host
 
-    numbers, wanted = triton_numbers(size, shape, TURNS, bench.blocks)
+    numbers, wanted = triton_numbers(size, shape, ITERATIONS, bench.blocks)
     x, y = on_gpu(numbers, bench.gpu), on_gpu(np.zeros_like(wanted), bench.gpu)
     function = Loaded(open_driver().load(ptx.encode() + b"\0", "loop", bench.gpu))
     threads = 32 * bench.conversion.source.warps
-    arguments = [address(x), address(y), np.int32(TURNS), 0, 0]
+    arguments = [address(x), address(y), np.int32(ITERATIONS), 0, 0]
     launch = function.bind((bench.blocks, 1, 1), (threads, 1, 1), arguments)
     launch()
     if (on_host(y) != wanted).any():
@@ -107,7 +107,7 @@ def triton_launch(bench: GpuWayBench, ptx: str, size: int, shape: tuple[int, ...
 
 
 def interleaved(launches: dict[str, Any]) -> dict[str, float]:
-    """Nanoseconds of one turn, each the median of samples that are taken in turns."""
+    """Nanoseconds of one iteration, each the median of samples that are taken in iterations."""
     from warploom.runtime.measure import clock, measure
 
     timer = clock()
@@ -115,7 +115,7 @@ def interleaved(launches: dict[str, Any]) -> dict[str, float]:
     for _ in range(ROUNDS):
         for name, launch in launches.items():
             taken[name] += measure([launch], samples=SAMPLES, warmup=1, timer=timer).samples
-    return {name: median(each) / TURNS * 1e9 for name, each in taken.items()}
+    return {name: median(each) / ITERATIONS * 1e9 for name, each in taken.items()}
 
 
 def one(case: Any, tritons: dict[str, Any], store: Store, pool: Farm) -> dict[str, Any]:
@@ -183,7 +183,7 @@ def main() -> int:
             except (WarploomError, AssertionError, KeyError) as error:
                 rows.append({"name": case[0], "failed": f"{type(error).__name__}: {error}"[:300]})
             print(json.dumps(rows[-1]), flush=True)
-            record = {"turns": TURNS, "tritons": list(tritons), "rows": rows,
+            record = {"iterations": ITERATIONS, "tritons": list(tritons), "rows": rows,
                       "seconds": round(time.monotonic() - started),
                       **environment("NVIDIA H200")}  # fmt: skip
             save(given.out, record)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from warploom.catalogue.conversion import conversion_text
-from warploom.emit.place import index_function
+from warploom.emit.index_function import index_function
 from warploom.layout.conversion.convert import Conversion, convert
 from warploom.layout.formats.fragment_text import read_fragment
 from warploom.layout.patterns.access import IDLE, STORES, Access, Problem

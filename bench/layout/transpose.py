@@ -15,7 +15,7 @@ from itertools import product
 
 import numpy as np
 
-from warploom.emit.place import index_function
+from warploom.emit.index_function import index_function
 from warploom.layout.patterns.access import Access, Problem
 from warploom.layout.solver.front import front_of
 from warploom.layout.solver.task import Task
@@ -76,15 +76,15 @@ class Setting:
         return self.tall // self.back
 
     @property
-    def turns(self) -> tuple[float, float]:
+    def iterations(self) -> tuple[float, float]:
         """Loads, in groups, and stores of a thread, each of 16 bytes."""
         return self.tall * self.across / self.threads, self.columns * self.down / self.threads
 
     @property
     def fits(self) -> bool:
-        whole = all(turn >= 1 and turn == int(turn) for turn in self.turns)
+        whole = all(iteration >= 1 and iteration == int(iteration) for iteration in self.iterations)
         apart = self.across >= 1 and self.down >= self.beside and LANES % self.beside == 0
-        held = self.turns[0] * self.group
+        held = self.iterations[0] * self.group
         return (
             whole and apart and self.columns % (LANES // self.beside) == 0 and held <= 16
             and self.tall * self.columns * self.word <= MOST_SHARED
@@ -190,7 +190,7 @@ def transposition(setting: Setting) -> Transposition:
     """The kernel of a setting."""
     s = setting
     place, slots, score = _placed(s.placed)
-    first, second = (int(turn) for turn in s.turns)
+    first, second = (int(iteration) for iteration in s.iterations)
     if s.vector:
         put = f"*(uint4*)&memory[place(p, j * {s.wide})] = v[n][0];"
     else:
@@ -228,8 +228,8 @@ _GATHERED = {
        "        __byte_perm(((const unsigned*)&v[n][2])[c / 4], ((const unsigned*)&v[n][3])[c / 4],"
        " c % 4 | (c % 4 + 4) << 4), 0x5410)",
 }  # fmt: skip
-# Fixed numbers of turns, so that all loads are there before the first is waited for; the stores are
-# written as PTX, since compilers take vectors that went through memory apart.
+# Fixed numbers of iterations, so that all loads are there before the first is waited for; the
+# stores are written as PTX, since compilers take vectors that went through memory apart.
 _TEXT = """
 typedef {word} W;
 extern "C" __global__ void __launch_bounds__({threads})

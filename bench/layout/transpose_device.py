@@ -6,8 +6,8 @@
 
 Every kernel has the solver's layout of shared memory (`layout_transpose.py`). What is left after
 each round is measured longer: all settings in two orders of blocks, then the best in all orders,
-then the best of those and the default, in turns with the copies. Results are compared with NumPy's
-way to say it, on the GPU, before a setting counts.
+then the best of those and the default, in iterations with the copies. Results are compared with
+NumPy's way to say it, on the GPU, before a setting counts.
 """
 
 from __future__ import annotations

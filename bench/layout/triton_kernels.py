@@ -26,7 +26,7 @@ TYPES = {1: ("i8", ttgl.int8), 2: ("i16", ttgl.int16), 4: ("i32", ttgl.int32)}
 
 @gluon.jit
 def loop(
-    x, y, turns,
+    x, y, iterations,
     rows: ttgl.constexpr, columns: ttgl.constexpr, source: ttgl.constexpr, target: ttgl.constexpr,
     kind: ttgl.constexpr, pack: ttgl.constexpr, splat: ttgl.constexpr,
 ):  # fmt: skip
@@ -34,8 +34,8 @@ def loop(
     column = ttgl.arange(0, columns, layout=ttgl.SliceLayout(0, source))
     held = ttgl.load(x + row[:, None] * columns + column[None, :])
     total = ttgl.full([rows, columns], 0, kind, target)
-    for turn in range(turns):
-        changed = ((turn % 256) * splat).to(kind)
+    for iteration in range(iterations):
+        changed = ((iteration % 256) * splat).to(kind)
         held = ttgl.inline_asm_elementwise(
             "xor.b32 $0, $1, $2;", "=r,r,r", [held, changed],
             dtype=held.dtype, is_pure=True, pack=pack,
@@ -72,7 +72,12 @@ def compiled(source: str, target: str, size: int, shape: tuple[int, int], warps:
     name, dtype = TYPES[size]
     names = ("rows", "columns", "source", "target", "kind", "pack", "splat")
     given = (*shape, layout(source), layout(target), dtype, 4 // size, ((1 << 8 * size) - 1) // 255)
-    types = {"x": f"*{name}", "y": f"*{name}", "turns": "i32", **dict.fromkeys(names, "constexpr")}
+    types = {
+        "x": f"*{name}",
+        "y": f"*{name}",
+        "iterations": "i32",
+        **dict.fromkeys(names, "constexpr"),
+    }
     aligned = [["tt.divisibility", 16]]
     made = gluon_runtime.GluonASTSource(
         loop, signature=types, constexprs=dict(zip(names, given, strict=True)),

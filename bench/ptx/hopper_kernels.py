@@ -138,8 +138,8 @@ def _wgmma(
     many = "{" + ", ".join(f"%{bank}{20 + i}" for i in range(count)) + "}"
     left = "{%r10, %r11, %r12, %r13}" if held else "%l6"
     signs = ("1, 1", "-1, 1", "1, -1")[number % 3]
-    turns = f", {turned[1]}" if held else f", {turned[0]}, {turned[1]}"
-    tail = "" if whole else f", {signs}" + (turns if size == 2 else "")
+    iterations = f", {turned[1]}" if held else f", {turned[0]}, {turned[1]}"
+    tail = "" if whole else f", {signs}" + (iterations if size == 2 else "")
     more = ".satfinite" if whole and number % 2 else ""
     name = f"wgmma_m64n{columns}k{depth}_{total}_{a}_{b}_mode{mode}{'_registers' if held else ''}_{turned[0]}{turned[1]}"
     ours = f"wgmma.mma_async.sync.aligned.m64n{columns}k{depth}.{total}.{a}.{b}{more}"
@@ -361,18 +361,18 @@ def barriers() -> Iterator[Job]:
                   [np.full(16, 9, np.uint32)])  # fmt: skip
     parameters = f"{POINTER.format(at=0)}, {POINTER.format(at=1)}"
     top = TOP.format(name="pipeline", parameters=parameters, cluster="", room=4096)
-    turns = "\n".join(
-        f"""@!%p1 bra J{turn}; mbarrier.arrive.expect_tx.shared.b64 %l3, [bar], 512;
+    iterations = "\n".join(
+        f"""@!%p1 bra J{iteration}; mbarrier.arrive.expect_tx.shared.b64 %l3, [bar], 512;
 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%l1], 512, [bar];
-J{turn}: {WAIT.format(n=turn, parity=turn % 2)}
-ld.shared.u32 %r2, [%r1]; add.u32 %r2, %r2, {1000 * turn}; bar.sync 0; st.shared.u32 [%r1], %r2; fence.proxy.async.shared::cta; bar.sync 0;
-@!%p1 bra K{turn}; cp.async.bulk.global.shared::cta.bulk_group [%l2], [tile], 512; cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0;
-K{turn}: add.u64 %l1, %l1, 512; add.u64 %l2, %l2, 512; bar.sync 0;"""
-        for turn in range(4)
+J{iteration}: {WAIT.format(n=iteration, parity=iteration % 2)}
+ld.shared.u32 %r2, [%r1]; add.u32 %r2, %r2, {1000 * iteration}; bar.sync 0; st.shared.u32 [%r1], %r2; fence.proxy.async.shared::cta; bar.sync 0;
+@!%p1 bra K{iteration}; cp.async.bulk.global.shared::cta.bulk_group [%l2], [tile], 512; cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0;
+K{iteration}: add.u64 %l1, %l1, 512; add.u64 %l2, %l2, 512; bar.sync 0;"""
+        for iteration in range(4)
     )
     body = f"""@%p1 mbarrier.init.shared.b64 [bar], 1; bar.sync 0; ld.param.u64 %l1, [p0]; ld.param.u64 %l2, [p1];
 shl.b32 %r1, %t, 2; add.u32 %r1, %r1, %s;
-{turns}
+{iterations}
 @%p1 cp.async.bulk.wait_group 0;
 """
     source = np.arange(512, dtype=np.uint32) * 3

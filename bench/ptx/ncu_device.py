@@ -94,8 +94,8 @@ def emulated(job: Job) -> tuple[dict[str, int], list[Any]]:
 def chosen(only: str, times: int) -> list[Job]:
     """Those with a word in their names, each several times: counts of ncu need not repeat."""
     found = [job for job in jobs() if only in job.name]
-    return [replace(job, name=f"{job.name}{f' #{turn}' if turn else ''}")
-            for turn in range(times) for job in found]  # fmt: skip
+    return [replace(job, name=f"{job.name}{f' #{iteration}' if iteration else ''}")
+            for iteration in range(times) for job in found]  # fmt: skip
 
 
 def launch_all(given: list[Job], first: int, results: Path) -> None:

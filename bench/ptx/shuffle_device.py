@@ -135,7 +135,7 @@ def measure_kernel(cp: Any, name: str, modules: dict[str, Any]) -> dict[str, Any
         kernels[variant](grid, (BLOCK, 1, 1), tuple(args))
 
     equal = compare(cp, arrays, run)
-    samples = time_in_turns(cp, list(kernels), run)
+    samples = time_in_iterations(cp, list(kernels), run)
     middle = {variant: statistics.median(times) for variant, times in samples.items()}
     spread = {v: (max(times) - min(times)) / middle[v] for v, times in samples.items()}
     return {
@@ -166,19 +166,19 @@ def compare(cp: Any, arrays: list[Any], run: Callable[[str], None]) -> dict[str,
     return equal
 
 
-def time_in_turns(
+def time_in_iterations(
     cp: Any, variants: list[str], run: Callable[[str], None]
 ) -> dict[str, list[float]]:
-    """Milliseconds by variant; in turns, so that a drift of the clock hits all alike."""
+    """Milliseconds by variant; in iterations, so that a drift of the clock hits all alike."""
     samples: dict[str, list[float]] = {variant: [] for variant in variants}
     begin, end = cp.cuda.Event(), cp.cuda.Event()
-    for turn in range(WARM + TIMES):
+    for iteration in range(WARM + TIMES):
         for variant in variants:
             begin.record()
             run(variant)
             end.record()
             end.synchronize()
-            if turn >= WARM:
+            if iteration >= WARM:
                 samples[variant].append(cp.cuda.get_elapsed_time(begin, end))
     return samples
 

@@ -3,12 +3,12 @@ the Mandelbrot set.
 
 python -m bench.ptx.speed [SIDE] [--against CHECKOUT] [--repeats N] [--json FILE]
 python -m bench.ptx.speed --flags=FLAGS [--text FOLDER]     as C alone, compiled with more flags
-python -m bench.ptx.speed [SIDE] --cores N                  as C, on one core and on N in turns
+python -m bench.ptx.speed [SIDE] --cores N                  as C, on one core and on N in iterations
 
 Beside the rate of each kernel as C is how many times NumPy's that is, and how long a first launch
 takes, compiling included. With another checkout, each has a process and they take turns, launch by
-launch, since machines change their speed every few seconds: `ratio` is the median, over all turns,
-of this one's processor time over the other's; below 1 is faster.
+launch, since machines change their speed every few seconds: `ratio` is the median, over all
+iterations, of this one's processor time over the other's; below 1 is faster.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MODES: dict[str, dict[str, Any]] = {
     "counters, as C": {"engine": "c", "cores": 1, "counters": True},
 }  # fmt: skip
 TRIES = 3
-TURNS = 4  # of each row, for each repeat
+ITERATIONS = 4  # of each row, for each repeat
 SLOW = (
     "races too",
     "counters",
@@ -133,13 +133,14 @@ class Apart:
 
 
 def compare(other: Path, side: int, repeats: int) -> list[dict[str, Any]]:
-    """Both checkouts in turns, who begins by turns, too; the first turn of a row warms up."""
+    """Both checkouts in iterations, who begins by turns, too; the first iteration of a row warms
+    up."""
     mine, theirs = Apart(ROOT, side), Apart(other, side)
     found = []
     for row in (each for each in mine.rows if each in theirs.rows):
         mine.once(row), theirs.once(row)
         pairs = []
-        for number in range(TURNS * repeats):
+        for number in range(ITERATIONS * repeats):
             if number % 2:
                 now, before = mine.once(row), theirs.once(row)
             else:
@@ -215,12 +216,13 @@ def compiled(asked: argparse.Namespace) -> None:
 
 
 def shared_out(asked: argparse.Namespace) -> None:
-    """The kernels as C on one core and on several, in turns: by the clock, and processor time."""
+    """The kernels as C on one core and on several, in iterations: by the clock, and processor
+    time."""
     here = Launches(asked.side)
     for name, (grid, block, args) in here.given.items():
         kernel, took = here.kernels[name], []
         kernel.launch(grid, block, args, engine="c")
-        for _ in range(TURNS * asked.repeats):
+        for _ in range(ITERATIONS * asked.repeats):
             for cores in (1, asked.cores):
                 before = time.monotonic(), time.process_time()
                 report = kernel.launch(grid, block, args, engine="c", cores=cores)

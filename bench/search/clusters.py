@@ -140,7 +140,7 @@ class Case:
     name: str
     first: tuple[str, ...]
     late: tuple[str, ...] = ()
-    event: str = ""  # kill: all who were there at first; turn: files of `turned` workers change
+    event: str = ""  # kill: all who were there at first; step: files of `turned` workers change
     refused: bool = False
     measured: bool = False
 
@@ -161,8 +161,8 @@ CASES = (
     Case("a late bare one", ("good",), ("bare",)),
     Case("late ones of each kind", ("good",), ("bad", "old", "bare", "good")),
     Case("a bad one, then a good one", ("good", "bad"), ("good",)),
-    Case("one that changes", ("good", "turned"), (), "turn"),
-    Case("one that changes, alone", ("turned",), (), "turn", refused=True),
+    Case("one that changes", ("good", "turned"), (), "step"),
+    Case("one that changes, alone", ("turned",), (), "step", refused=True),
     Case("the good one dies, another comes", ("good",), ("good",), "kill"),
     Case("the good one dies, a bad one comes", ("good",), ("bad",), "kill", refused=True),
     Case("measurements, a late bad one", ("good+gpu",), ("bad+gpu",), measured=True),
@@ -172,7 +172,7 @@ CASES = (
 def happens(case: Case, dask: Dask, here: Cluster, told: list[str]) -> None:
     """In the middle of the search; goes on when all who came have been looked at."""
     before = dask.names()
-    if case.event == "turn":
+    if case.event == "step":
         with (made("turned", dask._folder) / "warploom/errors.py").open("a") as file:
             file.write("# changed\n")
     for number, kind in enumerate(case.late, 1):
@@ -211,7 +211,7 @@ def searched(case: Case, dask: Dask, told: list[str]) -> dict[str, Any]:
     build = named(NAME)
     assert build is not None
     try:
-        while case.event == "turn" and len(here.done_by) < len(known):  # all have loaded it
+        while case.event == "step" and len(here.done_by) < len(known):  # all have loaded it
             synthesize(build(SIZES), parting=Parting(crew=here, patience=0.0))
         at_first = here.workers
         found = synthesize(build(SIZES), parting=Parting(crew=here, patience=0.0, on_piece=note))

@@ -77,9 +77,9 @@ class Execution:
 
     def step(self, node: Any, env: dict[str, int]) -> None:
         if isinstance(node, Loop):
-            for turn in range(int(evaluate_index(node.size, env))):
+            for iteration in range(int(evaluate_index(node.size, env))):
                 for inner in node.body:
-                    self.step(inner, {**env, node.counter: turn})
+                    self.step(inner, {**env, node.counter: iteration})
             return
         assert isinstance(node, Write)
         if all(evaluate_index(condition, env) for condition in node.conditions):

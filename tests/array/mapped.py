@@ -28,7 +28,7 @@ def assignments(plan: Plan, stage: int) -> list[Assignment]:
 
 
 def some_threads(random: Random, runs: Assignment) -> tuple[int, int, int]:
-    """Few threads, seldom as many as there are turns."""
+    """Few threads, seldom as many as there are iterations."""
     used = set(runs.values())
     sides = [
         random.choice((1, 2, 3, 4)) if {LOCAL[d], GLOBAL[d]} & used else 1 for d in range(3)

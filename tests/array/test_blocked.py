@@ -43,7 +43,7 @@ def test_a_product_of_matrices() -> None:
     compiled = kernels_of(program, blocks)
     assert np.allclose(compiled(checked_launch, a, b), a @ b.T, rtol=1e-5, atol=1e-5)
     (kernel,) = compiled.kernels
-    # Fetched before anybody waits; two barriers in each turn, and none for every element.
+    # Fetched before anybody waits; two barriers in each iteration, and none for every element.
     assert block_barriers(kernel) == 2
     wide = {each.width for each in walk(kernel.body) if isinstance(each, Load)}
     assert wide == {4}

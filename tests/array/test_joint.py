@@ -311,7 +311,7 @@ def test_registers_are_counted_by_what_is_needed_together() -> None:
     assert isinstance(JointModel(program, {"n": 3, "m": 64}, few).sample(1), Impossible)
 
 
-def test_what_threads_share_takes_registers_for_each_ones_turns_only() -> None:
+def test_what_threads_share_takes_registers_for_each_ones_iterations_only() -> None:
     """Sums of 512 columns have no room in one thread, but in several threads of a group."""
     columns = lambda x: al.reduce(  # noqa: E731
         lambda sums, row: al.map_(lambda p: p.get(0) + p.get(1), al.zip_(sums, row)),

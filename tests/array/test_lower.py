@@ -97,7 +97,7 @@ def test_a_mapping_that_breaks_a_rule_is_refused() -> None:
 
 
 def test_registers_are_spread_over_threads() -> None:
-    """M6 with a private buffer: each thread has the elements of its own turns in registers."""
+    """M6 with a private buffer: each thread has the elements of its own iterations in registers."""
     made = plan(listing_1(al.to_private))
     x = integers((2, 5, 4))
     runs = dict(enumerate(("w0", "l0", "seq", "seq", "l0")))

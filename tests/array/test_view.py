@@ -39,7 +39,7 @@ def paths(type_: Type, number: int = 0) -> Iterator[tuple[Path, dict[str, Expr]]
 
 
 def at_path(value, path: Path, env: dict):
-    """The elements at a path, for all turns at once."""
+    """The elements at a path, for all iterations at once."""
     for step in path:
         value = value[step.number] if isinstance(step, Part) else value
     indices = tuple(np.asarray(evaluate_index(s, env)) for s in path if not isinstance(s, Part))
@@ -50,7 +50,7 @@ def spread(expr: Expr, env: dict, count: int) -> np.ndarray:
     return np.broadcast_to(np.asarray(evaluate_index(expr, env)), (count,))
 
 
-def turns(counters: dict[str, Expr], values: dict[str, int]) -> dict:
+def iterations(counters: dict[str, Expr], values: dict[str, int]) -> dict:
     ranges = [np.arange(value_of(size, values)) for size in counters.values()]
     grids = np.meshgrid(*ranges, indexing="ij") if ranges else []
     return {**values, **{n: g.reshape(-1) for n, g in zip(counters, grids, strict=True)}}
@@ -76,7 +76,7 @@ def check_read(seed: int) -> int:
         known = known_for(chains, counters, [hole.type, term.type])
         found = element_of(term, path, known)
         assert isinstance(found, Stored)
-        env = turns(counters, chains.values)
+        env = iterations(counters, chains.values)
         wanted = np.atleast_1d(at_path(value, path, env))
         kept = np.ones(wanted.shape, bool)
         for guard in found.guards:
@@ -108,7 +108,7 @@ def check_write(seed: int) -> int:
     known = known_for(chains, counters, [hole.type, term.type])
     landed = landing(term, hole, path, known)
     assert landed is not None
-    env = turns(counters, chains.values)
+    env = iterations(counters, chains.values)
     kept = np.ones(x.size, bool)
     for condition in landed.conditions:
         kept &= spread(condition, env, x.size) != 0

@@ -47,15 +47,15 @@ def case(name: str) -> Conversion:
 
 @pytest.mark.skipif(not can_compile(), reason="no CUDA compiler")
 @pytest.mark.parametrize("name", CASES)
-def test_loops_convert_every_turn(name: str) -> None:
+def test_loops_convert_every_iteration(name: str) -> None:
     found = case(name)
     for way, one in ways_of(found).values():
         kernel = load(compile_cuda(looped_text(one, way)).text).kernel("convert")
-        for turns in (1, 4):
+        for iterations in (1, 4):
             values, x = loop_input(one, 2)
-            wanted, known = loop_result(one, values, turns)
+            wanted, known = loop_result(one, values, iterations)
             y = np.full_like(wanted, 0xA5)
-            kernel.launch(2, 32 * one.source.warps, [np.int32(2), np.int32(turns), x, y])
+            kernel.launch(2, 32 * one.source.warps, [np.int32(2), np.int32(iterations), x, y])
             assert ((y == wanted) | (known == 0)).all(), way
 
 

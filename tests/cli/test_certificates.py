@@ -40,9 +40,9 @@ def test_a_file_without_end_is_not_read_to_its_end(
     assert (ran.status, ran.err) == (2, "/dev/zero is larger than 1000 bytes\n")
 
 
-TWO_GOALS = """define turn([4]) -> [4] = { same = [0, 1, 2, 3], reverse = [3, 2, 1, 0] }
+TWO_GOALS = """define iteration([4]) -> [4] = { same = [0, 1, 2, 3], reverse = [3, 2, 1, 0] }
 x: [4] = range(0, 4)
-y: [4] = ?turn(x)
+y: [4] = ?iteration(x)
 goal: [4] = [0, 0, 0, 1]
 goal: [4] = [3, 2, 1, 0]
 goal: [4] = [0, 1, 2, 3]

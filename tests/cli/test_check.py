@@ -28,7 +28,7 @@ def test_right_and_wrong(cli: Cli, file: Path, tmp_path: Path) -> None:
     assert "mine: proved for every lane, step and warp, 2048 in all" in ran.out
     assert "1 wavefronts per request; no layout takes fewer" in ran.out
     out = tmp_path / "out.json"
-    ran = cli("check", f"{file}::tile", "--size", "turn=2", "--json", str(out))
+    ran = cli("check", f"{file}::tile", "--size", "iteration=2", "--json", str(out))
     assert ran.status == 1
     assert "load takes 2 wavefronts, not 1" in ran.out
     assert json.loads(out.read_text())[0]["wavefronts"] == [1, 2]

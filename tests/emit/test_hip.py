@@ -13,8 +13,8 @@ import pytest
 from warploom.catalogue import entries, find
 from warploom.emit import BACKENDS, emit
 from warploom.emit.hip import HARDWARE_WARP
+from warploom.emit.index_function import index_function
 from warploom.emit.language import function_text
-from warploom.emit.place import index_function
 from warploom.errors import EmitError
 from warploom.kernel.build import Builder, ceil_div
 from warploom.kernel.dtype import f32

@@ -15,8 +15,8 @@ import warploom
 from warploom.catalogue import find, find_function, function_entries, names
 from warploom.catalogue.entry import Entry
 from warploom.emit.c import c
+from warploom.emit.index_function import index_function
 from warploom.emit.language import calling_text
-from warploom.emit.place import index_function
 from warploom.errors import ParseError
 from warploom.kernel.build import Builder, from_index
 from warploom.kernel.dtype import i32

@@ -55,7 +55,7 @@ def result(kernel: Kernel, size: int = 64) -> list[int]:
     return y.tolist()
 
 
-def test_what_a_loop_fills_turn_by_turn_outlives_its_turns() -> None:
+def test_what_a_loop_fills_iteration_by_iteration_outlives_its_iterations() -> None:
     k = Builder("filled", block=4)
     y, v = k.array("y", i32, 16), k.register("v", i32)
     scratch, filled = k.shared("scratch", i32, 4), k.shared("filled", i32, 16)
@@ -68,7 +68,7 @@ def test_what_a_loop_fills_turn_by_turn_outlives_its_turns() -> None:
         y[j * 4 + T] = v
     made = allocate(synchronise(k.done()))
     assert lifetimes(made)["scratch"].meets(lifetimes(made)["filled"])
-    wanted = [(t + 2) % 4 + turn for turn in range(4) for t in range(4)]
+    wanted = [(t + 2) % 4 + iteration for iteration in range(4) for t in range(4)]
     assert result(made, 16) == wanted
 
 
@@ -116,8 +116,9 @@ def test_what_is_read_late_is_kept() -> None:
 
 
 def accumulate(written_first: bool) -> Kernel:
-    """In each turn a tile is used, then another; a third is carried from turn to turn or not."""
-    k = Builder("turns", block=32)
+    """In each iteration a tile is used, then another; a third is carried from iteration to
+    iteration or not."""
+    k = Builder("iterations", block=32)
     y = k.array("y", i32, 32)
     a, b, kept = (k.shared(name, i32, 32) for name in ("a", "b", "kept"))
     v, total = k.register("v", i32), k.register("total", i32, 0)
@@ -138,7 +139,7 @@ def accumulate(written_first: bool) -> Kernel:
     return synchronise(k.done())
 
 
-def test_tiles_of_one_turn_share_and_what_is_carried_does_not() -> None:
+def test_tiles_of_one_iteration_share_and_what_is_carried_does_not() -> None:
     for written_first, size in ((True, 128), (False, 256)):
         kernel = accumulate(written_first)
         made = allocate(kernel)
@@ -147,7 +148,7 @@ def test_tiles_of_one_turn_share_and_what_is_carried_does_not() -> None:
 
 
 def test_partly_written_tiles_are_needed_throughout() -> None:
-    """Cells that a turn does not write keep what the turn before put there."""
+    """Cells that an iteration does not write keep what the iteration before put there."""
     k = Builder("partly", block=32)
     y = k.array("y", i32, 32)
     a, b = k.shared("a", i32, 32), k.shared("b", i32, 32)

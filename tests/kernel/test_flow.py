@@ -22,7 +22,7 @@ from warploom.kernel.ir import Cell, Kernel, Load, Number, Store, Value, walk
 
 @pytest.mark.parametrize(("depth", "unroll"), [(4096, None), (4096, False), (None, None)])
 def test_a_tiled_product_of_any_depth_is_shown(depth: int | None, unroll: bool | None) -> None:
-    """Turn by turn this took minutes; bench/kernel/check.py has the figures."""
+    """Iteration by iteration this took minutes; bench/kernel/check.py has the figures."""
     tiled_product(depth, unroll)
     with pytest.raises(CheckError, match=r"'b' has .* elements, but thread 255 .* uses \[\d+\] at"):
         tiled_product(depth, unroll, off=1)
@@ -119,7 +119,7 @@ def test_a_thread_that_leaves_is_named() -> None:
     assert "thread 0 uses [-1]" in below.message
 
 
-def test_a_block_and_a_turn_are_named() -> None:
+def test_a_block_and_a_iteration_are_named() -> None:
     def late(k: Builder, n: Var) -> None:
         with k.loop("i", n) as i:
             put(k, i * 2, when=k.thread.eq(0))
@@ -311,9 +311,9 @@ def test_what_a_loop_sets_that_may_not_run() -> None:
     check_flow(line(write(1)))
 
 
-def test_registers_by_turns() -> None:
-    """Long unrolled loops over few registers take no time; order within a turn counts."""
-    k = Builder("turns", block=32)
+def test_registers_by_iterations() -> None:
+    """Long unrolled loops over few registers take no time; order within an iteration counts."""
+    k = Builder("iterations", block=32)
     y = k.array("y", f32, 32)
     r = k.registers("r", f32, 3)
     r[0] = 1.0

@@ -94,7 +94,7 @@ def statements(k: Builder, random: Random, arrays: list[Array], counters: list[E
             with k.loop(f"i{depth}{number}", random.randint(1, 3), unroll=False) as i:
                 statements(k, random, arrays, [*counters, i], depth - 1)
         elif depth and kind < 0.35:
-            with k.when(T.ge(0)):  # which is known to hold; others may hold in some turns only
+            with k.when(T.ge(0)):  # which is known to hold; others may hold in some iterations only
                 statements(k, random, arrays, counters, depth - 1)
         elif kind < 0.7:
             k.set(v, random.choice(arrays)[places(random, counters)])
@@ -181,14 +181,14 @@ def reversal(times: int, size: int = 64) -> Kernel:
     return k.done()
 
 
-def test_a_loop_needs_two_and_one_turn_one() -> None:
+def test_a_loop_needs_two_and_one_iteration_one() -> None:
     assert scopes_of(synchronise(reversal(3))) == ["block", "block"]
     assert scopes_of(synchronise(reversal(1))) == ["block"]
     assert scopes_of(synchronise(reversal(3, size=32))) == ["warp", "warp"]
 
 
 def double_buffer() -> Kernel:
-    """Two buffers by turns: one barrier for each turn is enough."""
+    """Two buffers by turns: one barrier for each iteration is enough."""
     k = Builder("double", block=64)
     y, s, v = k.array("y", i32, 64), k.shared("s", i32, 128), k.register("v", i32, 0)
     with k.loop("i", 6, unroll=False) as i:
@@ -317,8 +317,8 @@ def test_symbolic_loops() -> None:
             run(replace(made, body=without(made.body, iter(range(2)), which)), [data, out])
 
 
-def test_a_loop_that_may_have_no_turn_ends_behind_its_barriers() -> None:
-    """Its last store meets the load of the next turn around it, though its first does not."""
+def test_a_loop_that_may_have_no_iteration_ends_behind_its_barriers() -> None:
+    """Its last store meets the load of the next iteration around it, though its first does not."""
     k = Builder("around", block=64)
     n = k.scalar("n")
     y, s, t = k.array("y", i32, 64), k.shared("s", i32, 64), k.shared("t", i32, 64)
@@ -344,8 +344,8 @@ def test_wide_accesses(dtype: DType) -> None:
     assert synchronise(bare) == kernel
 
 
-def test_a_turn_that_multiplies_a_thread_is_no_row_length() -> None:
-    k = Builder("turns", block=64)
+def test_a_iteration_that_multiplies_a_thread_is_no_row_length() -> None:
+    k = Builder("iterations", block=64)
     n, y = k.scalar("n"), k.array("y", i32, 100_000)
     k.require(n.ge(1))
     k.require(n.le(100))

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from tests.layout.strategies import layouts
 from tests.tools import require
 
-from warploom.emit.place import index_function
+from warploom.emit.index_function import index_function
 from warploom.errors import WarploomError
 from warploom.index.table import tabulated
 from warploom.layout.language.build import padded, row_major, swizzled

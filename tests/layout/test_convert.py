@@ -260,7 +260,11 @@ def test_triton_objects_are_the_names() -> None:
         ("blocked([1,4],[8,4],[1,1],[1,1])", (32, 32), "2 numbers of each kind"),
         ("blocked([1,4],[8,8],[1,1],[1,0])", (32, 32), "64 lanes"),
         ("blocked([1,4],[4,8],[4,1],[1,0],cga_layout=[[0,1]])", (32, 32), "'cga_layout' in"),
-        ("blocked([1,4],[4,8],[4,1],[1,0],cga_layout=None,turn=None)", (32, 32), "'turn' in"),
+        (
+            "blocked([1,4],[4,8],[4,1],[1,0],cga_layout=None,iteration=None)",
+            (32, 32),
+            "'iteration' in",
+        ),
         ("mma_c()", None, "does not say the shape"),
         ("mma_c(__import__('os'))", (16, 8), "is not made of numbers"),
         ("mma_a(3)", (16, 16), "with 3 neighbours"),

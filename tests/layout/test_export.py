@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from bench.common.layout.spellings import random_layout
 
-from warploom.emit.place import EXPORTS, exported, index_function
+from warploom.emit.index_function import EXPORTS, exported, index_function
 from warploom.errors import WarploomError
 from warploom.layout.formats.cute import read_cute
 from warploom.layout.formats.export import cute_type, read_cute_type

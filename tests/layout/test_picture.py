@@ -22,7 +22,7 @@ def test_wavefronts_are_the_models(name: str) -> None:
         for step in range(min(3, access.steps)):
             drawn = request_of(task, plain, number, step, "plain")
             assert drawn.wavefronts == counted[step]
-            assert max(each.turn for each in drawn.wanted) < drawn.wavefronts
+            assert max(each.wavefront for each in drawn.wanted) < drawn.wavefronts
 
 
 def test_what_is_not_there() -> None:

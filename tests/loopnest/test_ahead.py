@@ -17,10 +17,10 @@ from warploom.kernel.ir import Barrier, Kernel, Store, walk
 from warploom.loopnest.bound import Bound
 from warploom.loopnest.decided import Implementation
 from warploom.loopnest.evaluate import evaluate
+from warploom.loopnest.indices import Places
 from warploom.loopnest.ir import Program
 from warploom.loopnest.kernels import Cut, gesummv, matmul
 from warploom.loopnest.lower import lower
-from warploom.loopnest.place import Places
 from warploom.loopnest.space import NestSpace
 from warploom.loopnest.target import everything
 from warploom.machine.banks import BankUse
@@ -32,14 +32,14 @@ from warploom.search.branching.descent import descents
 from warploom.search.branching.fix import fixed
 from warploom.search.branching.problem import SpaceProblem
 
-# Seven turns of the loop over k: whole rounds of no number of stages.
+# Seven iterations of the loop over k: whole rounds of no number of stages.
 PRODUCT = matmul(4, 4, 14, ((2,), (4,), ((2,),)))
 DEALT = ("dim_kind(A_1.m1)=DEAL", "dim_kind(B_1.n1)=DEAL", "dim_kind(k0)=LOOP", "lowered=TRUE")
 TAIL = Cut(tail=True)
 PROGRAMS: dict[str, tuple[Program, Sequence[str]]] = {
     "product": (PRODUCT, DEALT),
     "partial tiles": (matmul(7, 6, 18, ((4,), (4,), ((4,),)), cut=TAIL), DEALT),
-    "one turn": (matmul(4, 4, 4, ((2,), (2,), ((4,),))), DEALT),
+    "one iteration": (matmul(4, 4, 4, ((2,), (2,), ((4,),))), DEALT),
     "two products": (
         gesummv(4, 12, tiles=(2,), inner=((2,),)),
         [f"dim_kind({load}.{t})=DEAL" for load, t in (("A_1", "m1"), ("B_1", "m1"), ("x_1", "n1"))],
@@ -82,7 +82,7 @@ def test_copies_past_the_registers_are_right() -> None:
     assert right
     assert not report.races
     groups = waits(kernel)
-    assert groups.count(stages - 2) >= stages  # one in each turn that is written out
+    assert groups.count(stages - 2) >= stages  # one in each iteration that is written out
     assert any(isinstance(each, Store) and each.ahead for each in walk(kernel.body))
     assert cuda(kernel).count("cp.async.ca") + cuda(kernel).count("cp.async.cg") > 0
 

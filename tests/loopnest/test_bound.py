@@ -17,12 +17,12 @@ from warploom.kernel.dtype import f32, i32
 from warploom.kernel.evaluate import run
 from warploom.loopnest.bound import Bound
 from warploom.loopnest.build import LoopNest, cast, exp, maximum
-from warploom.loopnest.certain import Certain
 from warploom.loopnest.decided import Implementation
 from warploom.loopnest.evaluate import evaluate
 from warploom.loopnest.ir import Load, Program
 from warploom.loopnest.kernels import Cut, axpy, matmul
 from warploom.loopnest.lower import lower
+from warploom.loopnest.must_facts import MustFacts
 from warploom.loopnest.sector import distinct_bytes
 from warploom.loopnest.space import NestSpace
 from warploom.loopnest.target import Target
@@ -209,9 +209,9 @@ def test_what_a_compiler_may_have_already_is_not_counted(
         assert work[at] < plain[at] or count == 64
 
 
-def _folded(kind: str, turns: int) -> Program:
+def _folded(kind: str, iterations: int) -> Program:
     nest = LoopNest("folded")
-    i, j = nest.axis("i", 64, 4), nest.axis("j", turns, 4)
+    i, j = nest.axis("i", 64, 4), nest.axis("j", iterations, 4)
     dtype = i32 if "integers" in kind else f32
     x, y = nest.array("x", i, dtype=dtype), nest.array("y", i, dtype=dtype)
     match kind:
@@ -241,7 +241,7 @@ def test_folds_that_have_a_short_form_take_no_time(kind: str, grows: bool) -> No
     rounded every time."""
     few, many = (
         Bound(space, H200.rates)(space.propagator.root())[0]
-        for space in (NestSpace(_folded(kind, turns)) for turns in (16, 1 << 16))
+        for space in (NestSpace(_folded(kind, iterations)) for iterations in (16, 1 << 16))
     )
     assert (many > 100 * few) == grows
     assert (many == few) != grows
@@ -293,7 +293,7 @@ def test_registers_that_a_compiler_may_use_again_leave_room() -> None:
     fixes += [f"order({a}.n2,{b}.n2)=BEFORE" for a, b in pairwise(names)]
     root = space.propagator.root(fixed(space.propagator, fixes))
     bound = Bound(space, H200.rates)
-    known = Certain(bound.facts, root)
+    known = MustFacts(bound.facts, root)
     assert known.low(space.registers)[0] > 190
     assert bound._room(known)[0] == H200.rates.processors * (H200.rates.processor_threads // 256)
     space = NestSpace(matmul(64, 64, 64, (((4,), (16,)), ((4,), (8,)), ())), Target())
@@ -303,7 +303,7 @@ def test_registers_that_a_compiler_may_use_again_leave_room() -> None:
     fixes += [f"order(sum_1.{d}2,store_C_1.{d}2)=BEFORE" for d in "mn"]
     root = space.propagator.root(fixed(space.propagator, [*over, *fixes]))
     bound = Bound(space, H200.rates)
-    assert bound._registers(Certain(bound.facts, root))[0] == 16 * 8
+    assert bound._registers(MustFacts(bound.facts, root))[0] == 16 * 8
 
 
 def test_a_program_without_tiles_and_loops_has_a_bound() -> None:

@@ -78,7 +78,7 @@ SMALL = {
     "matvec": matvec(64, 64),
     "gesummv": gesummv(32, 32),
 }
-# Of axpy: x goes to shared memory once in every turn of y's loop.
+# Of axpy: x goes to shared memory once in every iteration of y's loop.
 AGAIN = (
     "dim_kind(n0)=BLOCK", "size(n1)=256", "size(n2)=4", "dim_kind(y_1.n1)=LOOP",
     "dim_kind(x_1.n1)=THREAD", "dim_kind(x_1.n2)=LOOP", "order(y_1.n1,x_1.n2)=OUTER",
@@ -119,8 +119,8 @@ def beyond_by_warps() -> tuple[Program, tuple[str, ...]]:
     return nest.done(), ("dim_kind(i0)=BLOCK", *_threads("x_1.i1", "value_1.i1", "store_z_1.i1"))
 
 
-def beyond_by_turns() -> tuple[Program, tuple[str, ...]]:
-    """33 turns of 64: the others are not there when it is compiled."""
+def beyond_by_iterations() -> tuple[Program, tuple[str, ...]]:
+    """33 iterations of 64: the others are not there when it is compiled."""
     nest = LoopNest("fold")
     i, k = nest.axis("i", 32, (32,), dynamic=False), nest.axis("k", 33, (64,), tail=True)
     x, z = nest.array("x", k, i), nest.array("z", i)
@@ -151,7 +151,8 @@ def dealt_to_oneself() -> tuple[Program, tuple[str, ...]]:
 
 
 @pytest.mark.parametrize(
-    "made", [beyond_by_blocks, beyond_by_warps, beyond_by_turns, part_of_another, dealt_to_oneself]
+    "made",
+    [beyond_by_blocks, beyond_by_warps, beyond_by_iterations, part_of_another, dealt_to_oneself],
 )
 def test_what_is_not_done_is_not_counted(
     made: Callable[[], tuple[Program, tuple[str, ...]]],

@@ -25,7 +25,7 @@ TAIL = Cut(tail=True)
 PROGRAMS: dict[str, Program] = {
     "matmul": matmul(16, 24, 16, ((4, 2), (4, 2), (4,))),
     "matmul, partial tiles": matmul(7, 12, 10, ((4, 2), (4, 2), (4,)), cut=TAIL),
-    "matmul, one turn more": matmul(8, 8, 12, ((2, 2), (4,), (4,))),
+    "matmul, one iteration more": matmul(8, 8, 12, ((2, 2), (4,), (4,))),
     "matmul, by columns": matmul(8, 12, 12, ((2, 2), (4,), (4,)), transposed="AB"),
     "batched": batched_matmul(3, 4, 8, 6, tiles=(4,), batch_tiles=(2,), cut=TAIL),
     "gesummv": gesummv(6, 8, tiles=(2,), inner=(4,)),
@@ -47,7 +47,7 @@ def run_dealt(name: str, stages: int, count: int) -> Seen:
 
 
 def test_copies_that_are_dealt_out_are_right() -> None:
-    assert run_dealt("matmul, one turn more", 2, 2).runs == 2
+    assert run_dealt("matmul, one iteration more", 2, 2).runs == 2
 
 
 @pytest.mark.slow
@@ -86,7 +86,9 @@ def test_the_space_has_what_an_expert_writes() -> None:
     kernel = lower(made)
     assert kernel.threads == 32
     (loop,) = (each for each in walk(kernel.body) if isinstance(each, For) and not each.unroll)
-    assert sum(isinstance(each, Barrier) for each in loop.body) == 2  # two turns are written out
+    assert (
+        sum(isinstance(each, Barrier) for each in loop.body) == 2
+    )  # two iterations are written out
     loads = [each for each in walk(loop.body) if isinstance(each, Load)]
     assert {each.width for each in loads} == {4}
     assert not tried(made).wrong

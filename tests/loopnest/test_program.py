@@ -170,7 +170,9 @@ def test_a_static_axis_is_all_tiles() -> None:
     assert tilings(cut("n", 12, ((2, 3),), dynamic=False)) == ((4, 3), (6, 2))
     assert cut("n", 12, (), dynamic=False).tiles == ((12,),)
     assert tilings(cut("n", 7, ((2, 3),), dynamic=False, tail=True)) == ((3, 3), (4, 2))
-    assert cut("n", 1, (), dynamic=False).tiles == ((1,),)  # one turn, which subscripts may use
+    assert cut("n", 1, (), dynamic=False).tiles == (
+        (1,),
+    )  # one iteration, which subscripts may use
 
 
 # -- communications --------------------------------------------------------------------------------

@@ -12,8 +12,8 @@ from tests.machine.flags import GRID, Act, FlagTrace, flag_races, make_flags
 from warploom import ptx
 from warploom.machine import flag, shadow
 from warploom.machine.flag import Order
-from warploom.machine.manner import Kind, Manner, Scope
 from warploom.machine.race import RaceDetector
+from warploom.machine.semantics import Kind, Scope, Semantics
 
 Pairs = set[frozenset[int]]
 KINDS = {"read": Kind.READ, "write": Kind.WRITE, "strong read": Kind.STRONG_READ,
@@ -35,7 +35,7 @@ def directly(trace: FlagTrace) -> Pairs:
             detector.fence(threads, scope, order)
         else:
             kind = KINDS[act.kind]
-            manner = Manner(kind, scope, 4) if kind.strong else Manner(kind)
+            manner = Semantics(kind, scope, 4) if kind.strong else Semantics(kind)
             place = np.array([4 * act.word])
             detector.access("words", 16, threads, place, 4, manner, number, order=order)
     return {frozenset({race.first.label, race.second.label}) for race in detector.races}
@@ -128,8 +128,8 @@ def test_a_barrier_of_one_block_leaves_what_others_announced() -> None:
     detector = RaceDetector(2, 2, 32, 4, flags=True, every=True)
     detector.start(0, 2)
     one, other, flag_ = np.array([0]), np.array([1]), np.array([0])
-    word = Manner(Kind.STRONG_WRITE, Scope.GRID, 4)
-    look = Manner(Kind.STRONG_READ, Scope.GRID, 4)
+    word = Semantics(Kind.STRONG_WRITE, Scope.GRID, 4)
+    look = Semantics(Kind.STRONG_READ, Scope.GRID, 4)
     detector.access("data", 64, np.array([3]), np.array([32]), 4, Kind.WRITE, 0)
     detector.access("data", 64, np.array([3]), flag_, 4, word, 1, order=Order(releases=True))
     detector.access("data", 64, one, flag_, 4, look, 2, order=Order(acquires=True))

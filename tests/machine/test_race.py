@@ -12,8 +12,8 @@ from bench.common.machine.traces import ANY, NESTED, PTX, make, racing_pairs, su
 
 from warploom.errors import InternalError, UnsupportedError
 from warploom.machine import shadow
-from warploom.machine.manner import Kind
 from warploom.machine.race import RaceDetector
+from warploom.machine.semantics import Kind
 
 
 @pytest.mark.parametrize("feed", FEEDS)

@@ -256,7 +256,7 @@ def test_tables_read_through_one_another_stay_short() -> None:
     ("text", "dtype", "message"),
     [
         (
-            "y: [3] = + reshape{fold_len=2}(x)\nz: [3] = ?{turn}(y)",
+            "y: [3] = + reshape{fold_len=2}(x)\nz: [3] = ?{iteration}(y)",
             "int32",
             "does not lie in lanes",
         ),
@@ -270,8 +270,8 @@ def test_what_no_fill_could_be_lowered_with_is_refused_before_the_search(
         pytest.fail("it was searched")
 
     monkeypatch.setattr(subject, "synthesize", searched)
-    turn = "rots{main=0,second=0,out=0}"
-    whole = f"x: [6] = range(0, 6)\n{text.replace('{turn}', turn)}\n"
+    iteration = "rots{main=0,second=0,out=0}"
+    whole = f"x: [6] = range(0, 6)\n{text.replace('{iteration}', iteration)}\n"
     folded = "^" if "^" in text else "+"
     goal = ", ".join(f"{folded}({2 * i}, {2 * i + 1})" for i in range(3))
     program = warploom.load_text(f"{whole}goal: [3] = [{goal}]", "own.swflow")

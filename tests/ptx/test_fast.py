@@ -231,7 +231,7 @@ def test_a_loop_without_end_ends() -> None:
 
 
 def test_lanes_part_and_meet_again() -> None:
-    """Turns that depend on the lane, nested, with writes that only some lanes make."""
+    """Iterations that depend on the lane, nested, with writes that only some lanes make."""
     body = (
         READS
         + """

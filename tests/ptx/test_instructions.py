@@ -261,7 +261,7 @@ def test_approximations(name: str) -> None:
     inputs, (out,) = run(case)
     with np.errstate(all="ignore"):
         want = APPROXIMATE[name.split("_")[0]](*[x.astype(np.float64) for x in inputs])
-        # Turns are counted in single precision, as the hardware counts them.
+        # Iterations are counted in single precision, as the hardware counts them.
         most = case.absolute if name.startswith(("sin", "cos")) else 0
         np.testing.assert_allclose(out, want.astype(np.float32), rtol=2e-7, atol=most)
 

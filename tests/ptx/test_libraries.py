@@ -129,17 +129,18 @@ LOOK:
   bra END;
 WORK:
   mov.u32 %r4, 0;
-TURN:
+ITERATION:
   add.u32 %r4, %r4, 1;
   setp.lt.u32 %p3, %r4, 60;
-  @%p3 bra TURN;
+  @%p3 bra ITERATION;
   st.volatile.shared.u32 [tile], 1;
 END:
 """
 
 
 def test_who_is_waited_for_runs_until_he_comes() -> None:
-    """Sixty turns of a loop before the flag is set: not sixty times the patience of who waits."""
+    """Sixty iterations of a loop before the flag is set: not sixty times the patience of who
+    waits."""
     report, _ = launched(WAITING, block=64)
     looks = report.mix["ld"] // 32
     assert 8 < looks < 60

@@ -153,8 +153,8 @@ def test_lanes_that_are_named_must_come(name: str) -> None:
     assert run(f"@!%p1 bra E;\n{text}") == ([5] * 16 + [0] * 16) * 2  # who left is not waited for
     later = f"@!%p1 bra O;\n{text} bra J;\nO: st.global.u32 [%rd1], 3; ret;\nJ:"
     assert run(later) == ([5] * 16 + [3] * 16) * 2
-    turns = f"setp.lt.u32 %p2, %l, 7; selp.u32 %r1, 3, 1, %p2;\nL: sub.u32 %r1, %r1, 1; setp.ne.u32 %p2, %r1, 0; {text}\n@%p2 bra L;\nadd.u32 %v, %v, 0;"
-    refused(turns, "names lane")
+    iterations = f"setp.lt.u32 %p2, %l, 7; selp.u32 %r1, 3, 1, %p2;\nL: sub.u32 %r1, %r1, 1; setp.ne.u32 %p2, %r1, 0; {text}\n@%p2 bra L;\nadd.u32 %v, %v, 0;"
+    refused(iterations, "names lane")
 
 
 def test_lanes_of_different_masks_do_not_meet() -> None:

@@ -192,13 +192,13 @@ def test_counters_and_races(name: str) -> None:
     check_counters(name, races="all")
 
 
-# Every turn another pattern of addresses; the result is one for which NumPy is asked.
+# Every iteration another pattern of addresses; the result is one for which NumPy is asked.
 GATHER = """.version 8.0
 .target sm_80
 .address_size 64
-.visible .entry k(.param .u64 x, .param .u64 out, .param .u32 turns)
+.visible .entry k(.param .u64 x, .param .u64 out, .param .u32 iterations)
 { .reg .pred %p; .reg .b32 %r<9>; .reg .f32 %f; .reg .b64 %a<9>;
-ld.param.u64 %a0, [x]; ld.param.u64 %a1, [out]; ld.param.u32 %r0, [turns]; mov.u32 %r1, %tid.x; mov.u32 %r2, %r1; mov.u32 %r5, 0;
+ld.param.u64 %a0, [x]; ld.param.u64 %a1, [out]; ld.param.u32 %r0, [iterations]; mov.u32 %r1, %tid.x; mov.u32 %r2, %r1; mov.u32 %r5, 0;
 LOOP: mad.lo.u32 %r2, %r2, 1664525, 1013904223; shr.u32 %r3, %r2, 20; mad.wide.u32 %a2, %r3, 4, %a0; ld.global.u32 %r4, [%a2];
 add.u32 %r5, %r5, %r4; sub.u32 %r0, %r0, 1; setp.ne.u32 %p, %r0, 0; @%p bra LOOP;
 mov.f32 %f, 0fC2FD0000; ex2.approx.f32 %f, %f; mad.wide.u32 %a3, %r1, 4, %a1; st.global.u32 [%a3], %r5; st.global.f32 [%a3], %f; ret; }

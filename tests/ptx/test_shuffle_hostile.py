@@ -43,7 +43,7 @@ TAIL = """
 
 # name: body. None of these may be changed.
 LEFT_ALONE = {
-    "a register that an earlier turn may have set, set again between two reads": """
+    "a register that an earlier iteration may have set, set again between two reads": """
     mov.u32 %r8, 0;
 LOOP:
     setp.gt.u32 %p1, %r8, 0; selp.b32 %r9, %r20, 0, %p1; mul.wide.u32 %rd8, %r9, 4;
@@ -128,19 +128,19 @@ LOOP: mul.wide.s32 %rd10, %r10, 4; add.s64 %rd11, %rd5, %rd10;
     add.s64 %rd12, %rd2, %rd10; ld.global.nc.u32 %r11, [%rd12];
     and.b32 %r11, %r11, 15; add.s32 %r10, %r10, %r11; add.s32 %r10, %r10, 1;
     setp.lt.s32 %p1, %r10, 90; @%p1 bra LOOP;""",
-    "a source of the turn before": """
+    "a source of the iteration before": """
     mov.u32 %r10, 0; mov.b64 %rd10, %rd5;
 LOOP: ld.global.nc.f32 %f2, [%rd10+4]; add.f32 %f3, %f3, %f2;
     ld.global.nc.f32 %f1, [%rd10+512]; add.s64 %rd10, %rd10, 512; add.s32 %r10, %r10, 1;
     setp.lt.s32 %p1, %r10, 3; @%p1 bra LOOP;""",
-    "lanes in different turns": """
+    "lanes in different iterations": """
     mov.u32 %r10, 0; mov.b64 %rd10, %rd5;
 LOOP: add.s32 %r10, %r10, 1; add.s64 %rd10, %rd10, 128;
     and.b32 %r11, %r10, 1; and.b32 %r12, %r2, 1; setp.eq.s32 %p1, %r11, %r12;
     setp.lt.s32 %p2, %r10, 6; and.pred %p1, %p1, %p2; @%p1 bra LOOP;
     ld.global.nc.f32 %f1, [%rd10]; ld.global.nc.f32 %f2, [%rd10+4]; add.f32 %f3, %f3, %f2;
     setp.lt.s32 %p2, %r10, 6; @%p2 bra LOOP;""",
-    "after a loop that lanes leave at different turns": """
+    "after a loop that lanes leave at different iterations": """
     mov.u32 %r10, 0; mov.b64 %rd10, %rd5; and.b32 %r11, %r2, 3;
 LOOP: add.s32 %r10, %r10, 1; add.s64 %rd10, %rd10, 256;
     setp.le.s32 %p1, %r10, %r11; @%p1 bra LOOP;

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - programs read better with a line each
-"""Loops side by side, in each other and after each other, with turns that depend on the lane:
+"""Loops side by side, in each other and after each other, with iterations that depend on the lane:
 kernels compute the same with shuffles as without, however their lanes part and meet."""
 
 from __future__ import annotations
@@ -58,25 +58,25 @@ class Program:
             self.lines.append(f"mad.lo.u32 %r3, %r3, 5, {value};")
 
     def loop(self, depth: int) -> None:
-        label, turn, most, leaves = (
+        label, iteration, most, leaves = (
             f"L{self.loops}",
             self.number(),
             self.number(),
             f"%p{self.loops + 1}",
         )
         self.loops += 1
-        turns = self.pick("lane", "lane", "fixed", "given")
-        self.setup.append(f"mov.u32 {turn}, 0;")
+        iterations = self.pick("lane", "lane", "fixed", "given")
+        self.setup.append(f"mov.u32 {iteration}, 0;")
         self.setup.append({
             "lane": f"and.b32 {most}, %r2, {self.pick('1', '1', '3')}; add.u32 {most}, {most}, 1;",
             "fixed": f"mov.u32 {most}, {int(self.rng.integers(1, 4))};", "given": f"mov.u32 {most}, %r1;",
-        }[turns])  # fmt: skip
+        }[iterations])  # fmt: skip
         place = f"%rd{10 + self.loops}"
         self.setup.append(
             f"add.s64 {place}, %rd1, %rd3; add.s64 {place}, {place}, {256 * int(self.rng.integers(0, 8))};"
         )
         if depth and self.rng.random() < 0.5:
-            self.lines.append(f"mov.u32 {turn}, 0;")  # entered again: it starts anew
+            self.lines.append(f"mov.u32 {iteration}, 0;")  # entered again: it starts anew
         self.lines.append(f"{label}:")
         if self.rng.random() < 0.85:
             self.loads(place)
@@ -85,7 +85,7 @@ class Program:
         if depth < 2 and self.rng.random() < 0.25:
             self.body(depth + 1)
         self.lines.append(
-            f"add.u32 {turn}, {turn}, 1; setp.lt.u32 {leaves}, {turn}, {most}; @{leaves} bra {label};"
+            f"add.u32 {iteration}, {iteration}, 1; setp.lt.u32 {leaves}, {iteration}, {most}; @{leaves} bra {label};"
         )
 
     def body(self, depth: int) -> None:
@@ -152,7 +152,7 @@ not.pred %p72, %p72; or.pred %p73, %p73, %p72;"""
 
 
 def test_what_used_to_be_written_is_found_out() -> None:
-    """The test at the entry alone, in a turn of the first loop: schedules show it, Z3 refuses it."""
+    """The test at the entry alone, in an iteration of the first loop: schedules show it, Z3 refuses it."""
     text = HEAD.format(setup="", body=ADJACENT)
     first = "@%p1 bra ONE;"
     old = text.replace(first, OLD.format(jump=first, loop="TWO:")).replace(

@@ -109,7 +109,7 @@ def test_an_induction_variable_is_followed() -> None:
 LOOP: ld.global.f32 %f1, [%rd4]; mad.wide.s32 %rd5, %r3, 8, %rd3;
     ld.global.f32 %f2, [%rd5+4]; ld.global.f32 %f3, [%rd4+8];
     add.s64 %rd4, %rd4, 8; add.s32 %r3, %r3, 1; setp.lt.s32 %p1, %r3, %r1; @%p1 bra LOOP;""")
-    # The pointer and the index of one loop count the same turns; but the index has 32 bits.
+    # The pointer and the index of one loop count the same iterations; but the index has 32 bits.
     verdicts = distances(reading)
     assert verdicts[1].verdict is Verdict.PROVED
     assert verdicts[1].lanes == 2

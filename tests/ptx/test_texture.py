@@ -40,8 +40,8 @@ def at_index(i: int, side: int, mode: str) -> int | None:
     if mode == "wrap":
         return i % side
     if mode == "mirror":
-        turns, i = divmod(i, side)
-        return side - 1 - i if turns % 2 else i
+        iterations, i = divmod(i, side)
+        return side - 1 - i if iterations % 2 else i
     if mode == "border":
         return i if 0 <= i < side else None
     return min(max(i, 0), side - 1)

@@ -109,13 +109,13 @@ def test_edges(body: str, given: tuple[int, ...], want: int) -> None:
 
 
 @pytest.mark.parametrize("x", [0.0, 1.0, -2.5, 100.0, 1e5, 3e7, 1e20, -4e30, 1e-40])
-def test_sine_and_cosine_count_turns(x: float) -> None:
+def test_sine_and_cosine_count_iterations(x: float) -> None:
     """An argument is first multiplied by 1 / 2π in single precision, rounded towards zero."""
     bits = int(np.float32(x).view(np.uint32))
     factor = np.uint32(0x3E22F983).view(np.float32)
-    turns = np.float64(np.float32(x)) * np.float64(factor)
-    single = np.float32(turns)
-    if abs(float(single)) > abs(turns):
+    iterations = np.float64(np.float32(x)) * np.float64(factor)
+    single = np.float32(iterations)
+    if abs(float(single)) > abs(iterations):
         single = np.nextafter(single, np.float32(0))
     part = math.fmod(float(single), 1.0) if abs(float(single)) >= 2.0**-126 else 0.0
     for name, fn in (("sin", math.sin), ("cos", math.cos)):

@@ -67,8 +67,8 @@ def wanted(a: np.ndarray, b: np.ndarray, c: np.ndarray, kind: str, total: str) -
     return fused.fused(fused.terms(x, kind), fused.terms(y, kind), c, total, rule)
 
 
-def launched(case: tuple, turn: int, engine: EngineName) -> None:
-    """Loaded, multiplied and stored; the bits of `turn` say which matrices lie by rows."""
+def launched(case: tuple, iteration: int, engine: EngineName) -> None:
+    """Loaded, multiplied and stored; the bits of `iteration` say which matrices lie by rows."""
     (m, n, k), kind, total, *held = case
     rng = np.random.default_rng(m + k)
     a, b = factors(rng, kind, (m, k)), factors(rng, kind, (k, n))
@@ -76,7 +76,7 @@ def launched(case: tuple, turn: int, engine: EngineName) -> None:
     types = {"f16": f"{total}.{total}"}.get(kind, f"{total}.{kind}.{kind}.{total}")
     bank = {"f64": "g"}.get(kind, "r")
     sums = {"f32": "f", "f64": "g"}.get(total, "r")
-    by_row = [bool(turn >> at & 1) for at in range(3)]
+    by_row = [bool(iteration >> at & 1) for at in range(3)]
     la, lb, lc = ("row" if row else "col" for row in by_row)
     given = [v if row else np.ascontiguousarray(v.T)
              for v, row in zip((a, b, c), by_row, strict=True)]  # fmt: skip
@@ -99,8 +99,8 @@ def launched(case: tuple, turn: int, engine: EngineName) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]}-{case[1]}-{case[2]}")
 def test_as_mma(case: tuple) -> None:
-    for turn in range(8):
-        launched(case, turn, "numpy")
+    for iteration in range(8):
+        launched(case, iteration, "numpy")
 
 
 @pytest.mark.skipif(not is_here("c"), reason="no C compiler")
@@ -113,8 +113,8 @@ def test_as_c() -> None:
 @pytest.mark.skipif(not is_here("c"), reason="no C compiler")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]}-{case[1]}-{case[2]}")
 def test_all_as_c(case: tuple) -> None:
-    for turn in (0, 3, 6):
-        launched(case, turn, "c")
+    for iteration in (0, 3, 6):
+        launched(case, iteration, "c")
 
 
 def test_lanes_that_disagree_or_are_missing() -> None:

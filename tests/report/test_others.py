@@ -73,14 +73,14 @@ def test_loops_of_a_mapping_are_coloured_by_where_they_run() -> None:
         rows = [row for row in stage_rows(made.plan, at, spread) if row.kind]
         parallel = [row for row in rows if row.kind in ("global", "thread")]
         runs = [run for run in spread.runs.values() if run in (*LOCAL, *GROUP, *GLOBAL)]
-        assert 0 < len(parallel) <= len(runs)  # loops of one turn are left out
+        assert 0 < len(parallel) <= len(runs)  # loops of one iteration are left out
         letters = {"all threads": "g", "group": "w", "thread": "l"}
         for row in parallel:
             word, letter = row.word.rsplit(" ", 1)
             assert f"{letters[word]}{'xyz'.index(letter)}" in runs
 
 
-def test_one_turn_is_no_loop() -> None:
+def test_one_iteration_is_no_loop() -> None:
     made = mapped()
     texts = [row.text for at, s in enumerate(made.spreads) for row in stage_rows(made.plan, at, s)]
     assert not any(text.endswith("< 1") for text in texts)

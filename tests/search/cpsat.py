@@ -244,9 +244,9 @@ class Model:
     @staticmethod
     def mirrored(choice: Choice, table) -> bool:
         """Whether a table says the same of (c, b) and (b, a) as of (a, b) and (b, c)."""
-        turn, values = choice.inverse, range(len(choice.values))
-        return turn is not None and all(
-            (table[u][v] >> w & 1) == (table[turn[v]][turn[u]] >> turn[w] & 1)
+        step, values = choice.inverse, range(len(choice.values))
+        return step is not None and all(
+            (table[u][v] >> w & 1) == (table[step[v]][step[u]] >> step[w] & 1)
             for u, v, w in product(values, repeat=3)
         )
 

@@ -90,9 +90,9 @@ def test_blocks_that_meet_in_global_memory_are_noticed() -> None:
         check_on(by_block(lambda k: k.block_x * 32 + k.thread + 32, read=True), CUDA)
 
 
-def in_turns(*, barrier: bool, last: int = 0) -> Kernel:
-    """In each of eight turns a thread writes its cell, and reads that of another one."""
-    k = Builder("in_turns", block=64)
+def in_iterations(*, barrier: bool, last: int = 0) -> Kernel:
+    """In each of eight iterations a thread writes its cell, and reads that of another one."""
+    k = Builder("in_iterations", block=64)
     y = k.array("y", f32, Const(64))
     row = k.shared("row", f32, 64)
     v = k.register("v", f32, 0.0)
@@ -106,15 +106,15 @@ def in_turns(*, barrier: bool, last: int = 0) -> Kernel:
     return k.raw()
 
 
-def test_what_the_next_turn_writes_is_not_read_by_this_one() -> None:
-    check_on(in_turns(barrier=True), CUDA)
+def test_what_the_next_iteration_writes_is_not_read_by_this_one() -> None:
+    check_on(in_iterations(barrier=True), CUDA)
     with pytest.raises(CheckError, match="others read"):
-        check_on(in_turns(barrier=False), CUDA)
+        check_on(in_iterations(barrier=False), CUDA)
 
 
-def test_the_last_turn_is_looked_at() -> None:
+def test_the_last_iteration_is_looked_at() -> None:
     with pytest.raises(CheckError, match="'row' is left at 1 to 64"):
-        check_on(in_turns(barrier=True, last=1), CUDA)
+        check_on(in_iterations(barrier=True, last=1), CUDA)
 
 
 def test_registers_are_those_needed_together() -> None:

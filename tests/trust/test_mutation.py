@@ -131,7 +131,7 @@ def test_shares_of_several_processes_are_one_examination() -> None:
     ]
 
 
-# The same index expressions with fewer threads, or fewer turns of a loop, to simulate.
+# The same index expressions with fewer threads, or fewer iterations of a loop, to simulate.
 SMALLER: dict[str, dict[str, Any]] = {
     "convolution-2d": {"rows": 4, "block": 32},
     **{name: {"block": 64} for name in ("aos-to-soa", "soa-to-aos", "aos-sum", "transposition")},

@@ -5,9 +5,9 @@ from __future__ import annotations
 FILE = """
 from warploom.layout.own import SharedTile, Use
 
-def tile(columns=32, turn=1):
+def tile(columns=32, iteration=1):
     def place(row, column):
-        return row * columns + (column ^ row * turn % columns)
+        return row * columns + (column ^ row * iteration % columns)
     def rows(lane, step):
         return step, lane
     def down(lane, step):
@@ -19,6 +19,6 @@ def tile(columns=32, turn=1):
     ), name="mine")
 
 right = tile()
-wrong = tile(turn=0)
+wrong = tile(iteration=0)
 number = 3
 """

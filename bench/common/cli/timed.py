@@ -1,6 +1,6 @@
 """Commands run in processes of their own: the CPU time that they take, also after Ctrl-C.
 
-On a machine that does other things the wall runs on while a command waits for its turn. So the
+On a machine that does other things the wall runs on while a command waits for its iteration. So the
 command's clock is the CPU time of its process: then a budget of S seconds, and whatever goes beyond
 it, is the same on a busy machine as on an idle one. With `processes` others work while it waits,
 and its clock is that of the wall.

@@ -11,8 +11,8 @@ from warploom.index.ir import Expr, lift, select
 from warploom.kernel.build import Builder
 from warploom.kernel.dtype import i32
 from warploom.kernel.evaluate import run
-from warploom.machine.manner import Kind
 from warploom.machine.race import RaceDetector
+from warploom.machine.semantics import Kind
 
 KINDS = {READ: Kind.READ, WRITE: Kind.WRITE, ATOMIC: Kind.ATOMIC}
 Pairs = set[frozenset[int]]

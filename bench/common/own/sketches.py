@@ -54,7 +54,7 @@ def scan(lanes: int = 32) -> Sketch:
 
 @warp_sketch
 def planes(k: Tracer, lanes: int = 32) -> None:
-    """Complex numbers, real and imaginary part in turns, become two planes."""
+    """Complex numbers, real and imaginary part in iterations, become two planes."""
     lane = k.warp(lanes)
     x = k.input("x", 2 * lanes)
     real, imaginary = k.output("real", lanes), k.output("imaginary", lanes)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from warploom.bench.measure import Request
 from warploom.bench.synth import laid_out
-from warploom.sketch.synth.record import Record
+from warploom.sketch.synth.result_json import Record
 
 HEADER = ("sketch", "cells", "options", "fills", "states", "CPU s", "µs per cell", "MB")
 

@@ -19,7 +19,7 @@ from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Impossible, Outcome
 from warploom.sketch.simt.function import SketchFunction
 from warploom.sketch.simt.solve import Filled, reinstantiate, solve
-from warploom.sketch.synth.record import Record
+from warploom.sketch.synth.result_json import Record
 
 HEADER = (
     "benchmark",

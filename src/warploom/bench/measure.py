@@ -17,7 +17,7 @@ from warploom.bench.published import named
 from warploom.errors import CheckError, WarploomError
 from warploom.process import python_command
 from warploom.search.budget import Budget
-from warploom.sketch.synth.record import Record, record_of
+from warploom.sketch.synth.result_json import Record, record_of
 from warploom.sketch.synth.solve import synthesize
 from warploom.sketch.term.ir import Apply, Program, size
 

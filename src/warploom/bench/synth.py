@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from warploom.bench.measure import Request
 from warploom.bench.published import Published, published
-from warploom.sketch.synth.record import Record
+from warploom.sketch.synth.result_json import Record
 
 # One row of each kind: enough to see that all is well.
 QUICK = re.compile(

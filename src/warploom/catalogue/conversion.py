@@ -125,14 +125,14 @@ class _Writer:
         return k.done()
 
     def looped(self) -> Kernel:
-        """The kernel of `looped_text`: turn t changes every byte by exclusive or with t."""
+        """The kernel of `looped_text`: iteration t changes every byte by exclusive or with t."""
         k, size = self.k, self.conversion.unit_bytes
         parts = loop_parts(self.conversion)
         word = DTYPES[size * parts]
         held, wanted = (count // parts for count in self.registers)
-        turns = k.scalar("turns")
+        iterations = k.scalar("iterations")
         k.require(self.blocks.ge(1))
-        k.require(turns.ge(1))
+        k.require(iterations.ge(1))
         x = k.array("x", word, self.blocks * (held * self.threads), const=True)
         y = k.array("y", word, self.blocks * (wanted * self.threads))
         k.grid(self.blocks)
@@ -144,15 +144,19 @@ class _Writer:
         for r in range(wanted):
             totals[r] = 0
         self._declare()
-        with k.loop("turn", turns) as turn:
+        with k.loop("iteration", iterations) as iteration:
             changed = k.register("changed", word)
-            k.set(changed, from_index(turn % 256, word) * (((1 << 8 * size * parts) - 1) // 255))
+            k.set(
+                changed, from_index(iteration % 256, word) * (((1 << 8 * size * parts) - 1) // 255)
+            )
             before = k.registers("held", self.dtype, self.registers[0])
             for r in range(held):
                 words[r] = words[r] ^ changed
                 for place, part in enumerate(self._unpacked(words[r], parts)):
                     before[r * parts + place] = part
-            if self.way == "shared":  # what the last turn stored was loaded; last, as it may wait
+            if (
+                self.way == "shared"
+            ):  # what the last iteration stored was loaded; last, as it may wait
                 k.barrier(self._scope)
             after = self._converted(before)
             for r in range(wanted):
@@ -245,11 +249,11 @@ class _Writer:
     def _turned(self, name: str, plan: Selection, values: Sequence[Value]) -> list[Value]:
         """All registers turned by the lane's number, bit by bit."""
         k, current = self.k, list(values)
-        for bit in range(int(plan.turn.max()).bit_length()):
-            truths = (plan.turn >> bit & 1).astype(np.bool_)
+        for bit in range(int(plan.rotation.max()).bit_length()):
+            truths = (plan.rotation >> bit & 1).astype(np.bool_)
             if not truths.any():
                 continue
-            condition = k.let(f"{name}_turn{bit}", lane_condition(truths, k.lane))
+            condition = k.let(f"{name}_rotation{bit}", lane_condition(truths, k.lane))
             stage = k.registers(f"{name}_by{1 << bit}", self.dtype, len(current))
             for place, value in enumerate(current):
                 far = place ^ 1 << bit if plan.by == "^" else (place + (1 << bit)) % len(current)

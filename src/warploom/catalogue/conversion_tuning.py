@@ -26,11 +26,11 @@ from warploom.runtime.gpu import Loaded, machine_of
 from warploom.runtime.rig import Bench, GpuRig, on_gpu, on_host
 from warploom.search.outcome import Found, Outcome
 from warploom.search.storage.store import digest
-from warploom.search.storage.tune import How, Task, Tuned, tune
+from warploom.search.storage.tune import Task, Tuned, TuneOptions, tune
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 
-TURNS = 1001  # odd, so that the numbers do not cancel
+ITERATIONS = 1001  # odd, so that the numbers do not cancel
 WARPS = 8  # on each multiprocessor: enough to hide some of a latency, as in a kernel that computes
 MULTIPROCESSORS = 132  # where it is not known how many there are
 
@@ -63,11 +63,11 @@ def loop_input(conversion: Conversion, blocks: int, seed: int = 0) -> tuple[Byte
     return values, _words(conversion, conversion.source, values)
 
 
-def loop_result(conversion: Conversion, values: Bytes, turns: int) -> tuple[Bytes, Numbers]:
+def loop_result(conversion: Conversion, values: Bytes, iterations: int) -> tuple[Bytes, Numbers]:
     """Bytes of the words that threads have in the end, and which of them are wanted at all."""
-    changes = np.bitwise_xor.accumulate(np.arange(turns) % 256)
+    changes = np.bitwise_xor.accumulate(np.arange(iterations) % 256)
     last = np.uint8(np.bitwise_xor.reduce(changes))
-    wanted = _words(conversion, conversion.target, (values * np.uint8(turns % 2)) ^ last)
+    wanted = _words(conversion, conversion.target, (values * np.uint8(iterations % 2)) ^ last)
     known = np.broadcast_to(np.uint8(1), values.shape)
     return wanted, _words(conversion, conversion.target, known).astype(np.int64)
 
@@ -105,14 +105,14 @@ class GpuWayBench(GpuRig[ReadyWay]):
         return [self.launch(prepared)]
 
     def timed(self, launches: Sequence[Launch], samples: int) -> Sequence[float]:
-        return [each / TURNS for each in super().timed(launches, samples)]
+        return [each / ITERATIONS for each in super().timed(launches, samples)]
 
     def launch(self, ready: ReadyWay) -> Launch:
         """What converts once more, after it gave the right result."""
-        wanted, known = loop_result(self.conversion, self.values, TURNS)
+        wanted, known = loop_result(self.conversion, self.values, ITERATIONS)
         y = on_gpu(np.full_like(wanted, 0xA5), self.gpu)
         function = Loaded(open_driver().load(ready.code, "convert", self.gpu))
-        arguments = [np.int32(self.blocks), np.int32(TURNS), address(self.x), address(y)]
+        arguments = [np.int32(self.blocks), np.int32(ITERATIONS), address(self.x), address(y)]
         threads = LANES * self.conversion.source.warps
         launch = function.bind((self.blocks, 1, 1), (threads, 1, 1), arguments)
         launch()
@@ -158,7 +158,7 @@ def way_task(conversion: Conversion, device: str, arch: str) -> Task[str, ReadyW
 
     return Task(
         "conversion",
-        {"texts": digest(texts), "turns": TURNS, "warps": WARPS},
+        {"texts": digest(texts), "iterations": ITERATIONS, "warps": WARPS},
         device,
         list(texts),
         str,
@@ -168,7 +168,7 @@ def way_task(conversion: Conversion, device: str, arch: str) -> Task[str, ReadyW
 
 
 def tune_way(
-    conversion: Conversion, bench: Bench[ReadyWay], **how: Unpack[How]
+    conversion: Conversion, bench: Bench[ReadyWay], **how: Unpack[TuneOptions]
 ) -> Outcome[Tuned[str]]:
     """The fastest way on a bench, by name: see `ways_of`."""
     task = replace(way_task(conversion, bench.device, bench.arch), measure=bench.measure)

@@ -42,13 +42,14 @@ def matrix_text(conversion: Conversion, name: str = "convert", *, looped: bool =
     parts = 4 // conversion.unit_bytes if looped else 1  # matrices have whole words on both sides
     word = TYPES[conversion.unit_bytes * parts]
     meet = "__syncwarp();" if way.within_warps else "__syncthreads();"
-    turns = "const int turns, " if looped else ""
+    iterations = "const int iterations, " if looped else ""
     lines = [
         f"// From {source.name} to {target.name}: {way.store.name} and {way.load.name}.",
         f"// Shared memory: {show(way.layout)}",
         f"// Launch: (blocks) blocks of {threads} threads.",
         f'extern "C" __global__ void __launch_bounds__({threads})',
-        f"{name}(const int blocks, {turns}const {word}* __restrict__ x, {word}* __restrict__ y) {{",
+        f"{name}(const int blocks, {iterations}const {word}* __restrict__ x, "
+        f"{word}* __restrict__ y) {{",
         f"  __shared__ __align__(16) {kind} memory[{way.slots}];",
         "  const int block_x = (int)blockIdx.x, thread = (int)threadIdx.x;",
         f"  const int lane = thread % {CUDA.lanes}, warp = thread / {CUDA.lanes};",
@@ -65,7 +66,7 @@ def matrix_text(conversion: Conversion, name: str = "convert", *, looped: bool =
     stored = _each("r", wanted // parts, f"y[{_at(wanted // parts, threads)}] = {taken}[r];")
     if looped:
         lines.append(f"  {word} words[{held // parts}], totals[{wanted // parts}] = {{}};")
-        body = _turns(body, held, wanted, parts, meet)
+        body = _iterations(body, held, wanted, parts, meet)
     return "\n".join([*lines, *loaded, *body, *stored, "}\n"])
 
 
@@ -78,7 +79,7 @@ def _each(var: str, count: int, *statements: str) -> list[str]:
     return [*head, *(f"    {each}" for each in statements), "  }"]
 
 
-def _turns(body: list[str], held: int, wanted: int, parts: int, meet: str) -> list[str]:
+def _iterations(body: list[str], held: int, wanted: int, parts: int, meet: str) -> list[str]:
     """The body in a loop, words taken apart before and put together after."""
     bits = 32 // parts
     apart = [
@@ -87,8 +88,8 @@ def _turns(body: list[str], held: int, wanted: int, parts: int, meet: str) -> li
     ]
     joined = _word("after", tuple(range(parts))).replace("after[", f"after[r * {parts} + ")
     return [
-        "  for (int turn = 0; turn < turns; ++turn) {",
-        "  const unsigned changed = (unsigned)(turn % 256) * 0x01010101u;",
+        "  for (int iteration = 0; iteration < iterations; ++iteration) {",
+        "  const unsigned changed = (unsigned)(iteration % 256) * 0x01010101u;",
         *_each("r", held // parts, "words[r] ^= changed;", *apart),
         f"  {meet}",
         *body,

@@ -39,9 +39,9 @@ def place_of(registers: int) -> tuple[Place, int]:
 
 def wavefronts(place: Place, registers: int) -> int:
     """Wavefronts of all accesses in both orders, for items of one word."""
-    lanes, turns = np.arange(WARP)[None, :], np.arange(registers)[:, None]
+    lanes, iterations = np.arange(WARP)[None, :], np.arange(registers)[:, None]
     total = 0
-    for item, load in ((lanes * registers + turns, False), (turns * WARP + lanes, True)):
+    for item, load in ((lanes * registers + iterations, False), (iterations * WARP + lanes, True)):
         places = np.asarray(evaluate(place(Var("item")), {"item": item}))
         active = np.ones(places.shape, np.bool_)
         total += bank_use(places * BANK_BYTES, BANK_BYTES, active, load=load).wavefronts

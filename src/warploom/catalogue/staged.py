@@ -171,12 +171,12 @@ class _ToArrays:
         k, plan = self.k, self.plan
         per_array = plan.structures // plan.width
         accesses = plan.fields * per_array
-        turns = -(-accesses // plan.block)
+        iterations = -(-accesses // plan.block)
         side = k.registers("side", plan.dtype, plan.width)
-        with k.loop("j", turns) as j:
+        with k.loop("j", iterations) as j:
             number = k.let("number", j * plan.block + k.thread)
             field = k.let("field", number // per_array)
-            some = accesses % plan.block  # in the last turn, if not all threads
+            some = accesses % plan.block  # in the last iteration, if not all threads
             with k.when(field.lt(plan.fields)) if some else nullcontext():
                 begin = k.let("begin", field * self.n // plan.line * plan.line)
                 along = number % per_array * plan.width

@@ -20,7 +20,7 @@ from warploom.runtime.rig import Built
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Impossible, Outcome
 from warploom.search.storage.store import Store
-from warploom.search.storage.tune import How, Task, Tuned, tune
+from warploom.search.storage.tune import Task, Tuned, TuneOptions, tune
 from warploom.search.workers.far import Measuring
 
 Settings: TypeAlias = dict[str, Parameter]
@@ -67,7 +67,7 @@ def named_bench(name: str, given: Settings, size: dict[str, int]) -> GpuBench:
 
 
 def tune_entry(
-    entry: Entry, given: Parameters, bench: Bench, **how: Unpack[How]
+    entry: Entry, given: Parameters, bench: Bench, **how: Unpack[TuneOptions]
 ) -> Outcome[Tuned[Settings]]:
     """The fastest settings of a kernel of the catalogue for the size of a bench."""
     task: Task[Settings, Built] = Task(

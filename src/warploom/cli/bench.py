@@ -21,7 +21,7 @@ from warploom.cli.files import STDOUT
 from warploom.cli.guard import Status, check_meant, run
 from warploom.cli.output import JSON, kept_free, write_records
 from warploom.errors import ParseError
-from warploom.sketch.synth.record import Record
+from warploom.sketch.synth.result_json import Record
 
 HELP = """Measure the tables of the papers on this machine, with the published figures beside ours.
 

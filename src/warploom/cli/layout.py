@@ -31,7 +31,7 @@ from warploom.cli.output import JSON, kept_free, write, write_records
 from warploom.cli.progress import progress
 from warploom.cli.remembered import answer_of
 from warploom.cli.seconds import seconds_of
-from warploom.emit.place import EXPORTS, exported
+from warploom.emit.index_function import EXPORTS, exported
 from warploom.emit.reserved import is_reserved_function
 from warploom.errors import (
     CheckError,

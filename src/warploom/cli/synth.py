@@ -49,8 +49,8 @@ from warploom.search.outcome import Found, Impossible, Outcome, Reason, Undecide
 from warploom.search.outcome_json import outcome_word
 from warploom.sketch.simt.ir import Traced
 from warploom.sketch.simt.solve import Filled
-from warploom.sketch.synth.record import Record, choices_of_fills, record_of
 from warploom.sketch.synth.result import Result
+from warploom.sketch.synth.result_json import Record, choices_of_fills, record_of
 from warploom.sketch.synth.solve import synthesize
 from warploom.sketch.synth.split import Parting
 from warploom.sketch.synth.transfer import transfer

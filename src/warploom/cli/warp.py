@@ -13,7 +13,7 @@ from warploom.search.outcome import Found, Impossible, Outcome, Undecided, Verdi
 from warploom.search.outcome_json import outcome_record
 from warploom.sketch.simt.ir import Traced
 from warploom.sketch.simt.solve import Filled, reinstantiate, solve
-from warploom.sketch.synth.record import Record
+from warploom.sketch.synth.result_json import Record
 
 
 def solve_warp(

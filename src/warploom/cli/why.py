@@ -13,8 +13,8 @@ from warploom.sketch.explain.idle import Remark, idle_holes
 from warploom.sketch.explain.reason import explain
 from warploom.sketch.explain.show import lines, place, record
 from warploom.sketch.explain.suggest import Suggestions
-from warploom.sketch.synth.record import Record
 from warploom.sketch.synth.result import Result
+from warploom.sketch.synth.result_json import Record
 
 
 def remarks(result: Result, goal: int, budget: Budget, suggesting: bool) -> Record:

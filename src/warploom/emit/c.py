@@ -26,7 +26,7 @@ from warploom.emit.parts import (
     thread_definitions,
     with_all_named,
 )
-from warploom.emit.simt import SimtPrinter, has_no_turn, plus
+from warploom.emit.simt import SimtPrinter, has_no_iteration, plus
 from warploom.emit.spell import spelled
 from warploom.errors import EmitError
 from warploom.index.ir import Const, Expr, Var, substitute, variables
@@ -188,7 +188,7 @@ def _set_first(stmts: tuple[Stmt, ...], name: str) -> bool:
         if all(name not in registers_of(each) for each in walk((stmt,))):
             continue
         match stmt:
-            case For(_, _, _, inner) if stmt.counts:  # it surely has a turn
+            case For(_, _, _, inner) if stmt.counts:  # it surely has an iteration
                 return _set_first(inner, name)
             case Assign() | Load():
                 reads = {
@@ -319,7 +319,7 @@ class CPrinter(SimtPrinter):
                     self._segment(stmts, known)
                     known |= {each.name: each.expr for each in stmts if isinstance(each, Let)}
                 case For(_, start, stop, inner):
-                    if not has_no_turn(part):
+                    if not has_no_iteration(part):
                         self.loop_head(part, _inlined(start, known), _inlined(stop, known))
                         self.parts(inner, known)
                         self.lines.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from warploom.emit.ahead import passed
+from warploom.emit.async_copy import passed
 from warploom.emit.dialect import CUDA, Dialect
 from warploom.emit.helper import BF16_PAIR
 from warploom.emit.join import constraint, join_text, joins

@@ -193,7 +193,7 @@ class SimtPrinter:
         return " = {" + ", ".join([number] * stmt.size) + "}"
 
     def loop(self, stmt: For) -> None:
-        if has_no_turn(stmt):
+        if has_no_iteration(stmt):
             return
         if stmt.unroll and self.dialect.unroll:
             self.lines.add(self.dialect.unroll)
@@ -288,5 +288,5 @@ def shifted(value: Value, offset: int) -> Cell:
     return Cell(value.name, simplify(value.index + offset), value.dtype)
 
 
-def has_no_turn(stmt: For) -> bool:
+def has_no_iteration(stmt: For) -> bool:
     return stmt.counts is not None and not stmt.counts

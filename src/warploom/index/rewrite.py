@@ -92,12 +92,12 @@ class Rewriter:
         """Children first; what a law gives is itself rewritten before it is used."""
         done = self._done
         becomes: dict[Expr, Expr] = {}
-        turns_left = 10_000 + 1_000 * len(walk(expr))
+        steps_left = 10_000 + 1_000 * len(walk(expr))
         stack = [expr]
         while stack:
             part = stack[-1]
-            turns_left -= 1
-            if not turns_left:
+            steps_left -= 1
+            if not steps_left:
                 raise InternalError(f"the laws of index expressions do not end at {part!r}")
             waits_for = (becomes[part],) if part in becomes else children(part)
             missing = [other for other in waits_for if other not in done]

@@ -349,7 +349,7 @@ class Builder:
 def _of_indices(condition: Expr) -> Expr:
     if not isinstance(condition, Expr):
         raise CheckError(
-            f"{condition!r:.40} is no condition on threads, turns and parameters",
+            f"{condition!r:.40} is no condition on threads, iterations and parameters",
             advice="values decide by choose(a.lt(b), then, otherwise) alone",
         )
     return condition

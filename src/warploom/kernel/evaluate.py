@@ -20,9 +20,9 @@ import numpy.typing as npt
 from warploom.errors import CheckError, DeviceError
 from warploom.index.evaluate import evaluate as evaluate_index
 from warploom.index.ir import Expr, operations, variables
-from warploom.kernel.ahead import Ahead, Groups
 from warploom.kernel.arguments import Binding, bind, check_overlap, describe_numpy
 from warploom.kernel.arithmetic import Numbers, apply, compare, convert
+from warploom.kernel.async_copy import Ahead, Groups
 from warploom.kernel.bounds import thread_variables
 from warploom.kernel.dtype import DType
 from warploom.kernel.ir import (
@@ -56,10 +56,10 @@ from warploom.kernel.pool import offsets, pool_bytes
 from warploom.kernel.tensor import product, widths
 from warploom.machine.banks import bank_use
 from warploom.machine.coalesce import traffic
-from warploom.machine.manner import Kind
 from warploom.machine.memory import per_owner
 from warploom.machine.race import Race, RaceDetector
 from warploom.machine.report import Report
+from warploom.machine.semantics import Kind
 
 BATCH_THREADS = 1 << 16
 _SHARED = "shared memory"  # a region for the race detector, beside those of arrays by address

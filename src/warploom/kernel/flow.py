@@ -2,8 +2,8 @@
 
 Every access of a global, shared or constant array stays inside it in every launch; divisors are not
 zero and shifts not too far; shuffle amounts lie within the warp; barriers are met by whole blocks,
-shuffles by whole warps. Each is shown for one thread and turn that stand for all (`reason.py`), or
-refused with a thread that does otherwise, if one is found (`witness.py`).
+shuffles by whole warps. Each is shown for one thread and iteration that stand for all
+(`reason.py`), or refused with a thread that does otherwise, if one is found (`witness.py`).
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Flow:
         }  # fmt: skip
 
     def runs(self, site: Site) -> bool:
-        """Whether a loop has at least one turn in every launch."""
+        """Whether a loop has at least one iteration in every launch."""
         assert isinstance(site.stmt, For)
         place = site.place
         goal = place.expr(site.stmt.start).lt(place.expr(site.stmt.stop))

@@ -3,7 +3,8 @@
 The index of an access is taken apart into digits, as a number is: with a row length n that is
 only known at the launch, row·n + column names the cell (row, column) if 0 <= column < n is shown.
 A digit is a part that all threads of a block share, the same for both accesses, and a part over
-threads and turns, which is tried out. Where that does not work, the accesses may meet anywhere.
+threads and iterations, which is tried out. Where that does not work, the accesses may meet
+anywhere.
 """
 
 from __future__ import annotations
@@ -59,10 +60,11 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """The second access comes `turns` turns of a loop after the first; None: any number."""
+    """The second access comes `iterations` iterations of a loop after the first; None: any
+    number."""
 
-    turn: str
-    turns: int | None
+    iteration: str
+    iterations: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +130,7 @@ class Footprints:
         """Whether different threads of a block may touch one cell, one of them writing.
 
         WARP if only lanes of one warp do, BLOCK if threads of different warps may; None if nobody.
-        Without `later` both are in the same turn of all loops that they share.
+        Without `later` both are in the same iteration of all loops that they share.
         """
         if first.memory != second.memory or not (first.write or second.write):
             return None
@@ -140,17 +142,18 @@ class Footprints:
         return self._met[key]
 
     def _apart(self, first: Access, second: Access) -> bool:
-        """Whether their bounds alone say that they never touch one cell, in any turns."""
+        """Whether their bounds alone say that they never touch one cell, in any iterations."""
         (low, high), (other_low, other_high) = map(self._ranges.of, (first.index, second.index))
         return high + first.units <= other_low or other_high + second.units <= low
 
     def surely(self, access: Access, outer: int) -> bool:
-        """Whether only conditions on threads and turns, beside the first `outer` guards, decide if
-        an access takes place."""
+        """Whether only conditions on threads and iterations, beside the first `outer` guards,
+        decide if an access takes place."""
         return all(self._is_finite(guard) for guard in access.guards[outer:])
 
     def covers(self, writes: Sequence[Access], read: Access) -> bool:
-        """Whether every cell that a read touches is one that a write does, in the same turn."""
+        """Whether every cell that a read touches is one that a write does, in the same
+        iteration."""
         touched: list[tuple[Ints, Ints]] = []
         for write in writes:
             common = self._common(write, read, None)
@@ -173,17 +176,20 @@ class Footprints:
         if common is None:
             return unknown
         other, shared = second.index, dict.fromkeys(self._telling(common, first, second), 0)
-        if later is not None and later.turns is not None:
-            if self._finite(later.turn):
-                shared[later.turn] = later.turns
+        if later is not None and later.iterations is not None:
+            if self._finite(later.iteration):
+                shared[later.iteration] = later.iterations
             else:
-                other = substitute(other, {later.turn: Var(later.turn) + later.turns})
+                other = substitute(
+                    other, {later.iteration: Var(later.iteration) + later.iterations}
+                )
         digits = self._digits(first, second, other)
         if digits is None:
             return unknown
-        # A turn on which nothing depends is met in every other: there is no need to try them all.
+        # A iteration on which nothing depends is met in every other: there is no need to try them
+        # all.
         matter = {name for each in (first, second) for name in self._depends_on(each)}
-        shared = {name: turns for name, turns in shared.items() if name in matter}
+        shared = {name: iterations for name, iterations in shared.items() if name in matter}
         cells = self._cells(first, digits[0], dict.fromkeys(shared, 0))
         others = self._cells(second, digits[1], shared)
         if cells is None or others is None:
@@ -196,25 +202,33 @@ class Footprints:
             yield from variables(guard)
 
     def _common(self, first: Access, second: Access, later: Later | None) -> list[str] | None:
-        """Finite turns that are the same for both; None if an index depends on one that differs
-        and is not finite."""
+        """Finite iterations that are the same for both; None if an index depends on one that
+        differs and is not finite."""
         names = variables(first.index) | variables(second.index)
-        turns = [each.turn for each in first.counters]
+        iterations = [each.iteration for each in first.counters]
         shared = []
         for place, counter in enumerate(second.counters):
-            here = place < len(turns) and turns[place] == counter.turn
-            carried = later is not None and later.turn in turns[: place + 1]
+            here = place < len(iterations) and iterations[place] == counter.iteration
+            carried = later is not None and later.iteration in iterations[: place + 1]
             if here and not carried:
-                shared.append(counter.turn)
-            elif later is not None and counter.turn == later.turn and later.turns is not None:
+                shared.append(counter.iteration)
+            elif (
+                later is not None
+                and counter.iteration == later.iteration
+                and later.iterations is not None
+            ):
                 continue  # the shift says how they differ
-            elif counter.turn in names and not self._finite(counter.turn):
+            elif counter.iteration in names and not self._finite(counter.iteration):
                 return None
-        free = [each for each in first.counters if each.turn not in shared]
+        free = [each for each in first.counters if each.iteration not in shared]
         if any(
-            each.turn in variables(first.index)
-            and not self._finite(each.turn)
-            and not (later is not None and later.turn == each.turn and later.turns is not None)
+            each.iteration in variables(first.index)
+            and not self._finite(each.iteration)
+            and not (
+                later is not None
+                and later.iteration == each.iteration
+                and later.iterations is not None
+            )
             for each in free
         ):
             return None
@@ -240,9 +254,10 @@ class Footprints:
     def _digits(
         self, first: Access, second: Access, other: Expr
     ) -> tuple[list[Polynomial], list[Polynomial]] | None:
-        """Both indices as lists of polynomials over threads and turns, equal shared parts left out;
-        the cells are the same exactly if all digits are."""
-        # What is shown of the second access is shown of it in its own turn, not in a later one.
+        """Both indices as lists of polynomials over threads and iterations, equal shared parts left
+        out; the cells are the same exactly if all digits are."""
+        # What is shown of the second access is shown of it in its own iteration, not in a later
+        # one.
         lists = [[self.normal.of(each)] for each in (first.index, second.index, other)]
         names = sorted(self._scalars(lists[0][0], lists[2][0]))
         while names:
@@ -268,9 +283,10 @@ class Footprints:
         )
 
     def _scalars(self, *polynomials: Polynomial) -> set[str]:
-        """Scalar parameters that multiply something that differs between threads or turns.
+        """Scalar parameters that multiply something that differs between threads or iterations.
 
-        A turn is no row length, though it may multiply a thread: in a later turn it is another one.
+        A iteration is no row length, though it may multiply a thread: in a later iteration it is
+        another one.
         """
         found = set()
         for polynomial in polynomials:
@@ -322,7 +338,8 @@ class Footprints:
         return Polynomial(shared), Polynomial(own)
 
     def _kind(self, atom: int) -> str:
-        """`own`: over threads and finite turns; `shared`: the same for all threads; or `mixed`."""
+        """`own`: over threads and finite iterations; `shared`: the same for all threads; or
+        `mixed`."""
         finite = {self._finite(name) for name in self._names(atom)}
         return "own" if finite == {True} else "shared" if finite == {False} else "mixed"
 
@@ -340,9 +357,9 @@ class Footprints:
     def _cells(
         self, access: Access, digits: Sequence[Polynomial], shared: Mapping[str, int]
     ) -> _Cells | None:
-        """Every cell by its digits and the turns that both accesses share, with its threads.
+        """Every cell by its digits and the iterations that both accesses share, with its threads.
 
-        `shared` gives how many turns to take off, so that equal keys are turns that meet.
+        `shared` gives how many iterations to take off, so that equal keys are iterations that meet.
         """
         guards = tuple([each for each in access.guards if self._is_finite(each)])
         key = (guards, tuple(digits), tuple(shared.items()), access.units)
@@ -363,13 +380,13 @@ class Footprints:
     ) -> _Cells | None:
         names = {name for each in guards for name in variables(each)} | set(shared)
         names |= {name for digit in digits for atom in digit.atoms() for name in self._names(atom)}
-        turns = sorted(name for name in names if name not in self.threads)
-        sizes = [self.bounds[name][1] + 1 for name in turns]
+        iterations = sorted(name for name in names if name not in self.threads)
+        sizes = [self.bounds[name][1] + 1 for name in iterations]
         if np.prod([float(each) for each in sizes]) * self.kernel.threads > MOST_POINTS:
             return None
         axes = np.ix_(np.arange(self.kernel.threads), *[np.arange(each) for each in sizes])
         env: dict[str, Any] = {name: each[axes[0]] for name, each in self.threads.items()}
-        env |= dict(zip(turns, axes[1:], strict=True))
+        env |= dict(zip(iterations, axes[1:], strict=True))
         shape = (self.kernel.threads, *sizes)
         try:
             columns = [np.broadcast_to(self._value(each, env), shape) for each in digits]

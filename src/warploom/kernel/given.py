@@ -17,7 +17,7 @@ def index_of(given: Any) -> Expr:
         return given
     if isinstance(given, Arithmetic):
         raise CheckError(
-            "a value is no index: indices are computed from threads, turns and parameters",
+            "a value is no index: indices are computed from threads, iterations and parameters",
             advice="values are known when the kernel runs; let(…) names an index expression",
         )
     return Const(whole(given, "an index"))

@@ -1,7 +1,7 @@
 """From which statement to which a shared array holds something that is still needed.
 
 Statements are numbered in program order. An array is needed from its first access to its last; in
-a loop from its beginning to its end, unless all that a turn reads it has written before, and
+a loop from its beginning to its end, unless all that an iteration reads it has written before, and
 nothing written there is read after the loop; and in the whole of a condition or loop that not all
 threads of the block run alike.
 """
@@ -56,7 +56,10 @@ class _Finder:
 
     def of(self, sites: Sequence[Site]) -> dict[str, Lifetime]:
         uses = list(self._uses(sites))
-        for name, loop in self.filled:  # turn by turn: what one turn wrote outlives the next
+        for (
+            name,
+            loop,
+        ) in self.filled:  # iteration by iteration: what one iteration wrote outlives the next
             after = (use for use in uses if use.access.array == name and use.number > loop.last)
             if any(not use.access.write for use in after):
                 self._note(name, loop.first, loop.last)
@@ -98,7 +101,7 @@ class _Finder:
                 return False
 
     def _written_first(self, uses: Sequence[_NumberedAccess], guards: Sequence[object]) -> bool:
-        """Whether all that is read in a turn was written before in the same turn."""
+        """Whether all that is read in an iteration was written before in the same iteration."""
         for use in uses:
             if use.access.write:
                 continue

@@ -1,8 +1,8 @@
 """What can be shown of index expressions at the places of one kernel.
 
-A goal is tried on every thread and turn where it depends on these alone, and proved otherwise.
-Where that fails, parts of it that depend on threads and turns alone are taken for numbers of which
-only the least and the greatest value are known, found by trying them all.
+A goal is tried on every thread and iteration where it depends on these alone, and proved otherwise.
+Where that fails, parts of it that depend on threads and iterations alone are taken for numbers of
+which only the least and the greatest value are known, found by trying them all.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Reasoning:
         self._parts: dict[Expr, Range | None] = {}
 
     def shows(self, goal: Expr, guards: tuple[Expr, ...]) -> bool:
-        """Whether a goal holds in every launch, thread and turn for which the guards do."""
+        """Whether a goal holds in every launch, thread and iteration for which the guards do."""
         if isinstance(goal, Const):
             return goal.value != 0
         key = (goal, guards)

@@ -1,8 +1,8 @@
 """Registers are indexed by constants once loops are unrolled, and set before they are read.
 
-A loop is looked at turn by turn only as far as its turns name different registers: a turn that
-names the same ones as an earlier turn finds at least as many of them set, and sets nothing new. A
-loop that may have no turn sets nothing.
+A loop is looked at iteration by iteration only as far as its iterations name different registers:
+an iteration that names the same ones as an earlier iteration finds at least as many of them set,
+and sets nothing new. A loop that may have no iteration sets nothing.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ from warploom.kernel.scope import Place, Scopes, Site
 from warploom.kernel.tensor import widths
 from warploom.kernel.traverse import target_of, values_of
 
-MOST_TURNS = 1 << 16  # of all unrolled loops around one index
+MOST_ITERATIONS = 1 << 16  # of all unrolled loops around one index
 
 Element = tuple[int, int]  # a declaration and an element of it
-Turns = Mapping[str, int]
+Iterations = Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Table:
-    """The values of an expression for all turns of the unrolled loops that it depends on."""
+    """The values of an expression for all iterations of the unrolled loops that it depends on."""
 
-    turns: tuple[str, ...]
+    iterations: tuple[str, ...]
     values: npt.NDArray[np.int64]
 
-    def at(self, turns: Turns) -> int:
-        return int(self.values[tuple([turns[name] for name in self.turns])])
+    def at(self, iterations: Iterations) -> int:
+        return int(self.values[tuple([iterations[name] for name in self.iterations])])
 
-    def by_turn(self, turn: str, outer: Turns) -> npt.NDArray[np.int64]:
-        """One row for each turn of a loop, those of loops outside it given."""
-        fixed = tuple([outer.get(name, slice(None)) for name in self.turns])
-        left = [name for name in self.turns if name not in outer]
-        rows = np.moveaxis(self.values[fixed], left.index(turn), 0)
+    def by_iteration(self, iteration: str, outer: Iterations) -> npt.NDArray[np.int64]:
+        """One row for each iteration of a loop, those of loops outside it given."""
+        fixed = tuple([outer.get(name, slice(None)) for name in self.iterations])
+        left = [name for name in self.iterations if name not in outer]
+        rows = np.moveaxis(self.values[fixed], left.index(iteration), 0)
         return rows.reshape(len(rows), -1)
 
 
@@ -66,8 +66,8 @@ class _RegisterUse:
     table: _Table | None
     width: int
 
-    def places(self, turns: Turns) -> list[Element]:
-        first = 0 if self.table is None else self.table.at(turns)
+    def places(self, iterations: Iterations) -> list[Element]:
+        first = 0 if self.table is None else self.table.at(iterations)
         return [(self.declaration, first + i) for i in range(self.width)]
 
 
@@ -92,7 +92,8 @@ class _Step:
 
 
 def check_registers(scopes: Scopes, runs: Callable[[Site], bool]) -> None:
-    """Raises CheckError for the first register misused; `runs` says if a loop surely has a turn."""
+    """Raises CheckError for the first register misused; `runs` says if a loop surely has an
+    iteration."""
     steps = _Resolver().body(scopes.body, {})
     _Follower(runs).body(steps, {}, set())
 
@@ -164,10 +165,13 @@ class _Resolver:
     def _values(self, expr: Expr, place: Place) -> _Table:
         if expr not in self.known:
             names = variables(expr)
-            around = {c.turn: c.turns or 0 for c in place.counters if c.turn in names}
-            if np.prod([float(each) for each in around.values()]) > MOST_TURNS:
+            around = {
+                c.iteration: c.iterations or 0 for c in place.counters if c.iteration in names
+            }
+            if np.prod([float(each) for each in around.values()]) > MOST_ITERATIONS:
                 raise CheckError(
-                    f"more than {MOST_TURNS} registers are named by {show(expr).replace('#', '_')}",
+                    f"more than {MOST_ITERATIONS} registers are named by "
+                    f"{show(expr).replace('#', '_')}",
                     advice="use smaller loops around register arrays",
                 )
             axes = np.ix_(*[np.arange(each) for each in around.values()])
@@ -199,12 +203,13 @@ def _unknown_index(cell: Cell, place: Place) -> CheckError:
 
 
 def _check_bounds(cell: Cell, table: _Table, width: int, size: int, place: Place) -> None:
-    """Every index lies inside, but where a condition on the same turns keeps it from being used."""
+    """Every index lies inside, but where a condition on the same iterations keeps it from being
+    used."""
     wrong = (table.values < 0) | (table.values + width > size)
     if not wrong.any():
         return
     axes = np.ix_(*[np.arange(each) for each in table.values.shape])
-    env: dict[str, Any] = dict(zip(table.turns, axes, strict=True))
+    env: dict[str, Any] = dict(zip(table.iterations, axes, strict=True))
     for guard in place.guards:
         if variables(guard) <= env.keys():
             wrong = wrong & (np.asarray(evaluate(guard, env)) != 0)
@@ -219,22 +224,22 @@ class _Follower:
     def __init__(self, runs: Callable[[Site], bool]) -> None:
         self.runs = runs
 
-    def body(self, steps: tuple[_Step, ...], turns: Turns, ready: set[Element]) -> None:
+    def body(self, steps: tuple[_Step, ...], iterations: Iterations, ready: set[Element]) -> None:
         for step in steps:
             if step.declared is not None:
                 number, size, filled = step.declared
                 places = [(number, i) for i in range(size)]
                 (ready.update if filled else ready.difference_update)(places)
             elif isinstance(step.site.stmt, For):
-                self._loop(step, turns, ready)
+                self._loop(step, iterations, ready)
             elif isinstance(step.site.stmt, If):
-                self._branches(step, turns, ready)
+                self._branches(step, iterations, ready)
             else:
-                self._step(step, turns, ready)
+                self._step(step, iterations, ready)
 
-    def _step(self, step: _Step, turns: Turns, ready: set[Element]) -> None:
+    def _step(self, step: _Step, iterations: Iterations, ready: set[Element]) -> None:
         for use in step.reads:
-            for place in use.places(turns):
+            for place in use.places(iterations):
                 if place not in ready:
                     where = use.cell.name + ("" if use.table is None else f"[{place[1]}]")
                     raise CheckError(
@@ -242,36 +247,36 @@ class _Follower:
                         advice="give it an initial value",
                     )
         for use in step.writes:
-            ready.update(use.places(turns))
+            ready.update(use.places(iterations))
 
-    def _branches(self, step: _Step, turns: Turns, ready: set[Element]) -> None:
+    def _branches(self, step: _Step, iterations: Iterations, ready: set[Element]) -> None:
         then, otherwise = step.bodies
         if step.condition is not None:
-            self.body(then if step.condition.at(turns) else otherwise, turns, ready)
+            self.body(then if step.condition.at(iterations) else otherwise, iterations, ready)
             return
         after_then, after_otherwise = set(ready), set(ready)
-        self.body(then, turns, after_then)
-        self.body(otherwise, turns, after_otherwise)
+        self.body(then, iterations, after_then)
+        self.body(otherwise, iterations, after_otherwise)
         ready |= after_then & after_otherwise
 
-    def _loop(self, step: _Step, turns: Turns, ready: set[Element]) -> None:
+    def _loop(self, step: _Step, iterations: Iterations, ready: set[Element]) -> None:
         (inner,) = step.bodies
         if not inner:
             return
         counter = inner[0].site.place.counters[-1]
         # What a loop sets that may not run is forgotten again.
-        inside = ready if counter.turns or self.runs(step.site) else set(ready)
-        for turn in _distinct_turns(inner, counter.turn, turns):
-            self.body(inner, {**turns, counter.turn: turn}, inside)
+        inside = ready if counter.iterations or self.runs(step.site) else set(ready)
+        for iteration in _distinct_iterations(inner, counter.iteration, iterations):
+            self.body(inner, {**iterations, counter.iteration: iteration}, inside)
 
 
-def _distinct_turns(steps: tuple[_Step, ...], turn: str, outer: Turns) -> list[int]:
-    """The first of all turns in which the same registers are named."""
+def _distinct_iterations(steps: tuple[_Step, ...], iteration: str, outer: Iterations) -> list[int]:
+    """The first of all iterations in which the same registers are named."""
     tables = {
-        id(table): table.by_turn(turn, outer)
+        id(table): table.by_iteration(iteration, outer)
         for step in steps
         for table in step.tables()
-        if turn in table.turns
+        if iteration in table.iterations
     }
     if not tables:
         return [0]

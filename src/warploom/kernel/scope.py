@@ -33,29 +33,29 @@ class Level(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """A loop that a statement is inside of: its counter is `start + step·turn`.
+    """A loop that a statement is inside of: its counter is `start + step·iteration`.
 
-    `turn` is a variable of its own; `turns` how many there are, where that is a constant.
+    `iteration` is a variable of its own; `iterations` how many there are, where that is a constant.
     """
 
     loop: For
-    turn: str
+    iteration: str
     start: Expr
     stop: Expr
-    turns: int | None
+    iterations: int | None
     level: Level
 
     @property
     def value(self) -> Expr:
-        turned: Expr = Var(self.turn)
+        turned: Expr = Var(self.iteration)
         if self.loop.step != 1:
             turned = turned * self.loop.step
         return turned if self.start is Const(0) else self.start + turned
 
     @property
     def condition(self) -> Expr | None:
-        """What is known of the counter inside the loop, besides the bounds of its turn."""
-        return None if self.turns is not None else self.value.lt(self.stop)
+        """What is known of the counter inside the loop, besides the bounds of its iteration."""
+        return None if self.iterations is not None else self.value.lt(self.stop)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +76,11 @@ class Place:
 
     @property
     def unrolled(self) -> frozenset[str]:
-        """The turns that are constants once loops are unrolled."""
+        """The iterations that are constants once loops are unrolled."""
         return frozenset(
-            each.turn for each in self.counters if each.loop.unroll and each.turns is not None
+            each.iteration
+            for each in self.counters
+            if each.loop.unroll and each.iterations is not None
         )
 
 
@@ -135,7 +137,7 @@ class _Walk:
         self.threads = thread_variables(kernel)
         self.bounds = static_bounds(kernel)
         self.levels: dict[Expr, Level] = {}
-        self.turns: dict[str, Level] = {}
+        self.iterations: dict[str, Level] = {}
         self.fresh = count()
 
     def scopes(self) -> Scopes:
@@ -184,9 +186,9 @@ class _Walk:
         return Site(stmt, place, (then, otherwise))
 
     def _loop(self, stmt: For, place: Place) -> Site:
-        """A loop without a turn has nothing inside."""
+        """A loop without an iteration has nothing inside."""
         counter = self._counter(stmt, place)
-        if counter.turns == 0:
+        if counter.iterations == 0:
             return Site(stmt, place, ((),))
         inside = Place(
             {**place.names, stmt.var: counter.value},
@@ -198,19 +200,19 @@ class _Walk:
 
     def _counter(self, stmt: For, place: Place) -> Counter:
         start, stop = place.expr(stmt.start), place.expr(stmt.stop)
-        turns = None if stmt.counts is None else len(stmt.counts)
-        turn = f"{stmt.var}#{next(self.fresh)}"
+        iterations = None if stmt.counts is None else len(stmt.counts)
+        iteration = f"{stmt.var}#{next(self.fresh)}"
         level = max(self._level(start), self._level(stop))
-        self.turns[turn] = level
-        if turns is None:
+        self.iterations[iteration] = level
+        if iterations is None:
             ranges = Ranges(self.bounds)
             reach = ranges.of(stop).high - 1 - ranges.of(start).low
             low, high = index_limits(self.kernel)
             most = min(reach // stmt.step, high - low)
         else:
-            most = turns - 1
-        self.bounds[turn] = (0, max(most, 0))
-        return Counter(stmt, turn, start, stop, turns, level)
+            most = iterations - 1
+        self.bounds[iteration] = (0, max(most, 0))
+        return Counter(stmt, iteration, start, stop, iterations, level)
 
     def _level(self, expr: Expr) -> Level:
         """Whether all threads of a block, or of a warp, agree on an expression."""
@@ -219,8 +221,8 @@ class _Walk:
         return self.levels[expr]
 
     def _level_of_part(self, part: Expr, levels: tuple[Level, ...]) -> Level:
-        if isinstance(part, Var) and part.name in self.turns:
-            return self.turns[part.name]
+        if isinstance(part, Var) and part.name in self.iterations:
+            return self.iterations[part.name]
         if max(levels, default=Level.NOBODY) == Level.BLOCK:
             return Level.BLOCK
         names = variables(part)

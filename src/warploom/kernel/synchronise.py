@@ -1,11 +1,12 @@
 """Barriers put in: a kernel comes in whose threads share memory, out goes one without races in it.
 
 Two accesses of one cell by different threads, one of them a write, need a barrier between them, in
-every turn and from one turn of a loop to the next: of the warp if only lanes of one warp meet, of
-the block otherwise. Within a list of statements the fewest block barriers are put in that do this,
-then the fewest warp barriers that are missing still; barriers that are there already count. Where a
-barrier would stand under a condition that not all who must meet agree on, the kernel is refused.
-What different blocks do to one cell, or two threads in one statement, no barrier can order.
+every iteration and from one iteration of a loop to the next: of the warp if only lanes of one warp
+meet, of the block otherwise. Within a list of statements the fewest block barriers are put in that
+do this, then the fewest warp barriers that are missing still; barriers that are there already
+count. Where a barrier would stand under a condition that not all who must meet agree on, the kernel
+is refused. What different blocks do to one cell, or two threads in one statement, no barrier can
+order.
 """
 
 from __future__ import annotations
@@ -65,13 +66,13 @@ class _Around:
     """Where a list of statements stands: which barriers may stand in it, and the loop it is of."""
 
     level: Level
-    turn: str | None
-    turns: int | None = None
+    iteration: str | None
+    iterations: int | None = None
 
     @property
     def again(self) -> bool:
         """Whether the list may run twice in a row."""
-        return self.turn is not None and self.turns != 1
+        return self.iteration is not None and self.iterations != 1
 
 
 class _Synchroniser:
@@ -126,9 +127,9 @@ class _Synchroniser:
         if not body:
             return _Item(stmt, dict.fromkeys(LEVELS, _Summary()))
         counter = body[0].place.counters[-1]
-        around = _Around(body[0].place.level, counter.turn, counter.turns)
+        around = _Around(body[0].place.level, counter.iteration, counter.iterations)
         inner, summaries = self._list(body, around)
-        surely = counter.turns is not None or self.reasoning.shows(
+        surely = counter.iterations is not None or self.reasoning.shows(
             counter.start.lt(counter.stop), site.place.guards
         )
         if not surely:
@@ -187,7 +188,8 @@ class _Synchroniser:
         return self._best_ring(parts, around, level)
 
     def _best_ring(self, parts: Sequence[_Summary], around: _Around, level: Level) -> set[int]:
-        """The fewest gaps that part all turns; of equals those that also part most from outside."""
+        """The fewest gaps that part all iterations; of equals those that also part most from
+        outside."""
         closed = [place for place, part in enumerate(parts) if not part.passes]
         best: tuple[tuple[int, int], set[int]] | None = None
         starts = range(len(parts)) if not closed else [closed[0]]
@@ -210,17 +212,17 @@ class _Synchroniser:
         level: Level,
         fixed: frozenset[int],
     ) -> set[int]:
-        """Gaps needed when statements run in an order; after its highest place the next turn
+        """Gaps needed when statements run in an order; after its highest place the next iteration
         begins. A barrier goes in as late as it can, which takes the fewest."""
         gaps: set[int] = set()
         pending: list[tuple[Access, int]] = []
         first = order[0] if len(order) else 0
         for place in order:
-            part, turn = parts[place], int(place < first)
+            part, iteration = parts[place], int(place < first)
             if place in fixed:
                 pending = []
             elif any(
-                self._conflict(old, new, around if turn > before else None, level)
+                self._conflict(old, new, around if iteration > before else None, level)
                 for old, before in pending
                 for new in part.first
             ):
@@ -228,7 +230,7 @@ class _Synchroniser:
                 pending = []
             if not part.passes:
                 pending = []
-            pending += [(each, turn) for each in part.last]
+            pending += [(each, iteration) for each in part.last]
         again = around.again and first not in fixed | gaps
         if again and self._closes(pending, parts[first], around, level):
             gaps.add(first)
@@ -237,25 +239,25 @@ class _Synchroniser:
     def _closes(
         self, pending: list[tuple[Access, int]], part: _Summary, around: _Around, level: Level
     ) -> bool:
-        """Whether what is pending after a whole turn meets the statement that comes next."""
+        """Whether what is pending after a whole iteration meets the statement that comes next."""
         return any(
-            self._conflict(old, new, around if turn == 0 else None, level)
-            for old, turn in pending
+            self._conflict(old, new, around if iteration == 0 else None, level)
+            for old, iteration in pending
             for new in part.first
         )
 
     def _conflict(self, old: Access, new: Access, around: _Around | None, level: Level) -> bool:
         later = None
         if around is not None:
-            assert around.turn is not None
-            later = Later(around.turn, 1)
+            assert around.iteration is not None
+            later = Later(around.iteration, 1)
         return self.footprints.meet(old, new, later) == level
 
     def _meets_later(self, parts: Sequence[_Summary], around: _Around, level: Level) -> bool:
-        assert around.turn is not None
-        later = Later(around.turn, None)
-        # A loop that may have no turn lets others pass, whatever barriers are in it: what comes
-        # after them all is then not what comes before any.
+        assert around.iteration is not None
+        later = Later(around.iteration, None)
+        # A loop that may have no iteration lets others pass, whatever barriers are in it: what
+        # comes after them all is then not what comes before any.
         old = [each for part in parts for each in part.last]
         new = [each for part in parts for each in part.first]
         return any(

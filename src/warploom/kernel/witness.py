@@ -1,4 +1,5 @@
-"""A launch, block, thread and turn in which something goes wrong, found by trying small launches.
+"""A launch, block, thread and iteration in which something goes wrong, found by trying small
+launches.
 
 Index expressions read no memory, so that a place is reached exactly if its guards hold: what is
 found here happens in a real launch. Finding nothing proves nothing.
@@ -24,19 +25,19 @@ from warploom.machine.record import CUDA
 
 MOST_LAUNCHES = 160
 MOST_POINTS = 1 << 17
-TURNS = 32  # of a loop, from both ends of it
+ITERATIONS = 32  # of a loop, from both ends of it
 SMALL = (1, 2, 3, 4, 5, 7, 8, 16, 31, 32, 33, 64, 65, 100)
 MOST_VALUE = 5000  # larger sizes say nothing that smaller ones do not, and take long
 
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """The scalars of a launch, and who goes wrong in it; `turns` are loop counters by name."""
+    """The scalars of a launch, and who goes wrong in it; `iterations` are loop counters by name."""
 
     scalars: Mapping[str, int]
     block: tuple[int, int, int]
     thread: int
-    turns: Mapping[str, int]
+    iterations: Mapping[str, int]
     value: int
 
     def __str__(self) -> str:
@@ -46,7 +47,7 @@ class Witness:
     @property
     def circumstances(self) -> str:
         """The loop counters and scalars, as the end of a sentence."""
-        given = {**self.turns, **self.scalars}
+        given = {**self.iterations, **self.scalars}
         return " at " + ", ".join(f"{n} = {v}" for n, v in given.items()) if given else ""
 
 
@@ -82,7 +83,7 @@ class _Search:
         axes: dict[str, Any] = dict(zip(BLOCK_NAMES, map(_ends, grid), strict=True))
         axes["thread"] = np.arange(self.kernel.threads)
         for counter in self.place.counters:
-            axes[counter.turn] = self._turns(counter, scalars)
+            axes[counter.iteration] = self._iterations(counter, scalars)
         axes = _fewer(axes)
         shape = tuple(len(each) for each in axes.values())
         env = dict(zip(axes, np.ix_(*axes.values()), strict=True))
@@ -99,28 +100,28 @@ class _Search:
             return None
         return self._witness(np.argwhere(wrong)[0], axes, scalars)
 
-    def _turns(self, counter: Counter, scalars: Mapping[str, int]) -> Any:
-        if counter.turns is not None:
-            return _ends(counter.turns, TURNS)
+    def _iterations(self, counter: Counter, scalars: Mapping[str, int]) -> Any:
+        if counter.iterations is not None:
+            return _ends(counter.iterations, ITERATIONS)
         bounds = (counter.start, counter.stop)
         if not all(variables(each) <= scalars.keys() for each in bounds):
-            return np.arange(20)  # they differ between blocks, or turns of another loop
+            return np.arange(20)  # they differ between blocks, or iterations of another loop
         start, stop = (int(evaluate(each, scalars)) for each in bounds)
-        return _ends(max(1, -(-(stop - start) // counter.loop.step)), TURNS)
+        return _ends(max(1, -(-(stop - start) // counter.loop.step)), ITERATIONS)
 
     def _witness(self, at: Any, axes: Mapping[str, Any], scalars: Mapping[str, int]) -> Witness:
         values = {name: int(each[i]) for (name, each), i in zip(axes.items(), at, strict=True)}
         threads = thread_variables(self.kernel)
         env: dict[str, int] = {**scalars, **values}
         env |= {name: int(each[values["thread"]]) for name, each in threads.items()}
-        turns = {
+        iterations = {
             each.loop.var: int(evaluate(each.value, env))
             for each in self.place.counters
-            if each.turn in values
+            if each.iteration in values
         }
         block = values["block_x"], values["block_y"], values["block_z"]
         value = int(evaluate(self.shown, env))
-        return Witness(dict(scalars), block, values["thread"], turns, value)
+        return Witness(dict(scalars), block, values["thread"], iterations, value)
 
 
 def _ends(count: int, most: int = 8) -> Any:

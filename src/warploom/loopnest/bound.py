@@ -2,8 +2,8 @@
 
 In come candidates; out goes a number of nanoseconds for each, the largest of several terms, each of
 which holds by itself: how long the whole machine takes for what has to be issued, computed, loaded
-and stored, and how long one thread takes for its own turns, as often as blocks have to take turns.
-What is open is taken to be as good as it can be. `explain` says which term it is, and why.
+and stored, and how long one thread takes for its own iterations, as often as blocks have to take
+turns. What is open is taken to be as good as it can be. `explain` says which term it is, and why.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from warploom.kernel.tensor import COLUMNS, DEPTH, ROWS
-from warploom.loopnest.again import anew, idle, repeated
-from warploom.loopnest.certain import SLACK, Certain, Facts, Use
+from warploom.loopnest.cse import anew, idle, repeated
 from warploom.loopnest.ir import (
     Compute,
     Constant,
@@ -28,6 +27,7 @@ from warploom.loopnest.ir import (
     Put,
     Store,
 )
+from warploom.loopnest.must_facts import SLACK, Facts, MustFacts, Use
 from warploom.loopnest.sector import Neighbours, touched_by
 from warploom.loopnest.space import NestSpace
 from warploom.loopnest.tile import products
@@ -107,7 +107,10 @@ class Bound:
         self.in_line = Neighbours(self.facts, rates.line_bytes) if rates.line_bytes else None
         self.sectors_read, self.dram = touched_by(insts, sector, rates.l2_bytes)
         tensor = tuple(kind for kind in target.kinds if kind == "TENSOR")
-        self.shared_out = (*target.threaded, *tensor)  # whose turns are done by several threads
+        self.shared_out = (
+            *target.threaded,
+            *tensor,
+        )  # whose iterations are done by several threads
         self.depth = DEPTH[target.tensor or "tf32"]
         # Of twice as many factors as deep a product takes as long.
         self.at_once = rates.tensor * self.depth / DEPTH["tf32"]
@@ -148,7 +151,7 @@ class Bound:
         return given and self.rates.hoists and not inst.dtype.is_float
 
     def _latency(self, inst: Instruction) -> float:
-        """Nanoseconds until the result is there for whoever uses it in the same turn."""
+        """Nanoseconds until the result is there for whoever uses it in the same iteration."""
         match inst.action:
             case Load():
                 return self.rates.nanoseconds(self.rates.load_latency)
@@ -201,20 +204,20 @@ class Bound:
             used += [(first, last, (put, False)), (get, last, (put, True))]
         return stored + sorted(used, key=lambda use: -use[1])
 
-    def _passed(self, known: Certain) -> Flags:
+    def _passed(self, known: MustFacts) -> Flags:
         """[rows, instructions]: stores that a copy past the registers may do on its way."""
         found = np.zeros(known.active.shape, np.bool_)
         if "COPY" in self.space.target.fills and len(self.puts):
             found[:, self.puts] = known.may_be(self.space.fill, "COPY")
         return found
 
-    def _deep(self, known: Certain) -> Flags:
+    def _deep(self, known: MustFacts) -> Flags:
         """[rows, dims]: what may be a tile of tensor cores."""
         if not self.multiplies.any():
             return np.zeros(known.kinds.shape, np.bool_)
         return known.maybe("TENSOR")
 
-    def _on_tensor_cores(self, known: Certain) -> Flags:
+    def _on_tensor_cores(self, known: MustFacts) -> Flags:
         """[rows, instructions]: products that tensor cores may do."""
         found: Flags = self.multiplies & (self.facts.over & self._deep(known)[:, None]).any(axis=2)
         return found
@@ -222,7 +225,7 @@ class Bound:
     # -- terms -------------------------------------------------------------------------------------
 
     def terms(self, candidates: Candidates) -> Terms:
-        known = Certain(self.facts, candidates)
+        known = MustFacts(self.facts, candidates)
         needed = self._needed(known)
         around = self._repeated(known, needed)
         # What is beyond the end of an axis is not done, nor by a warp that has nothing else.
@@ -241,11 +244,12 @@ class Bound:
         }
         return Terms(work, device, blocks)
 
-    def _repeated(self, known: Certain, needed: Needed) -> Flags:
-        """[rows, instructions, dims]: dimensions in every turn of which an instruction is done.
+    def _repeated(self, known: MustFacts, needed: Needed) -> Flags:
+        """[rows, instructions, dims]: dimensions in every iteration of which an instruction is
+        done.
 
-        What is the same in every turn a compiler may do once, but not across blocks or threads that
-        need it, nor for all that a long loop inside computes.
+        What is the same in every iteration a compiler may do once, but not across blocks or threads
+        that need it, nor for all that a long loop inside computes.
         """
         if not self.rates.hoists:
             return known.around
@@ -254,7 +258,7 @@ class Bound:
         outside &= ~known.maybe(*self.threaded)[:, None]
         return known.around & self.busy & (self.anew | outside | apart)
 
-    def _needed(self, known: Certain) -> Needed:
+    def _needed(self, known: MustFacts) -> Needed:
         """By whom. What one thread alone stores a compiler may let it alone load and compute: of
         others only those do so who are meant to, or go on with the result in registers."""
         filled = self._filled(known)[:, None]
@@ -270,7 +274,7 @@ class Bound:
         whole = np.ceil(threads * ROUNDING / self.lanes) * self.lanes
         return Needed(dims, np.minimum(whole, filled))
 
-    def _counted(self, known: Certain, needed: Needed) -> Flags:
+    def _counted(self, known: MustFacts, needed: Needed) -> Flags:
         """[rows, instructions]: those that are surely there, and that no other does as well. What a
         thread has put into shared memory itself it may have in registers still."""
         found = known.active & ~self.again
@@ -279,7 +283,7 @@ class Bound:
                 found[:, [each.put, each.get]] &= self._handed(known, needed, each)[:, None]
         return found
 
-    def _handed(self, known: Certain, needed: Needed, way: Handed) -> Flags:
+    def _handed(self, known: MustFacts, needed: Needed, way: Handed) -> Flags:
         """[rows]: whether some thread surely gets what another one put: one has another part of it,
         or several have the same, which only one of them put."""
         put, get, mapping = way.pairs.T
@@ -288,17 +292,17 @@ class Bound:
         apart = known.candidates.domains[:, mapping] & self.mapped == 0
         apart &= threads[:, put] & threads[:, get]
         apart |= (threads[:, put] & others[:, get]) | (others[:, put] & threads[:, get])
-        several = known.turns > SLACK
+        several = known.iterations > SLACK
         shared = needed.dims[:, way.get] & threads & several & way.elsewhere
         found: Flags = (apart & several[:, put]).any(axis=1) | shared.any(axis=1)
         return found
 
-    def _work(self, known: Certain, around: Flags, needed: Needed) -> dict[str, Numbers]:
+    def _work(self, known: MustFacts, around: Flags, needed: Needed) -> dict[str, Numbers]:
         """[rows, instructions] for each resource: what all threads together take at least.
 
         Of the lanes of a warp as many do something of their own as there are thread dimensions
         around the instruction. The others do the same again, but for stores, of which one is done.
-        Turns beyond the end of an axis count here, and are taken off by `terms`.
+        Iterations beyond the end of an axis count here, and are taken off by `terms`.
         """
         own, counted = self.facts.own, self._counted(known, needed)
         total = np.where(counted, known.least(around), 0.0)
@@ -329,7 +333,7 @@ class Bound:
         computed = np.where(tensor, slots / self.at_once, slots)
         return {"issue": issued * self.issue, "alu": computed * self.alu, **memory}
 
-    def _memory(self, known: Certain, elements: Numbers, requests: Numbers) -> dict[str, Numbers]:
+    def _memory(self, known: MustFacts, elements: Numbers, requests: Numbers) -> dict[str, Numbers]:
         """From the elements that are loaded and stored, and the requests of warps for them."""
         rates, nothing = self.rates, np.zeros_like(elements)
         sectors = elements / self.near.most(known)
@@ -352,7 +356,7 @@ class Bound:
             "dram": np.broadcast_to(self.dram, elements.shape),
         }
 
-    def _blocks(self, known: Certain) -> tuple[Numbers, Numbers]:
+    def _blocks(self, known: MustFacts) -> tuple[Numbers, Numbers]:
         """The least and the greatest number of blocks: they are dimensions of every store."""
         own = self.facts.own[self.is_store]
         low = known.least(own & known.surely("BLOCK")[:, None]).max(axis=1)
@@ -367,23 +371,23 @@ class Bound:
         return found
 
     def _blocks_times(
-        self, known: Certain, around: Flags, needed: Needed, kinds: tuple[str, ...]
+        self, known: MustFacts, around: Flags, needed: Needed, kinds: tuple[str, ...]
     ) -> dict[str, Numbers]:
         """[rows, instructions]: how long a block takes by what each thread does one after the
-        other: what it issues, the turns of loops in which it waits for a load, folds that wait for
-        themselves.
+        other: what it issues, the iterations of loops in which it waits for a load, folds that wait
+        for themselves.
 
         With BLOCK among the kinds it is the time of all blocks together: whether a dimension makes
         blocks or is looped over, it multiplies.
         """
         rates, own = self.rates, self.facts.own
-        turns = known.least(around & known.surely(*kinds, "UNROLL")[:, None])
-        turns = np.where(self._counted(known, needed) & ~self._passed(known), turns, 0.0)
+        iterations = known.least(around & known.surely(*kinds, "UNROLL")[:, None])
+        iterations = np.where(self._counted(known, needed) & ~self._passed(known), iterations, 0.0)
         sums = np.where(self._on_tensor_cores(known), ROWS * COLUMNS / self.lanes, 1.0)
-        issued = turns / sums * self.issue  # a thread has several of one product
-        accessed = np.where(self.moves | self.is_shared, turns, 0.0)
+        issued = iterations / sums * self.issue  # a thread has several of one product
+        accessed = np.where(self.moves | self.is_shared, iterations, 0.0)
         loops = around & known.surely(*kinds)[:, None] & (own | known.outside(self.unrolled))
-        waits = np.maximum(rates.nanoseconds(rates.turn.latency), self.latency) / rates.overlap
+        waits = np.maximum(rates.nanoseconds(rates.iteration.latency), self.latency) / rates.overlap
         looped = known.least(loops)
         looped = np.where(self._counted(known, needed) & (looped > 1), looped * waits, 0.0)
         chain = known.least(around & self.facts.over & ~self._deep(known)[:, None])
@@ -393,17 +397,17 @@ class Bound:
             "issue of a thread": issued / rates.thread.issue,
             "issue of a block": issued * needed.threads / rates.processor.issue,
             "accesses of a thread": accessed / rates.thread.access,
-            "turns of a loop": looped,
+            "iterations of a loop": looped,
             "a fold": chained * self.latency,
         }
 
-    def _filled(self, known: Certain) -> Numbers:
+    def _filled(self, known: MustFacts) -> Numbers:
         """The least number of threads of a block, its last warp filled up."""
         threads = np.maximum(known.low(self.space.num_threads), 1)
         found: Numbers = np.ceil(threads / self.lanes) * self.lanes
         return found
 
-    def _room(self, known: Certain) -> Numbers:
+    def _room(self, known: MustFacts) -> Numbers:
         """How many blocks the machine has room for at a time, at most."""
         rates, space = self.rates, self.space
         threads = np.maximum(known.low(space.num_threads), 1)
@@ -415,7 +419,7 @@ class Bound:
         found: Numbers = room * rates.processors
         return found
 
-    def _registers(self, known: Certain) -> Numbers:
+    def _registers(self, known: MustFacts) -> Numbers:
         """How many a thread has at least. A compiler has what is not needed at once in the same
         ones, so only the sums of one fold count, while a loop goes on that is not undone."""
         space, most = self.space, self.space.target.machine.thread_registers
@@ -423,10 +427,10 @@ class Bound:
         if self.rates.hoists:
             counted = np.ones(len(counted))
             loops = self.facts.over & known.surely("LOOP")[:, None]
-            turns = known.least(loops)
+            iterations = known.least(loops)
             for at, column in self.sums:
                 own = known.candidates.low[:, column]
-                long = loops[:, at].any(axis=1) & (turns[:, at] * own > self.unrolled)
+                long = loops[:, at].any(axis=1) & (iterations[:, at] * own > self.unrolled)
                 counted = np.maximum(counted, np.where(long & ~self.again[at], own, 1))
         found: Numbers = np.clip(counted, 1, most)  # the others are spilled
         return found
@@ -436,7 +440,7 @@ class Bound:
     def explain(self, candidates: Candidates, row: int = 0) -> list[Reason]:
         """The terms of one candidate, the largest first: the first is its bound."""
         one = candidates.take(slice(row, row + 1))
-        terms, known = self.terms(one), Certain(self.facts, one)
+        terms, known = self.terms(one), MustFacts(self.facts, one)
         found = [
             Reason(float(time[0]), name, self._shares(terms.work[name][0], name))
             for name, time in terms.device.items()
@@ -456,12 +460,12 @@ class Bound:
         ]
         return ", ".join(parts) or "nothing"
 
-    def _loops(self, known: Certain, name: str, times: Numbers) -> str:
+    def _loops(self, known: MustFacts, name: str, times: Numbers) -> str:
         """Which instruction it is, and the loops that are surely around it."""
         at = int(np.argmax(times[0]))
         if times[0, at] <= 0:
             return "nothing"
-        kinds = ("LOOP",) if name in ("turns of a loop", "a fold") else ("LOOP", "UNROLL")
+        kinds = ("LOOP",) if name in ("iterations of a loop", "a fold") else ("LOOP", "UNROLL")
         again = self._repeated(known, self._needed(known))
         around = (again & known.surely(*kinds)[:, None])[0, at]
         loops = [str(dim) for dim, inside in zip(self.facts.dims, around, strict=True) if inside]

@@ -396,7 +396,7 @@ def _paddings(c: Choices) -> None:
 def dealt(c: Choices) -> None:
     """A copy to a temporary array may be dealt out to all threads of the block: then its loops are
     in the order of global memory (in any, where no two elements share a sector), nothing else is in
-    them, and no threads are around them. Such a copy may be a turn ahead of who uses it."""
+    them, and no threads are around them. Such a copy may be an iteration ahead of who uses it."""
     space, order, is_kind = c.space, c.order, c.is_kind
     groups = copies(c.program)
     members = {d: g for g in groups for d in g.dims}

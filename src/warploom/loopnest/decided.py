@@ -21,7 +21,7 @@ from warploom.search.space.ir import Choice, Value
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loop:
-    """Merged dimensions, and what is done in each turn, in order."""
+    """Merged dimensions, and what is done in each iteration, in order."""
 
     dims: tuple[Dim, ...]
     kind: str
@@ -93,7 +93,7 @@ class Implementation:
         return self._order[first, second]
 
     def size_of(self, dim: Dim) -> int:
-        """How many turns it has."""
+        """How many iterations it has."""
         if dim.tile is not None:
             return self.size[dim.tile]
         return -(-self.length(dim.axis) // self.tile_elements(dim.axis))
@@ -101,13 +101,13 @@ class Implementation:
     def length(self, axis: Axis) -> int:
         return self.sizes.get(axis, axis.size)
 
-    def shortened(self, turns: int) -> Implementation:
+    def shortened(self, iterations: int) -> Implementation:
         """With at most so many tiles along each axis, the last as partial as it was: small enough
         to be run, with every loop, condition and barrier that the whole has."""
         sizes = {}
         for axis in self.program.axes:
             tile = self.tile_elements(axis)
-            less = max(0, -(-axis.size // tile) - turns) if axis.dynamic else 0
+            less = max(0, -(-axis.size // tile) - iterations) if axis.dynamic else 0
             sizes[axis] = axis.size - less * tile
         return Implementation(self._space, self._candidates, self._row, sizes)
 
@@ -116,7 +116,7 @@ class Implementation:
         return math.prod(self.size[t] for t in self.program.tiles if t.axis is axis)
 
     def stride_of(self, dim: Dim) -> int:
-        """By how much a turn moves the index of its axis."""
+        """By how much an iteration moves the index of its axis."""
         level = -1 if dim.tile is None else dim.tile.level
         return math.prod(
             self.size[t] for t in self.program.tiles if t.axis is dim.axis and t.level > level

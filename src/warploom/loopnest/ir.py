@@ -51,7 +51,7 @@ class Linear:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Axis(Linear):
-    """A loop of the computation, of `size` turns, and the sizes that its tiles may have, the
+    """A loop of the computation, of `size` iterations, and the sizes that its tiles may have, the
     outermost tile first.
 
     A *dynamic* axis has one more dimension outside its tiles, which counts tiles: it is shared by
@@ -221,7 +221,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Running:
-    """What this instruction itself had in the turn before along the dimensions `over`, and at
+    """What this instruction itself had in the iteration before along the dimensions `over`, and at
     first what `start` computed."""
 
     start: Instruction

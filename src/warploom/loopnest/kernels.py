@@ -78,23 +78,24 @@ def gesummv(
 
 
 class _Parts:
-    """The index along a row that is summed: one axis, or turns of `parts` neighbours, which are
-    warps of 32 lanes of 4 elements. Their partial sums are added up by elements, lanes, warps."""
+    """The index along a row that is summed: one axis, or iterations of `parts` neighbours, which
+    are warps of 32 lanes of 4 elements. Their partial sums are added up by elements, lanes,
+    warps."""
 
     def __init__(self, nest: LoopNest, n: int, tiles: Tiles, parts: int, cut: Cut) -> None:
         self.nest = nest
         self.folded: list[Axis] = []
         if parts == 1:
-            self.turns = _axis(nest, "n", n, tiles, cut)
-            self.at: Linear = self.turns
+            self.iterations = _axis(nest, "n", n, tiles, cut)
+            self.at: Linear = self.iterations
             return
         if parts % 128 or n % parts:
             raise CheckError(
                 f"a row of {n} has no {parts} parts",
                 advice="give a multiple of 128 that divides the row",
             )
-        self.turns = _axis(nest, "n", n // parts, tiles, cut)
-        self.at = self.turns * parts
+        self.iterations = _axis(nest, "n", n // parts, tiles, cut)
+        self.at = self.iterations * parts
         below = parts
         for name, size in (("warp", parts // 128), ("lane", 32), ("wide", 4)):
             below //= size
@@ -104,7 +105,7 @@ class _Parts:
                 self.folded.insert(0, axis)
 
     def sum(self, expression: Term) -> Term:
-        total: Term = self.nest.sum(expression, over=self.turns)
+        total: Term = self.nest.sum(expression, over=self.iterations)
         for axis in self.folded:
             total = self.nest.sum(total, over=axis)
         return total

@@ -44,13 +44,13 @@ from warploom.kernel.ir import (
 )
 from warploom.kernel.synchronise import synchronise
 from warploom.loopnest import ir
-from warploom.loopnest.deal import Dealer, deal_of
+from warploom.loopnest.cooperative_copy import CopyWriter, cooperative_copy_of
 from warploom.loopnest.decided import Implementation, Loop, Node
 from warploom.loopnest.evaluate import elements
+from warploom.loopnest.indices import Places, both
 from warploom.loopnest.multiply import Multiplier
 from warploom.loopnest.neutral import unchanged_outside
 from warploom.loopnest.pipeline import Pipeline, kept
-from warploom.loopnest.place import Places, both
 
 BLOCKS = ("block_x", "block_y", "block_z")
 
@@ -99,7 +99,7 @@ class _Lowering:
         self.made = implementation
         self.program = implementation.program
         self.at = Places(implementation)
-        self.dealer = Dealer(self.at)
+        self.dealer = CopyWriter(self.at)
         self.pipeline = Pipeline(self.at, self.dealer, self._bodies, self._counter)
         self.grid: list[int] = []
         self.multiplier = Multiplier(self.at, lambda inst, at: self.rows[inst].cell(at))
@@ -163,7 +163,9 @@ class _Lowering:
         if isinstance(node, ir.Instruction):
             return list(self._instruction(node))
         if node.kind == "DEAL":
-            return [*self.dealer.copied(deal_of(self.made, node), self._counter("round"))]
+            return [
+                *self.dealer.copied(cooperative_copy_of(self.made, node), self._counter("round"))
+            ]
         if node.kind == "TENSOR":
             return list(self.multiplier.statements(node))
         index = self._index(node)

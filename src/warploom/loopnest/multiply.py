@@ -4,8 +4,8 @@
     →   lane 4g + t loads a[i, t], a[i, t + 4] of its own rows, b[t, c], b[t + 4, c] of column g
         of the warp, and all multiply
 
-Which turns of k a lane has does not matter, if it has the same of both factors: of bf16 those are
-t, t + 4, t + 8 and t + 12, so that lanes meet the same banks of shared memory.
+Which iterations of k a lane has does not matter, if it has the same of both factors: of bf16 those
+are t, t + 4, t + 8 and t + 12, so that lanes meet the same banks of shared memory.
 
 Sums stay where they are without tensor cores: thread t of four has columns 2t and 2t + 1 of a
 product, thread g of eight the rows g and g + 8, which are two of its sums along that side.
@@ -25,7 +25,7 @@ from warploom.kernel.ir import Cell, Load, Registers, Stmt, TensorProduct
 from warploom.kernel.tensor import widths
 from warploom.loopnest import ir
 from warploom.loopnest.decided import Implementation, Loop
-from warploom.loopnest.place import Places
+from warploom.loopnest.indices import Places
 from warploom.loopnest.tile import GROUPS, LANES, Product, products
 
 LANE, GROUP = Var("thread") % LANES, Var("thread") // LANES % GROUPS

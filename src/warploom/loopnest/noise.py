@@ -45,20 +45,20 @@ class Noise:
         running = instruction.running
         if running is not None:
             start = self._noise[running.start] + ROUNDED * self._largest(running.start)
-            return start + self._folded(op, given, self._turns(instruction)) + own
+            return start + self._folded(op, given, self._iterations(instruction)) + own
         if op == "cast":
             return given[0][1] + own
         return _moved(op, given) + own
 
-    def _folded(self, op: str, given: list[tuple[Numbers, float]], turns: int) -> float:
-        """A turn adds its noise, and rounds what was added so far."""
+    def _folded(self, op: str, given: list[tuple[Numbers, float]], iterations: int) -> float:
+        """A iteration adds its noise, and rounds what was added so far."""
         if op in ("min", "max"):
             return given[0][1]
         each = _moved("*", given) if op == "fma" else given[0][1]
         sizes = [float(np.abs(values).max(initial=0)) for values, _ in given]
-        return turns * (each + ROUNDED * math.sqrt(turns) * math.prod(sizes))
+        return iterations * (each + ROUNDED * math.sqrt(iterations) * math.prod(sizes))
 
-    def _turns(self, instruction: Instruction) -> int:
+    def _iterations(self, instruction: Instruction) -> int:
         evaluation = self._evaluation
         whole, kept = evaluation.shape(instruction), evaluation.varying(instruction)
         return math.prod(w for w, k in zip(whole, kept, strict=True) if k == 1)

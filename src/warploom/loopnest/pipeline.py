@@ -5,8 +5,8 @@
 
 In come a loop and the copies in it; out go statements. The first is by way of registers, with two
 arrays, one of which is filled while the other is used; the second, of any number of stages, past
-the registers (stores ahead). So many turns of the loop are written out that it is known which array
-is meant.
+the registers (stores ahead). So many iterations of the loop are written out that it is known which
+array is meant.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from warploom.index.ir import Const, Expr, Var
 from warploom.index.laws import simplify
 from warploom.kernel.ir import Barrier, For, Stmt
 from warploom.loopnest import ir
-from warploom.loopnest.deal import Deal, Dealer, deal_of
+from warploom.loopnest.cooperative_copy import CooperativeCopy, CopyWriter, cooperative_copy_of
 from warploom.loopnest.decided import Loop, Node
-from warploom.loopnest.place import Places
+from warploom.loopnest.indices import Places
 
 
 class Pipeline:
     def __init__(
         self,
         at: Places,
-        dealer: Dealer,
+        dealer: CopyWriter,
         bodies: Callable[[tuple[Node, ...]], list[Stmt]],
         counter: Callable[[str], str],
     ) -> None:
@@ -34,23 +34,23 @@ class Pipeline:
         self.bodies, self.counter = bodies, counter
 
     def ahead(self, loop: Loop) -> list[Loop]:
-        """The copies in a loop that are done before the turn that uses them: where turns copy
-        different tiles, and who uses these is in the loop, too."""
+        """The copies in a loop that are done before the iteration that uses them: where iterations
+        copy different tiles, and who uses these is in the loop, too."""
         return [each for each in loop.body if isinstance(each, Loop) and self._is_ahead(loop, each)]
 
     def _is_ahead(self, loop: Loop, node: Loop) -> bool:
         if node.kind != "DEAL" or loop.kind != "LOOP":
             return False
-        deal = deal_of(self.made, node)
-        turns = any(dim.tile is None and dim in deal.load.dims for dim in loop.dims)
+        deal = cooperative_copy_of(self.made, node)
+        iterations = any(dim.tile is None and dim in deal.load.dims for dim in loop.dims)
         staged = all(self.made.stages[self.at.temporaries[put]] > 1 for put in deal.puts)
-        return turns and staged and (deal.waits or self._passes(deal))
+        return iterations and staged and (deal.waits or self._passes(deal))
 
-    def _passes(self, deal: Deal) -> bool:
+    def _passes(self, deal: CooperativeCopy) -> bool:
         return all(self.made.fill[self.at.temporaries[put]] == "COPY" for put in deal.puts)
 
     def statements(self, loop: Loop, ahead: Sequence[Loop]) -> list[Stmt]:
-        deals = [deal_of(self.made, node) for node in ahead]
+        deals = [cooperative_copy_of(self.made, node) for node in ahead]
         arrays = [self.at.temporaries[put] for deal in deals for put in deal.puts]
         stages = self.made.stages[arrays[0]]
         self.at.several |= dict.fromkeys(arrays, stages)
@@ -63,71 +63,73 @@ class Pipeline:
     def _by_registers(
         self,
         loop: Loop,
-        deals: Sequence[Deal],
+        deals: Sequence[CooperativeCopy],
         arrays: Sequence[ir.Temporary],
         used: tuple[Node, ...],
         counter: str,
     ) -> list[Stmt]:
-        self._turn(loop, arrays, Const(0), 0)
+        self._iteration(loop, arrays, Const(0), 0)
         before = [s for deal in deals for s in self.dealer.copied(deal, self.counter("round"))]
         body: list[Stmt] = []
-        for turn in range(2):
-            here = Var(counter) * 2 + turn
-            last = turn == 1 and loop.size % 2 == 0
+        for iteration in range(2):
+            here = Var(counter) * 2 + iteration
+            last = iteration == 1 and loop.size % 2 == 0
             more = Var(counter).le(loop.size // 2 - 2) if last else None
-            self._turn(loop, arrays, here + 1, 1 - turn)
+            self._iteration(loop, arrays, here + 1, 1 - iteration)
             body += [stmt for deal in deals for stmt in self.dealer.loads(deal, more)]
-            self._turn(loop, arrays, here, turn)
+            self._iteration(loop, arrays, here, iteration)
             body += self.bodies(used)
-            self._turn(loop, arrays, here + 1, 1 - turn)
+            self._iteration(loop, arrays, here + 1, 1 - iteration)
             body += [stmt for deal in deals for stmt in self.dealer.puts(deal)]
         after: list[Stmt] = []
         if loop.size % 2:
-            self._turn(loop, arrays, Const(loop.size - 1), 0)
+            self._iteration(loop, arrays, Const(loop.size - 1), 0)
             after = self.bodies(used)
-        turns = For(counter, Const(0), Const(loop.size // 2), tuple(body), unroll=False)
-        return [*before, turns, *after]
+        iterations = For(counter, Const(0), Const(loop.size // 2), tuple(body), unroll=False)
+        return [*before, iterations, *after]
 
     def _past_registers(
         self,
         loop: Loop,
-        deals: Sequence[Deal],
+        deals: Sequence[CooperativeCopy],
         arrays: Sequence[ir.Temporary],
         used: tuple[Node, ...],
         counter: str,
     ) -> list[Stmt]:
         """Where there is no tile to copy any more, zeros are stored that nobody reads: so all
-        turns have the same groups."""
+        iterations have the same groups."""
         stages, whole = self.made.stages[arrays[0]], loop.size // self.made.stages[arrays[0]]
         before: list[Stmt] = []
         for first in range(min(stages - 1, loop.size)):
-            self._turn(loop, arrays, Const(first), first)
+            self._iteration(loop, arrays, Const(first), first)
             before += self._copies(deals, None)
         before.append(Barrier(waits=0))
         body: list[Stmt] = []
-        for turn in range(stages):
-            here = Var(counter) * stages + turn
-            enough = (whole - 1) * stages + turn + stages <= loop.size
-            more = None if enough else Var(counter).le((loop.size - stages - turn) // stages)
-            self._turn(loop, arrays, here + (stages - 1), (turn + stages - 1) % stages)
+        for iteration in range(stages):
+            here = Var(counter) * stages + iteration
+            enough = (whole - 1) * stages + iteration + stages <= loop.size
+            more = None if enough else Var(counter).le((loop.size - stages - iteration) // stages)
+            self._iteration(loop, arrays, here + (stages - 1), (iteration + stages - 1) % stages)
             body += self._copies(deals, more)
-            self._turn(loop, arrays, here, turn)
+            self._iteration(loop, arrays, here, iteration)
             body += self.bodies(used)
             body.append(Barrier(waits=stages - 2))
         after: list[Stmt] = [Barrier(waits=0)] if stages > 2 else []
         for rest in range(loop.size % stages):
-            self._turn(loop, arrays, Const(whole * stages + rest), rest)
+            self._iteration(loop, arrays, Const(whole * stages + rest), rest)
             after += self.bodies(used)
-        turns = For(counter, Const(0), Const(whole), tuple(body), unroll=False)
-        return [*before, *([turns] if whole else []), *after]
+        iterations = For(counter, Const(0), Const(whole), tuple(body), unroll=False)
+        return [*before, *([iterations] if whole else []), *after]
 
-    def _copies(self, deals: Sequence[Deal], where: Expr | None) -> list[Stmt]:
+    def _copies(self, deals: Sequence[CooperativeCopy], where: Expr | None) -> list[Stmt]:
         return [
             stmt for deal in deals for stmt in self.dealer.past(deal, self.counter("round"), where)
         ]
 
-    def _turn(self, loop: Loop, arrays: Sequence[ir.Temporary], turn: Expr, half: int) -> None:
-        self.at.index |= dict.fromkeys(loop.dims, simplify(turn))
+    def _iteration(
+        self, loop: Loop, arrays: Sequence[ir.Temporary], iteration: Expr, half: int
+    ) -> None:
+        self.at.index |= dict.fromkeys(loop.dims, simplify(iteration))
         self.at.half |= dict.fromkeys(arrays, half)
 
 

@@ -7,9 +7,9 @@ import math
 
 import numpy as np
 
-from warploom.loopnest.again import apart
-from warploom.loopnest.certain import Certain, Facts
+from warploom.loopnest.cse import apart
 from warploom.loopnest.ir import Access, Array, Axis, Instruction, Load, Store
+from warploom.loopnest.must_facts import Facts, MustFacts
 from warploom.loopnest.tiling import tilings
 from warploom.search.branching.candidate import Flags, Index, Numbers
 
@@ -70,7 +70,7 @@ class Neighbours:
                     if made.window > 1:
                         self.close.append(made)
 
-    def most(self, known: Certain) -> Numbers:
+    def most(self, known: MustFacts) -> Numbers:
         """[rows, instructions]"""
         found = np.ones((len(known.candidates), self.count))
         target = self.facts.space.target
@@ -113,7 +113,7 @@ class _Close:
         rows = tilings(axis)
         self.sizes = np.array(rows, np.float64).reshape(len(rows), len(self.dims))
 
-    def most(self, known: Certain, moving: Flags) -> Numbers:
+    def most(self, known: MustFacts, moving: Flags) -> Numbers:
         """The most indices of a window that differ along the levels that move, in any tiling."""
         reach = np.zeros(len(moving))
         for dims, length in self.below:

@@ -71,7 +71,7 @@ class NestSpace(Choices):
 
         return branch
 
-    def _turns(self, dim: object) -> int:
+    def _iterations(self, dim: object) -> int:
         """How often what is in a loop is done at most."""
         return max((math.prod(axis.size for axis in inst.axes) for inst in self.insts
                     if dim in inst.dims), default=0)  # fmt: skip
@@ -94,7 +94,7 @@ class NestSpace(Choices):
             columns = self.propagator.columns(choice)
             placed = list(enumerate(choice.instances, columns.start))
             if choice is self.kind:  # the loops of what is done most often say most
-                placed.sort(key=lambda each: -self._turns(each[1][0]))
+                placed.sort(key=lambda each: -self._iterations(each[1][0]))
             for position, objects in placed:
                 last = all(isinstance(item, Instruction) for item in objects) and len(objects) > 1
                 (late if last or choice.derived else early).append(position)

@@ -82,7 +82,7 @@ class Target:
 
     @property
     def threaded(self) -> tuple[str, ...]:
-        """Kinds whose turns are shared among threads."""
+        """Kinds whose iterations are shared among threads."""
         return tuple(kind for kind in self.kinds if kind in ("THREAD", "DEAL"))
 
     @property

@@ -1,6 +1,7 @@
 """Tiles of tensor cores: which products of a program may be made of them, and when they are.
 
-    acc[i, j] = fma(a[i, k], b[k, j], acc[i, j])      eight turns of k are one product of matrices
+    acc[i, j] = fma(a[i, k], b[k, j], acc[i, j])      eight iterations of k are one product of
+    matrices
 
 A dimension of the kind TENSOR is a fold over eight elements (of bf16, sixteen) that the lanes of a
 warp do together. The sums are where they are without it: four threads beside each other along the

@@ -90,4 +90,4 @@ def _levels(
         return tuple(listed)
     counts = {-(-size // n) for n in map(math.prod, product(*listed)) if tail or size % n == 0}
     outer = tuple(sorted(n for n in counts if n > 1))
-    return (outer, *listed) if outer else tuple(listed) or ((1,),)  # of one turn, but there
+    return (outer, *listed) if outer else tuple(listed) or ((1,),)  # of one iteration, but there

@@ -27,7 +27,7 @@ from warploom.search.branching.candidate import Flags
 from warploom.search.outcome import Reason
 
 # Tiles along each axis: the first, one between (where a pipeline is filled), the last.
-TURNS = 3
+ITERATIONS = 3
 # How far a sum in single precision may be from one in double precision, of the largest element.
 CLOSE = 1e-4
 # How much of the noise counts beside that: all of it and more, but never more than elements of 1.
@@ -54,9 +54,9 @@ class Tried:
         return self.wrong or f"equals its meaning on the simulator at {sizes}"
 
 
-def tried(implementation: Implementation, seed: int = 0, turns: int = TURNS) -> Tried:
+def tried(implementation: Implementation, seed: int = 0, iterations: int = ITERATIONS) -> Tried:
     """Raises where the kernel does what no kernel may: a race, an access outside its array."""
-    made, random = implementation.shortened(turns), np.random.default_rng(seed)
+    made, random = implementation.shortened(iterations), np.random.default_rng(seed)
     program = made.program
     seen = made.target.tensor if "TENSOR" in made.kind.values() else None
     arrays, numbers = some_inputs(program, random, made.sizes, seen)

@@ -19,7 +19,7 @@ import numpy as np
 
 from warploom.machine.clock import Array, Ints, Mask, Vector
 from warploom.machine.knowledge import Knowledge, Ticks, joined
-from warploom.machine.manner import Manner, Scope
+from warploom.machine.semantics import Scope, Semantics
 
 Group = tuple[Scope, int]  # a scope, and which block, cluster or grid of it
 Known = dict[Group, Knowledge | None]
@@ -56,7 +56,7 @@ class _Flag:
     block: int
     known: Known
     chain: int  # which chain of atomics it is of; each knows what those before it did,
-    turn: int  # … and the how manieth write of the place it is
+    version: int  # … and the how manieth write of the place it is
 
     def seen_by(self, scope: Scope, block: int, cluster: int) -> bool:
         """Whether the writer and a reader are within each other's scopes."""
@@ -83,7 +83,7 @@ class _Look:
     """What a strong read saw, and in which scope that has been acquired."""
 
     chain: int
-    turn: int
+    version: int
     known: Known
     acquired: int = 0
 
@@ -176,7 +176,7 @@ class Flags:
                     del places[place]
 
     def strong(
-        self, clocks: Vector, region: Hashable, threads: Array, start: Array, manner: Manner,
+        self, clocks: Vector, region: Hashable, threads: Array, start: Array, manner: Semantics,
         order: Order, entries: Ints, failed: Mask | None = None,
     ) -> None:  # fmt: skip
         """Strong accesses of one instruction, in the order of the threads.
@@ -215,10 +215,10 @@ class Flags:
                 for group, before in known.items():  # a chain of atomics goes on
                     given[group] = joined(given.get(group), before)
                 chain = flag.chain if reads and flag is not None and seen else self._new_chain()
-                turn = trail.writes
-                if turn % ADDED_UP == 0:  # lest all that look walk along the whole chain
+                version = trail.writes
+                if version % ADDED_UP == 0:  # lest all that look walk along the whole chain
                     _add_up(given)
-                places[place] = _Flag(manner.size, manner.scope, block, given, chain, turn)
+                places[place] = _Flag(manner.size, manner.scope, block, given, chain, version)
 
     def observed(
         self, clocks: Vector, region: Hashable, place: int, thread: int, now: frozenset[int]
@@ -258,10 +258,10 @@ class Flags:
         """
         looks = self.looks.setdefault(thread, {}).setdefault(place, [])
         if looks and looks[-1].chain == flag.chain:
-            if looks[-1].turn == flag.turn:
+            if looks[-1].version == flag.version:
                 return
             looks.pop()
-        looks.append(_Look(flag.chain, flag.turn, flag.known))
+        looks.append(_Look(flag.chain, flag.version, flag.known))
 
     def _acquire(self, clocks: Vector, thread: int, looks: list[_Look], scope: Scope) -> None:
         """What looks saw, within a scope, is known from now on."""
@@ -272,7 +272,7 @@ class Flags:
                 for group in groups:
                     clocks.learn(np.array([thread]), look.known.get(group))
 
-    def _given(self, clocks: Vector, key: Place, manner: Manner, order: Order) -> Known:
+    def _given(self, clocks: Vector, key: Place, manner: Semantics, order: Order) -> Known:
         """What a strong write publishes, for each scope that an acquire may have."""
         thread = key[2]
         if order.releases:

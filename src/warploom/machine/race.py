@@ -18,15 +18,15 @@ from typing import Any, TypeVar
 import numpy as np
 
 from warploom.errors import InternalError
+from warploom.machine.async_completion import Completion, PendingCompletions
 from warploom.machine.clock import Array, Clocks, Ints, Layout, Mask, Nested, Vector
 from warploom.machine.flag import Flags, Order
 from warploom.machine.knowledge import Knowledge, joined
-from warploom.machine.manner import BY_ORDER, Apart, Kind, Manner, Scope
+from warploom.machine.semantics import BY_ORDER, ConflictScope, Kind, Scope, Semantics
 from warploom.machine.shadow import ByLabel, History, Judge, Latest, UnderWay
-from warploom.machine.telling import Telling, Told
 
 Conflict = Callable[[Array, Array], Mask]  # a judge that does not ask for cells
-Store = Latest | ByLabel | History | UnderWay | Told
+Store = Latest | ByLabel | History | UnderWay | PendingCompletions
 Pair = frozenset[tuple[Kind, Hashable]]
 RELAXED = Order()
 
@@ -94,7 +94,7 @@ class _Shadow:
 
     size: int
     unit: int
-    stores: dict[Manner, Store] = field(default_factory=dict)
+    stores: dict[Semantics, Store] = field(default_factory=dict)
 
     def refine(self, unit: int) -> None:
         for store in self.stores.values():
@@ -219,8 +219,9 @@ class RaceDetector:
 
     def access(
         self, region: Hashable, size: int, threads: Array, start: Array, width: int,
-        manner: Kind | Manner, label: Hashable = None, *, order: Order = RELAXED,
-        writing: Writing | None = None, telling: Telling | None = None, failed: Mask | None = None,
+        manner: Kind | Semantics, label: Hashable = None, *, order: Order = RELAXED,
+        writing: Writing | None = None, telling: Completion | None = None,
+        failed: Mask | None = None,
     ) -> list[Race]:  # fmt: skip
         """Notes that each thread touches `width` bytes from byte `start` on: once, in order, unless
         any synchronisation is followed (`partial`), when one may touch many places.
@@ -230,7 +231,7 @@ class RaceDetector:
         if not threads.size:
             return []
         if isinstance(manner, Kind):
-            manner = Manner(manner, size=width if manner.strong else 0)
+            manner = Semantics(manner, size=width if manner.strong else 0)
         shadow = self._shadow(region, size, start, width)
         mine = self.clocks.now(threads) | np.int64(self._number(label) << self.layout.code_bits)
         if self.flags is not None:  # what an acquire orders is before the acquire itself
@@ -251,7 +252,7 @@ class RaceDetector:
         return found
 
     def complete(
-        self, region: Hashable, threads: Array, start: Array, width: int, manner: Manner,
+        self, region: Hashable, threads: Array, start: Array, width: int, manner: Semantics,
         label: Hashable,
     ) -> None:  # fmt: skip
         """Copies that were under way are done: from now on what they did is their threads'."""
@@ -260,8 +261,8 @@ class RaceDetector:
             store.note(cells, mine, self.clocks, False)
 
     def land(
-        self, region: Hashable, threads: Array, start: Array, width: int, manner: Manner,
-        label: Hashable, telling: Telling,
+        self, region: Hashable, threads: Array, start: Array, width: int, manner: Semantics,
+        label: Hashable, telling: Completion,
     ) -> None:  # fmt: skip
         """Copies that were under way are done, for those who are told."""
         store = self._told(self._shadows[region], replace(manner, told=1))
@@ -269,7 +270,7 @@ class RaceDetector:
             store.begin(cells, mine, telling)
 
     def _ended(
-        self, region: Hashable, threads: Array, start: Array, width: int, manner: Manner,
+        self, region: Hashable, threads: Array, start: Array, width: int, manner: Semantics,
         label: Hashable,
     ) -> Iterator[tuple[Array, Ints]]:  # fmt: skip
         """The cells and entries of copies that were under way, which they are no more."""
@@ -282,9 +283,9 @@ class RaceDetector:
             pending.done(first + part)
             yield first + part, mine
 
-    def _told(self, shadow: _Shadow, manner: Manner) -> Told:
+    def _told(self, shadow: _Shadow, manner: Semantics) -> PendingCompletions:
         store = self._store(shadow, manner)
-        assert isinstance(store, Told)
+        assert isinstance(store, PendingCompletions)
         return store
 
     def _shadow(self, region: Hashable, size: int, start: Array, width: int) -> _Shadow:
@@ -297,12 +298,12 @@ class RaceDetector:
             shadow.refine(unit)
         return shadow
 
-    def _store(self, shadow: _Shadow, manner: Manner) -> Store:
+    def _store(self, shadow: _Shadow, manner: Semantics) -> Store:
         store = shadow.stores.get(manner)
         if store is None:
             cells = -(-shadow.size // shadow.unit)
             if manner.told:
-                store = Told(cells, self.layout)
+                store = PendingCompletions(cells, self.layout)
             elif manner.under_way:
                 store = UnderWay(cells, self.layout)
             elif self.partial:
@@ -342,7 +343,7 @@ class RaceDetector:
         )
 
     def _unobserved(
-        self, conflict: Conflict, region: Hashable, unit: int, other: Manner, now: frozenset[int]
+        self, conflict: Conflict, region: Hashable, unit: int, other: Semantics, now: frozenset[int]
     ) -> Judge:
         """Strong writes that are unordered, and that nobody read of whom the thread knows.
 
@@ -365,22 +366,22 @@ class RaceDetector:
 
         return judge
 
-    def _judge(self, apart: Apart) -> Conflict:
+    def _judge(self, apart: ConflictScope) -> Conflict:
         """Which earlier accesses conflict with accesses now."""
         clocks, layout = self.clocks, self.layout
         match apart:
-            case Apart.UNORDERED:
+            case ConflictScope.UNORDERED:
                 return clocks.unordered
-            case Apart.UNFENCED:
+            case ConflictScope.UNFENCED:
                 return self._unfenced
-            case Apart.UNMET:
+            case ConflictScope.UNMET:
                 return self._unmet
-            case Apart.ALWAYS:
+            case ConflictScope.ALWAYS:
                 return lambda entries, threads: np.asarray(
                     (entries != 0) & (layout.differ(entries, clocks.now(threads)) != 0)
                 )
             case _:
-                group = layout.cluster if apart is Apart.OTHER_CLUSTER else 1
+                group = layout.cluster if apart is ConflictScope.OTHER_CLUSTER else 1
                 return lambda entries, threads: self._elsewhere(entries, threads, group)
 
     def _elsewhere(self, entries: Array, threads: Array, group: int) -> Mask:
@@ -398,18 +399,18 @@ class RaceDetector:
         return found
 
     def _cells(
-        self, region: Hashable, shadow: _Shadow, threads: Array, cells: Array, manner: Manner,
+        self, region: Hashable, shadow: _Shadow, threads: Array, cells: Array, manner: Semantics,
         mine: Ints, writing: Writing | None,
     ) -> list[Race]:  # fmt: skip
         if not threads.size:
             return []
-        found: list[tuple[Manner, int, int, bool]] = []
+        found: list[tuple[Semantics, int, int, bool]] = []
         for other, store in shadow.stores.items():
             apart = manner.apart(other)
-            if apart is Apart.NEVER:
+            if apart is ConflictScope.NEVER:
                 continue
             judge = _of_any_cell(self._judge(apart))
-            if isinstance(store, Told):
+            if isinstance(store, PendingCompletions):
                 judge = store.unknown_to(self.vector.told)
             elif self.flags is not None and other.writes_for_readers and apart in BY_ORDER:
                 now = frozenset(mine.tolist() if manner.kind.strong else ())
@@ -426,8 +427,8 @@ class RaceDetector:
                 ]
         own = manner.apart(manner)
         store = self._store(shadow, manner)
-        at, others = store.note(cells, mine, self.clocks, own is not Apart.NEVER)
-        if at.size and own is not Apart.NEVER:
+        at, others = store.note(cells, mine, self.clocks, own is not ConflictScope.NEVER)
+        if at.size and own is not ConflictScope.NEVER:
             wrong = self._judge(own)(others, threads[at])
             at, others = at[wrong], others[wrong]
             alike = np.zeros(at.size, bool)
@@ -454,7 +455,7 @@ class RaceDetector:
             fresh = [race for race in fresh if race.pair not in self._rounded]
         return fresh
 
-    def _side(self, manner: Manner, entry: int) -> Side:
+    def _side(self, manner: Semantics, entry: int) -> Side:
         label = self._names[self.layout.label(entry)]
         return Side(manner.kind, *self.layout.thread(entry), label, manner.under_way)
 
@@ -485,12 +486,12 @@ def _of_any_cell(conflict: Conflict) -> Judge:
     return lambda entries, threads, _: conflict(entries, threads)
 
 
-def _by_success(manner: Manner, failed: Mask | None) -> list[tuple[Any, Manner]]:
+def _by_success(manner: Semantics, failed: Mask | None) -> list[tuple[Any, Semantics]]:
     """Which accesses are of which manner; a swap that fails is a strong read."""
     if failed is None or not failed.any():
         return [(slice(None), manner)]
     return [(~failed, manner), (failed, replace(manner, kind=Kind.STRONG_READ))]
 
 
-def _both_only_write(one: Manner, other: Manner) -> bool:
+def _both_only_write(one: Semantics, other: Semantics) -> bool:
     return not (one.kind.reads or other.kind.reads or other.under_way)

@@ -45,13 +45,13 @@ class Cost:
 @dataclass(frozen=True, slots=True)
 class Rates:
     """`device` is what the whole machine does in a nanosecond, `processor` one of its processors,
-    `thread` a single thread. `turn` is the cost of a turn of a loop. `overlap` is how many turns of
-    a loop a compiler may run into each other, and `hoists` says that it may do once what a loop
-    would only repeat, also where there are loops inside of it of up to `unrolled` turns in all,
-    which it may undo first (NVRTC 13 does so with 256 turns of one instruction). `cached` says that
-    an L1 may serve global loads; without one, each line of `line_bytes` that a warp touches takes
-    an access of all its lanes. `tensor` is how many products of tf32 tensor cores do, at most, in
-    the time in which arithmetic units do one."""
+    `thread` a single thread. `iteration` is the cost of an iteration of a loop. `overlap` is how
+    many iterations of a loop a compiler may run into each other, and `hoists` says that it may do
+    once what a loop would only repeat, also where there are loops inside of it of up to `unrolled`
+    iterations in all, which it may undo first (NVRTC 13 does so with 256 iterations of one
+    instruction). `cached` says that an L1 may serve global loads; without one, each line of
+    `line_bytes` that a warp touches takes an access of all its lanes. `tensor` is how many products
+    of tf32 tensor cores do, at most, in the time in which arithmetic units do one."""
 
     name: str
     clock: float  # GHz
@@ -67,7 +67,7 @@ class Rates:
     load_latency: float
     shared_latency: float
     instructions: Mapping[str, Cost]
-    turn: Cost
+    iteration: Cost
     overlap: int = 1
     hoists: bool = True
     unrolled: int = 256

@@ -39,7 +39,7 @@ from warploom.runtime.driver import Launch
 from warploom.runtime.gpu import gpu_name
 from warploom.runtime.opencl import first_device
 from warploom.search.outcome import Found, Impossible, Outcome
-from warploom.search.storage.tune import How, Task, Trial, Tuned, tune
+from warploom.search.storage.tune import Task, Trial, Tuned, TuneOptions, tune
 from warploom.search.workers.far import Measuring
 
 Where: TypeAlias = Device  # one of TIMED
@@ -282,7 +282,7 @@ def tune_choices(
     content: Any,
     choices: Sequence[Choice],
     bench: Rig | FarRig,
-    **how: Unpack[How],
+    **how: Unpack[TuneOptions],
 ) -> Outcome[Tuned[Choice]]:
     """The fastest; what was measured before is taken from the store."""
     task = Task(

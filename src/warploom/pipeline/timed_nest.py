@@ -34,9 +34,9 @@ from warploom.search.storage.store import Store
 from warploom.search.storage.tune import Task, tune
 from warploom.search.workers.far import Measuring
 
-# Turns of all loops that NumPy goes through to say what is right. Where there are more, it does so
-# at some points of the axes over which nothing is folded, their ends among them.
-MOST_TURNS = 1 << 24
+# Iterations of all loops that NumPy goes through to say what is right. Where there are more, it
+# does so at some points of the axes over which nothing is folded, their ends among them.
+MOST_ITERATIONS = 1 << 24
 MOST_POINTS = 1 << 12  # of one axis
 
 
@@ -77,16 +77,16 @@ class GpuNestBench(GpuRig[Built]):
 
 
 def some_points(
-    program: Program, random: np.random.Generator, most: int = MOST_TURNS
+    program: Program, random: np.random.Generator, most: int = MOST_ITERATIONS
 ) -> dict[Axis, Any]:
     """Random points of axes that no reduction runs over, as many as there is time for, with both
     ends of each axis; none where there is time for all."""
     folded = {dim.axis for each in program.instructions for dim in each.over}
-    turns = math.prod(axis.size for axis in program.axes)
+    iterations = math.prod(axis.size for axis in program.axes)
     free = sorted((each for each in program.axes if each not in folded), key=lambda a: a.size)
     room = most / math.prod(axis.size for axis in folded)
     found: dict[Axis, Any] = {}
-    for at, axis in enumerate(free if turns > most else []):
+    for at, axis in enumerate(free if iterations > most else []):
         count = min(axis.size, MOST_POINTS, max(2, int(room ** (1 / (len(free) - at)))))
         drawn = random.integers(axis.size, size=max(0, count - 2))
         found[axis] = np.unique([0, *drawn, axis.size - 1])

@@ -291,16 +291,16 @@ class Kernel:
         fresh = not self.owner.heap.was_used  # else it cannot be run again
         may_change = alone and fresh and self.fast.is_open(engine, notes)
         at_once = self.fast.is_worth_it(asked.threads, engine, notes)
-        may_turn = may_change and not at_once and writable_bytes(asked.memory) <= MOST_COPIED
-        again = may_turn or (fresh and asked.races and asked.benign)
+        may_switch = may_change and not at_once and writable_bytes(asked.memory) <= MOST_COPIED
+        again = may_switch or (fresh and asked.races and asked.benign)
         before = Kept(asked.memory if again else Memory())
-        if may_turn:
+        if may_switch:
             work = Work(much_work(notes), lambda: self._may_compile(code))
             try:
                 return self._judge.run(asked, code, before, work)
             except TooMuch:
                 before.restore()
-        if may_change and (at_once or may_turn):
+        if may_change and (at_once or may_switch):
             report = Report(grid=asked.grid, threads=prod(asked.block), serving=asked.serving)
             job = Job(
                 asked.grid, asked.block, asked.memory, asked.symbols,

@@ -21,7 +21,8 @@ _SPACES = {"local": "shared", "global": "global", "private": "registers"}
 
 
 _NOTE = (
-    "Loops of one turn are left out. Point at a line, or focus it, to light the loops around it."
+    "Loops of one iteration are left out. Point at a line, or focus it, to light the loops around "
+    "it."
 )
 
 
@@ -93,7 +94,7 @@ class _Stage:
             return
         inner = chain if node.map is None else (*chain, node.map.number)
         below = depth
-        if node.size is not Const(1):  # a loop of one turn is none
+        if node.size is not Const(1):  # a loop of one iteration is none
             kind, word = self._level(node)
             yield Row(depth, kind, word, f"{node.counter} < {show(node.size)}")
             below += 1

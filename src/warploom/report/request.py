@@ -40,7 +40,7 @@ def grid_of(compared: Compared, request: Request) -> Grid:
     wanted: dict[tuple[int, int], WantedWord] = {}
     for each in request.wanted:  # of a lane that wants several words of a bank, the last to come
         known = wanted.get((each.lane, each.bank))
-        if known is None or each.turn > known.turn:
+        if known is None or each.wavefront > known.wavefront:
             wanted[each.lane, each.bank] = each
     cells = [
         wanted.get((lane, bank)) for lane in range(serving.lanes) for bank in range(serving.banks)
@@ -51,17 +51,16 @@ def grid_of(compared: Compared, request: Request) -> Grid:
         serving.banks,
         tuple(f"lane {lane}" for lane in range(serving.lanes)),
         tuple(map(str, range(serving.banks))),
-        tuple("" if each is None else f"h{min(each.turn, HEATS - 1)}" for each in cells),
-        tuple("" if each is None else str(each.turn) for each in cells),
+        tuple("" if each is None else f"h{min(each.wavefront, HEATS - 1)}" for each in cells),
+        tuple("" if each is None else str(each.wavefront) for each in cells),
         tuple("" if each is None else _told(compared, each) for each in cells),
     )
 
 
 def _told(compared: Compared, each: WantedWord) -> str:
     at = ",".join(map(str, coordinates(compared.task.problem.shape, each.element)))
-    return (
-        f"lane {each.lane}, bank {each.bank}, word {each.word}, element {at}, wavefront {each.turn}"
-    )
+    where = f"lane {each.lane}, bank {each.bank}, word {each.word}"
+    return f"{where}, element {at}, wavefront {each.wavefront}"
 
 
 def _wavefronts(request: Request) -> str:

@@ -11,8 +11,8 @@ from warploom.report.svg import Drawing
 LEVEL_WORDS = {
     "global": "groups, or all threads",
     "thread": "threads of a group",
-    "vector": "one access for several turns",
-    "serial": "one turn after another",
+    "vector": "one access for several iterations",
+    "serial": "one iteration after another",
     "shared": "memory that a group shares",
 }
 

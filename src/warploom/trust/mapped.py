@@ -2,11 +2,12 @@
 
 It shares nothing with what made the kernel, or proved things of it: no ranges, no normal forms, no
 footprints. A block is walked with all its threads, every index is evaluated as it stands, and what
-each thread touches between two barriers is written down. Loops with barriers are walked turn by
-turn: the first two, which are neighbours, and the last. All others are looked at in many turns at
-once, from the beginning and at the end, as many as `points` allows. Values are not computed, so a
-large kernel takes little. The last block is walked likewise, and those next to the first along each
-side of the grid in their first turns: what one block writes to global memory, no other touches.
+each thread touches between two barriers is written down. Loops with barriers are walked iteration
+by iteration: the first two, which are neighbours, and the last. All others are looked at in many
+iterations at once, from the beginning and at the end, as many as `points` allows. Values are not
+computed, so a large kernel takes little. The last block is walked likewise, and those next to the
+first along each side of the grid in their first iterations: what one block writes to global memory,
+no other touches.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from warploom.kernel.ir import (
 )
 from warploom.machine.record import Machine
 
-MOST_POINTS = 1 << 14  # threads times turns in which one statement is looked at, about
+MOST_POINTS = 1 << 14  # threads times iterations in which one statement is looked at, about
 WORD = 4  # bytes of a register
 Ints = npt.NDArray[np.int64]
 Block = tuple[int, int, int]
@@ -54,8 +55,8 @@ def check_on(kernel: Kernel, machine: Machine, points: int = MOST_POINTS) -> Non
     _check_room(kernel, machine)
     written: dict[str, Ints] = {}  # by which block each cell was written, 0: by none
     read: dict[str, list[tuple[int, Ints]]] = {}
-    for number, (block, turns) in enumerate(_blocks(kernel).items(), 1):
-        found = _Walk(kernel, block, points, turns)
+    for number, (block, iterations) in enumerate(_blocks(kernel).items(), 1):
+        found = _Walk(kernel, block, points, iterations)
         found.run()
         for name, cells in found.stored.items():
             owner = written.setdefault(name, np.zeros(found.sizes[name], np.int64))
@@ -72,7 +73,8 @@ def check_on(kernel: Kernel, machine: Machine, points: int = MOST_POINTS) -> Non
 
 
 def _blocks(kernel: Kernel) -> dict[Block, int]:
-    """Blocks to walk, each with the turns of a loop with barriers: first those that others meet."""
+    """Blocks to walk, each with the iterations of a loop with barriers: first those that others
+    meet."""
     x, y, z = (int(evaluate(each, {})) for each in kernel.grid)
     found = {(0, 0, 0): 3}
     found |= {block: 1 for block, side in (((1, 0, 0), x), ((0, 1, 0), y), ((0, 0, 1), z))
@@ -141,10 +143,10 @@ class _Phase:
 
 
 class _Walk:
-    """One block. Names stand for arrays of [turns looked at together][threads]."""
+    """One block. Names stand for arrays of [iterations looked at together][threads]."""
 
-    def __init__(self, kernel: Kernel, block: Block, points: int, turns: int) -> None:
-        self.kernel, self.points, self.turns = kernel, points, turns
+    def __init__(self, kernel: Kernel, block: Block, points: int, iterations: int) -> None:
+        self.kernel, self.points, self.iterations = kernel, points, iterations
         x, y, _ = kernel.block
         thread = np.arange(kernel.threads, dtype=np.int64)[None, :]
         self.threads = thread
@@ -211,18 +213,18 @@ class _Walk:
 
     def _loop(self, stmt: For, env: Mapping[str, Any], active: Any) -> None:
         first, stop = (self._alike(each, env) for each in (stmt.start, stmt.stop))
-        turns = range(int(first.min()), int(stop.max()), stmt.step)
+        iterations = range(int(first.min()), int(stop.max()), stmt.step)
         if self._waits(stmt):
             if len(first) > 1 or len(stop) > 1:
-                raise CheckError("a barrier in turns that are looked at together")
+                raise CheckError("a barrier in iterations that are looked at together")
             before = None
-            for turn in self._in_order(stmt.var, turns):
-                if before is not None and turn != before + stmt.step:
+            for iteration in self._in_order(stmt.var, iterations):
+                if before is not None and iteration != before + stmt.step:
                     self._close()  # what was left out has a barrier
-                self._body(stmt.body, {**env, stmt.var: turn}, active)
-                before = turn
+                self._body(stmt.body, {**env, stmt.var: iteration}, active)
+                before = iteration
             return
-        chosen = np.array(self._chosen(turns, len(active), self._depth(stmt)), np.int64)
+        chosen = np.array(self._chosen(iterations, len(active), self._depth(stmt)), np.int64)
         if not len(chosen):
             return
         inner = {name: _repeated(value, len(chosen)) for name, value in env.items()}
@@ -238,25 +240,29 @@ class _Walk:
             self.waits[id(stmt)] = any(isinstance(each, Barrier) for each in walk(stmt.body))
         return self.waits[id(stmt)]
 
-    def _in_order(self, name: str, turns: range) -> list[int]:
-        """The first two turns and the last; where the loop was met before, two are enough."""
-        few = min(2, self.turns) if name in self.met else self.turns
+    def _in_order(self, name: str, iterations: range) -> list[int]:
+        """The first two iterations and the last; where the loop was met before, two are enough."""
+        few = min(2, self.iterations) if name in self.met else self.iterations
         self.met.add(name)
-        if len(turns) <= few or few == 1:
-            return list(turns[:few])
-        return [*turns[: few - 1], turns[-1]]
+        if len(iterations) <= few or few == 1:
+            return list(iterations[:few])
+        return [*iterations[: few - 1], iterations[-1]]
 
-    def _chosen(self, turns: range, together: int, deep: int) -> list[int]:
-        """As many turns as all loops inside leave points for, two at least."""
+    def _chosen(self, iterations: range, together: int, deep: int) -> list[int]:
+        """As many iterations as all loops inside leave points for, two at least."""
         left = self.points / (together * self.kernel.threads)
         count = max(2, int(max(1.0, left) ** (1 / deep)))
-        return list(turns) if len(turns) <= count else [*turns[: count - 1], turns[-1]]
+        return (
+            list(iterations)
+            if len(iterations) <= count
+            else [*iterations[: count - 1], iterations[-1]]
+        )
 
     def _alike(self, expr: Expr, env: Mapping[str, Any]) -> Ints:
-        """A bound of a loop, which all threads agree on: one for each turn around it."""
+        """A bound of a loop, which all threads agree on: one for each iteration around it."""
         value = np.atleast_2d(np.asarray(evaluate(expr, env)))
         if (value != value[:, :1]).any():
-            raise CheckError("threads of a block take different turns of a loop")
+            raise CheckError("threads of a block take different iterations of a loop")
         return value[:, :1]
 
     # -- accesses

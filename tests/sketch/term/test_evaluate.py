@@ -237,7 +237,7 @@ def test_symbols_and_numbers_agree_on_every_fill(load: Load) -> None:
                 numbers = evaluate_numbers(program, (a, c, q), assignment)[-1]
                 assert bool(found) == (not numbers.differs(wanted).any())
                 right += bool(found)
-    assert right == 4  # all three turn together, by an even number
+    assert right == 4  # all three rotation together, by an even number
 
 
 def test_verification_is_quick(load: Load) -> None:

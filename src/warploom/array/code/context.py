@@ -11,11 +11,11 @@ from warploom.index.ir import Expr, substitute
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Where a statement stands: what counters are, in which turn of its threads a map is, what
+    """Where a statement stands: what counters are, in which iteration of its threads a map is, what
     keeps threads away, and between which bounds variables lie."""
 
     counters: Mapping[str, Expr] = field(default_factory=dict)
-    turns: Mapping[str, Expr] = field(default_factory=dict)
+    iterations: Mapping[str, Expr] = field(default_factory=dict)
     guards: tuple[Expr, ...] = ()
     ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
@@ -26,8 +26,8 @@ class Context:
         ranges = {**self.ranges, name: (0, size - 1)}
         return replace(self, counters={**self.counters, name: value}, ranges=ranges)
 
-    def with_turn(self, name: str, value: Expr) -> Context:
-        return replace(self, turns={**self.turns, name: value})
+    def with_iteration(self, name: str, value: Expr) -> Context:
+        return replace(self, iterations={**self.iterations, name: value})
 
     def guarded(self, condition: Expr) -> Context:
         return replace(self, guards=(*self.guards, condition))

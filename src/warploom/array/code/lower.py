@@ -1,11 +1,11 @@
 """A plan with sizes, and how its maps run → kernels.
 
-    seq, folds → for           l0 … l2 → threads of a block, in turns      w0 … w2 → blocks
+    seq, folds → for           l0 … l2 → threads of a block, in iterations      w0 … w2 → blocks
     fused → one loop           g0 … g2 → threads of all blocks             vector → wide accesses
 
-All threads of a block take the same turns of every loop; where a size is no multiple of the
-threads, accesses in the last turn have a condition, and barriers never do. Barriers are put in, and
-shared arrays placed, by the kernel's own passes.
+All threads of a block take the same iterations of every loop; where a size is no multiple of the
+threads, accesses in the last iteration have a condition, and barriers never do. Barriers are put
+in, and shared arrays placed, by the kernel's own passes.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from warploom.array.code.context import Context
-from warploom.array.code.place import Indexing
-from warploom.array.code.spread import BLOCKS, THREADS, Spread, dimension_of, turns_of
+from warploom.array.code.indexing import Indexing
+from warploom.array.code.spread import BLOCKS, THREADS, Spread, dimension_of, iterations_of
 from warploom.array.code.storage import (
     Place,
     Storage,
@@ -139,7 +139,7 @@ class _Lowering:
                 at = dimension_of(run)
                 size = self._joined_size(loop)
                 per = self.spread.group[at] if run in GLOBAL else 1
-                sides[at] = max(sides[at], turns_of(size, per))
+                sides[at] = max(sides[at], iterations_of(size, per))
         return (sides[0], sides[1], sides[2])
 
     # -- loops -------------------------------------------------------------------------------------
@@ -181,27 +181,29 @@ class _Lowering:
         size = self._joined_size(loop)
         counter = loop.counter if len(joined) == 1 else f"{loop.counter}_all"
         inner, lets = at, list[Stmt]()
-        turns, index = self._turns(run, counter, size)
+        iterations, index = self._iterations(run, counter, size)
         inner = inner.with_counter(counter, index, size)
         if not isinstance(index, Var | Const):
             lets.append(Let(counter, index))
             inner = inner.with_counter(counter, Var(counter), size)
-        inner = inner.with_turn(counter, Var(f"{counter}_turn") if turns > 1 else Const(0))
+        inner = inner.with_iteration(
+            counter, Var(f"{counter}_iteration") if iterations > 1 else Const(0)
+        )
         if len(joined) > 1:  # their counters are quotients, of which a guard would show little
             whole = inner.counters[counter]
-            if turns * self._threads_along(run) > size:  # idle threads stay inside, too
+            if iterations * self._threads_along(run) > size:  # idle threads stay inside, too
                 whole = minimum(whole, size - 1)
             inner = self._parted(joined, whole, inner, lets)
-        return self._around(loop, run, (counter, size, turns), joined[-1].body, inner, lets)
+        return self._around(loop, run, (counter, size, iterations), joined[-1].body, inner, lets)
 
-    def _turns(self, run: str, counter: str, size: int) -> tuple[int, Expr]:
-        """How many turns each thread takes, and what the counter is in one."""
-        turn = Var(f"{counter}_turn")
+    def _iterations(self, run: str, counter: str, size: int) -> tuple[int, Expr]:
+        """How many iterations each thread takes, and what the counter is in one."""
+        iteration = Var(f"{counter}_iteration")
         if run in self.spread.sides:
             threads = self.spread.threads_of(run)
-            turns = turns_of(size, threads)
+            iterations = iterations_of(size, threads)
             thread = self.indexing.thread(run)
-            return turns, thread if turns == 1 else turn * threads + thread
+            return iterations, thread if iterations == 1 else iteration * threads + thread
         if run in GROUP:
             return 1, Var(BLOCKS[dimension_of(run)])
         if run in GLOBAL:
@@ -233,22 +235,22 @@ class _Lowering:
         inner: Context,
         lets: list[Stmt],
     ) -> list[Stmt]:
-        """The loop, or the condition, around what one turn does."""
-        counter, size, turns = counted
+        """The loop, or the condition, around what one iteration does."""
+        counter, size, iterations = counted
         index = inner.counters[counter]
         if run in GROUP:
             made = [*lets, *self._nodes(body, inner)]
             partial = self.grid[dimension_of(run)] > size
             return [If(index.lt(size), tuple(made))] if partial else made
         threads = self._threads_along(run)
-        if turns * threads > size:
+        if iterations * threads > size:
             inner = inner.guarded(index.lt(size))
         made = [*lets, *self._nodes(body, inner)]
-        if turns == 1:
+        if iterations == 1:
             return made
-        name = f"{counter}_turn" if run in self.spread.sides else counter
-        unroll = loop.counter in self.unrolled or _weight(made) * turns <= UNROLLED
-        return [For(name, Const(0), Const(turns), tuple(made), unroll=unroll)]
+        name = f"{counter}_iteration" if run in self.spread.sides else counter
+        unroll = loop.counter in self.unrolled or _weight(made) * iterations <= UNROLLED
+        return [For(name, Const(0), Const(iterations), tuple(made), unroll=unroll)]
 
     def _threads_along(self, run: str) -> int:
         if run in self.spread.sides:
@@ -260,17 +262,17 @@ class _Lowering:
 
     def _wide(self, loop: Loop, width: int, at: Context) -> list[Stmt]:
         """A loop over neighbours, several in one access."""
-        turns = loop_size(loop) // width
-        first: Expr = Var(loop.counter) * width if turns > 1 else Const(0)
+        iterations = loop_size(loop) // width
+        first: Expr = Var(loop.counter) * width if iterations > 1 else Const(0)
         write = loop.body[0]
         assert isinstance(write, Write)
-        ranges = {**at.ranges, loop.counter: (0, turns - 1)}
+        ranges = {**at.ranges, loop.counter: (0, iterations - 1)}
         inner = replace(at, ranges=ranges)
         made = self.values.wide(write, loop.counter, first, width, inner)
-        if turns == 1:
+        if iterations == 1:
             return made
         unroll = loop.counter in self.unrolled
-        return [For(loop.counter, Const(0), Const(turns), tuple(made), unroll=unroll)]
+        return [For(loop.counter, Const(0), Const(iterations), tuple(made), unroll=unroll)]
 
     # -- registers ---------------------------------------------------------------------------------
 

@@ -34,8 +34,8 @@ class Spread:
         return frozenset(self.runs.values())
 
 
-def turns_of(size: int, threads: int) -> int:
-    """Turns that all threads take together, the last of which may be partial."""
+def iterations_of(size: int, threads: int) -> int:
+    """Iterations that all threads take together, the last of which may be partial."""
     return -(-size // threads)
 
 

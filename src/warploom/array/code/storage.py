@@ -2,8 +2,8 @@
 
 A tuple is several arrays, one for each part. What a group shares and is made in a map over its
 threads is there once for each thread; what all see and is made in maps over groups or threads, once
-for each turn of these. A thread's own memory is registers. A dimension of it that all accesses
-index by maps over the same threads is spread over them: each thread holds its own turns.
+for each iteration of these. A thread's own memory is registers. A dimension of it that all accesses
+index by maps over the same threads is spread over them: each thread holds its own iterations.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from warploom.array.code.spread import Spread, turns_of
+from warploom.array.code.spread import Spread, iterations_of
 from warploom.array.language.bind import known_shape
 from warploom.array.language.ir import Param
 from warploom.array.mapping.constraint import BY_THREAD, LOCAL
@@ -31,8 +31,8 @@ Kind: TypeAlias = Literal["global", "shared", "registers", "number"]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """`dims` are the sizes, `spread[k]` says that each thread holds its own turns of dimension k.
-    `copies` are maps, by their counters, for each of which there is one more, and how many."""
+    """`dims` are the sizes, `spread[k]` says that each thread holds its own iterations of dimension
+    k. `copies` are maps, by their counters, for each of which there is one more, and how many."""
 
     name: str
     dtype: DType
@@ -159,7 +159,7 @@ class Storage:
         first = self._maps_at(memory, parts, k)[0]
         if first is None or first.map is None:
             raise InternalError("a dimension spread over threads without a map")
-        return turns_of(
+        return iterations_of(
             loop_size(first), self.spread.threads_of(self.spread.runs[first.map.number])
         )
 

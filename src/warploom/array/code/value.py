@@ -8,7 +8,7 @@ from functools import reduce
 from typing import assert_never
 
 from warploom.array.code.context import Context
-from warploom.array.code.place import Indexing
+from warploom.array.code.indexing import Indexing
 from warploom.array.code.storage import Place
 from warploom.array.plan.loops import (
     Chosen,
@@ -113,7 +113,7 @@ class ValueBuilder:
     def wide(
         self, write: Write, counter: str, first: Expr, width: int, at: Context
     ) -> list[ir.Stmt]:
-        """A number of each of `width` turns of a loop, from `first` on."""
+        """A number of each of `width` iterations of a loop, from `first` on."""
         made: list[ir.Stmt] = []
         conditions = tuple(at.expr(each) for each in write.conditions)
         counters = {**at.counters, counter: first}

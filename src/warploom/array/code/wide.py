@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warploom.array.code.place import Indexing
+from warploom.array.code.indexing import Indexing
 from warploom.array.code.storage import accesses_of, flat, indices_of
 from warploom.array.plan.loops import Loop, Write
 from warploom.array.plan.numbered import loop_size
@@ -16,7 +16,8 @@ WIDTHS = (4, 2)
 
 
 def width_of(indexing: Indexing, loop: Loop) -> int:
-    """The widest access for a loop whose turns access neighbours (`mapping/vector.py`); 1: none."""
+    """The widest access for a loop whose iterations access neighbours (`mapping/vector.py`); 1:
+    none."""
     write = loop.body[0]
     assert isinstance(write, Write)
     size = loop_size(loop)

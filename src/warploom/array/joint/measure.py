@@ -94,7 +94,7 @@ class StageMeasure:
         return number(loop.size, sizes)
 
     def whole(self, number: int, sizes: Sizes, runs: Runs) -> Ints:
-        """Turns of a map with all that are fused with it."""
+        """Iterations of a map with all that are fused with it."""
         total = self.size(self.loops[number], sizes) * np.ones_like(runs[number], np.int64)
         fused = np.ones(len(runs[number]), bool)
         while number in self.inner:
@@ -104,7 +104,7 @@ class StageMeasure:
         return total
 
     def along(self, codes: tuple[str, ...], sizes: Sizes, runs: Runs) -> Ints:
-        """The most turns of a map that runs in one of these ways; 0 if none does."""
+        """The most iterations of a map that runs in one of these ways; 0 if none does."""
         count = len(next(iter(runs.values()))) if runs else 1
         most: Ints = np.zeros(count, np.int64)
         for number in runs:
@@ -129,7 +129,7 @@ class StageMeasure:
         return total
 
     def _words(self, buffer: Buffer, sizes: Sizes, placed: Placed | None) -> Ints:
-        """What a thread holds of a buffer: its own turns of what is spread over threads."""
+        """What a thread holds of a buffer: its own iterations of what is spread over threads."""
         type_, count = buffer.memory.type, np.ones(1, np.int64)
         for maps in self.indexed.get(buffer.memory.name, ()):
             if not isinstance(type_, Array):
@@ -140,7 +140,7 @@ class StageMeasure:
         return count * _bytes(type_, sizes) // WORD
 
     def _own(self, loop: Loop, sizes: Sizes, placed: Placed | None) -> Ints:
-        """Turns that a thread takes of a loop that threads may share."""
+        """Iterations that a thread takes of a loop that threads may share."""
         size = self.size(loop, sizes)
         if loop.map is None or loop.map.number not in self.shareable:
             return size
@@ -227,8 +227,8 @@ class StageMeasure:
 
 def life_of(memory: Param, sites_: Sequence[Site]) -> range:
     """The statements from the first to the last at which a buffer holds something that is needed,
-    by their numbers. Loops around all of its accesses make it anew in every turn; in all others it
-    is needed from their begin to their end."""
+    by their numbers. Loops around all of its accesses make it anew in every iteration; in all
+    others it is needed from their begin to their end."""
     own = [
         at for at, site in enumerate(sites_)
         if any(each is memory for each, _ in accesses_of(site.write))

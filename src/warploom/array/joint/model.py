@@ -23,7 +23,7 @@ from warploom.array.code.spread import Spread
 from warploom.array.joint.axes import Axis, axes_of
 from warploom.array.joint.least import Least
 from warploom.array.joint.measure import CODE, Batch, Ints, Placed, Sizes, StageMeasure
-from warploom.array.joint.order import turns
+from warploom.array.joint.order import iterations
 from warploom.array.joint.parts import Parts, parts_of, some_mappings
 from warploom.array.joint.threads import Groups
 from warploom.array.language.bind import variables_of
@@ -161,14 +161,14 @@ class JointModel:
         return keep
 
     def _groups_fit(self, stage: StageMeasure, batch: Batch, at: int) -> npt.NDArray[np.bool_]:
-        """As many threads as there are turns at most, one where no map runs on them."""
+        """As many threads as there are iterations at most, one where no map runs on them."""
         machine, runs, group = self.machine, batch.runs[at], batch.groups[at]
         keep: npt.NDArray[np.bool_] = group.prod(1) <= machine.block_threads
         for side in range(3):
             codes = (LOCAL[side], GLOBAL[side])
-            turns = stage.along(codes, batch.sizes, runs)
+            iterations = stage.along(codes, batch.sizes, runs)
             lanes = _uses(runs, LANE, len(group)) & (side == 0)
-            keep &= np.where(lanes, True, group[:, side] <= np.maximum(1, turns))
+            keep &= np.where(lanes, True, group[:, side] <= np.maximum(1, iterations))
             keep &= group[:, side] <= machine.block_sides[side]
             keep &= np.where(lanes, group[:, side] % machine.lanes == 0, True)
             for run in (GROUP[side], GLOBAL[side]):
@@ -318,7 +318,7 @@ class JointModel:
         ranked: dict[str, tuple[float, int, Candidate]] = {}
         seen = 0
         for kept in self.batches(outcome.answer, seed):
-            cost = turns(kept, self.stages, self.machine)
+            cost = iterations(kept, self.stages, self.machine)
             order = np.argsort(cost, kind="stable")[: REPEATED * count].tolist()
             for at, each in self._candidates(kept, order):
                 ranked.setdefault(str(each), (float(cost[at]), seen + at, each))

@@ -1,8 +1,8 @@
 """Which candidates to look at first: about how long each takes, from counts alone.
 
-Seconds are not meant: turns that one thread takes one after another, times rounds of groups on the
-multiprocessors, with each access of global memory weighed by the sectors that a warp needs for it
-(coalescing) beside what is computed (intensity), and barriers by their turns.
+Seconds are not meant: iterations that one thread takes one after another, times rounds of groups on
+the multiprocessors, with each access of global memory weighed by the sectors that a warp needs for
+it (coalescing) beside what is computed (intensity), and barriers by their iterations.
 """
 
 from __future__ import annotations
@@ -19,13 +19,15 @@ from warploom.array.types import shape
 from warploom.index.evaluate import evaluate
 from warploom.machine.record import Machine
 
-BARRIER = 20.0  # turns that waiting for a group costs
-SECTOR_TURNS = 0.5  # turns that a sector more costs
+BARRIER = 20.0  # iterations that waiting for a group costs
+SECTOR_ITERATIONS = 0.5  # iterations that a sector more costs
 RESIDENT = 1024  # threads of a multiprocessor that hide waiting
 PROCESSORS = 12  # where nobody knows how many there are
 
 
-def turns(batch: Batch, stages: list[StageMeasure], machine: Machine) -> npt.NDArray[np.float64]:
+def iterations(
+    batch: Batch, stages: list[StageMeasure], machine: Machine
+) -> npt.NDArray[np.float64]:
     """The cost of each candidate: less is better."""
     total: npt.NDArray[np.float64] = np.zeros(batch.count)
     for at, stage in enumerate(stages):
@@ -40,16 +42,16 @@ def _stage(
     threads = group.prod(1)
     work: npt.NDArray[np.float64] = np.zeros(batch.count)
     for site in stage.sites:
-        own = _own_turns(stage, site, sizes, runs, group)
+        own = _own_iterations(stage, site, sizes, runs, group)
         weight = np.ones(batch.count)
         for path, dims in _global_paths(stage, site, sizes):
-            weight = weight + SECTOR_TURNS * _sectors(site, path, dims, sizes, runs, machine)
+            weight = weight + SECTOR_ITERATIONS * _sectors(site, path, dims, sizes, runs, machine)
         work = work + own * weight
     for buffer in stage.buffers:
         if buffer.space == "local":
             outer = [each for each in stage.sites if each.write.memory is buffer.memory]
             if outer:
-                work = work + BARRIER * _own_turns(stage, outer[0], sizes, runs, group) / 8
+                work = work + BARRIER * _own_iterations(stage, outer[0], sizes, runs, group) / 8
     groups = _groups(stage, sizes, runs, group)
     beside = np.maximum(1, RESIDENT // threads) * (machine.multiprocessors or PROCESSORS)
     rounds = np.ceil(groups / beside)
@@ -59,7 +61,7 @@ def _stage(
     return found
 
 
-def _own_turns(
+def _own_iterations(
     stage: StageMeasure, site: Site, sizes: Columns, runs: Runs, group: Ints
 ) -> npt.NDArray[np.float64]:
     """How often one thread comes to a statement."""

@@ -29,19 +29,19 @@ def _of(term: Term, batch: int) -> Effort:
     if not isinstance(term, Apply):
         return Effort(batch * elements_of(term.type), 1)
     parts = [_of(each, batch) for each in term.arguments]
-    inner, turns = batch, 1
+    inner, iterations = batch, 1
     match term.op:
         case Map():
             inner = batch * _size(term.arguments[0].type)
         case Reduce() | Scan():
-            turns = _size(term.arguments[1].type)
+            iterations = _size(term.arguments[1].type)
         case Iterate(times):
-            turns = times
+            iterations = times
     bodies = [_of(each.body, inner) for each in term.functions]
     own = batch * elements_of(term.type)
     return Effort(
         max([own, *(each.elements for each in (*parts, *bodies))]),
-        1 + sum(each.operations for each in parts) + turns * sum(b.operations for b in bodies),
+        1 + sum(each.operations for each in parts) + iterations * sum(b.operations for b in bodies),
     )
 
 

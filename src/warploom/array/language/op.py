@@ -32,7 +32,8 @@ POSITION = Var("position")
 
 @node
 class Level(metaclass=Interned):
-    """Where the turns of a map run; `any`: not decided yet. Lanes are neighbours in dimension 0."""
+    """Where the iterations of a map run; `any`: not decided yet. Lanes are neighbours in dimension
+    0."""
 
     kind: LevelKind
     dimension: int

@@ -19,7 +19,7 @@ PARALLEL = (*LOCAL, *GROUP, *GLOBAL)
 WARP, LANE = "warp", "lane"  # only where the user says so: together they are dimension 0 of a group
 LEVELS = (*PARALLEL, WARP, LANE)
 RUNS = (SEQUENTIAL, FUSED, VECTOR, *LEVELS)
-BY_THREAD = frozenset((SEQUENTIAL, FUSED, VECTOR))  # one thread does all turns
+BY_THREAD = frozenset((SEQUENTIAL, FUSED, VECTOR))  # one thread does all iterations
 IN_GROUP = BY_THREAD | frozenset((*LOCAL, WARP, LANE))
 
 

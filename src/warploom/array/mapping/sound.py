@@ -109,7 +109,7 @@ def _limited(
 def _private(tree: MapTree) -> Iterator[Constraint]:
     """(1) A thread's own memory is touched by that thread alone: maps through which it is accessed
     are not parallel. But a dimension that only maps index, all on the same threads, is spread over
-    these: each has the elements of its own turns."""
+    these: each has the elements of its own iterations."""
     inner = {each.parent: each.number for each in tree.maps if each.perfect}
     for buffer in tree.buffers:
         if buffer.space != "private":

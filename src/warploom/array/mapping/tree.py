@@ -25,7 +25,7 @@ class MapNode:
 
     `perfect`: it is all that its parent does, on that one's element, so that the two can be one
     loop. `folds` are the sizes of the sequential loops between it and its parent. `consecutive`:
-    its turns access neighbouring numbers, so that several can be one access.
+    its iterations access neighbouring numbers, so that several can be one access.
     """
 
     number: int

@@ -1,4 +1,5 @@
-"""Whether the turns of a loop access neighbouring numbers, so that several can be one access."""
+"""Whether the iterations of a loop access neighbouring numbers, so that several can be one
+access."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ def is_consecutive(plan: Plan, loop: Loop) -> bool:
     private = {each.memory for each in plan.buffers if each.space == "private"}
     steps = [] if write.memory in private else [step(write.path, counter)]
     if steps == [0]:
-        return False  # every turn would store to one place
+        return False  # every iteration would store to one place
     for read in reads_of(write.value):
         if any(counter in variables(guard.condition) for guard in read.guards):
             return False
@@ -30,7 +31,8 @@ def is_consecutive(plan: Plan, loop: Loop) -> bool:
 
 
 def step(path: Path, counter: str) -> int | None:
-    """How far a path moves from one turn to the next: in its last index; None if not so simply."""
+    """How far a path moves from one iteration to the next: in its last index; None if not so
+    simply."""
     moving = [
         at
         for at, each in enumerate(path)

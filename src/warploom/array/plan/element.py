@@ -63,7 +63,7 @@ def element_of(term: Term, path: Path, known: Known) -> Found:
 
 
 def at_index(xs: Term, index: Expr) -> Apply:
-    """The element of an array in one turn of a loop, or at a number."""
+    """The element of an array in one iteration of a loop, or at a number."""
     return apply(Element(index), (), (xs,))
 
 

@@ -124,7 +124,7 @@ Node: TypeAlias = Loop | Write
 @dataclass(frozen=True, slots=True)
 class Buffer:
     """Memory. One that is neither input nor output belongs to a stage, and is made anew in every
-    turn of the maps of `chain`."""
+    iteration of the maps of `chain`."""
 
     memory: Param
     space: SpaceName

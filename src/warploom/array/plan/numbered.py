@@ -1,7 +1,7 @@
 """A plan with symbolic sizes and numbers for them → the plan with numbers, its indices simplified.
 
-Guards and conditions that hold for all turns go; what is written nowhere goes too. So a program is
-planned once, and every choice of tile sizes is put into the same plan.
+Guards and conditions that hold for all iterations go; what is written nowhere goes too. So a
+program is planned once, and every choice of tile sizes is put into the same plan.
 """
 
 from __future__ import annotations
@@ -115,6 +115,6 @@ class _Putting:
 
 
 def loop_size(loop: Loop) -> int:
-    """The turns of a loop of a plan with numbers."""
+    """The iterations of a loop of a plan with numbers."""
     assert isinstance(loop.size, Const)
     return loop.size.value

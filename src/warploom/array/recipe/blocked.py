@@ -1,12 +1,12 @@
 """Products in blocks: tiles of both factors in local memory, sums in registers.
 
-A group makes a block of `bm` × `bn` sums. In each turn its threads fetch `bk` numbers of every row
-of both factors into local memory, and each thread adds to the `rm` × `rn` sums that it holds in
+A group makes a block of `bm` × `bn` sums. In each iteration its threads fetch `bk` numbers of every
+row of both factors into local memory, and each thread adds to the `rm` × `rn` sums that it holds in
 registers. With `slices` > 1 as many threads hold each of these sums: each has a slice of the
-products of a turn, and in the end they add up through local memory; a small block then has threads
-enough. With `parts` > 1 groups share the sums of a block: each has a part of the products, and a
-second kernel adds up the parts. The convolution is such a product of its windows with its kernels
-(an implicit GEMM): windows are only looked at, and what lies outside the image is a guard.
+products of an iteration, and in the end they add up through local memory; a small block then has
+threads enough. With `parts` > 1 groups share the sums of a block: each has a part of the products,
+and a second kernel adds up the parts. The convolution is such a product of its windows with its
+kernels (an implicit GEMM): windows are only looked at, and what lies outside the image is a guard.
 
     rows [P][T][bk], columns [K][T][bk]   →   [P][K]     the last blocks of P and K may be partial
 """
@@ -52,7 +52,7 @@ LANES = 4  # numbers of one access
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """Sizes of blocks: rows and columns of a group, products of a turn, rows and columns of a
+    """Sizes of blocks: rows and columns of a group, products of an iteration, rows and columns of a
     thread, how many groups share the products of a block, and how many threads those of a sum."""
 
     bm: int
@@ -81,13 +81,13 @@ class Blocks:
         sums = self.slices * self.bm * self.bn if self.slices > 1 else 0
         return 4 * max(self.bk * (self.bm + self.bn), sums)
 
-    def check(self, turns: int) -> None:
+    def check(self, iterations: int) -> None:
         """Raises CheckError where a size is no multiple of what it is cut into."""
         across = self.threads[0] * self.lanes
         cut = [
             (self.bm, self.rm), (self.bn, self.rn), (self.rm, LANES), (self.rn, LANES),
             (self.bk, self.lanes), (self.bm * self.bk, across * self.slices),
-            (self.bn * self.bk, across * self.slices), (turns, self.parts),
+            (self.bn * self.bk, across * self.slices), (iterations, self.parts),
             (self.bk, self.slices), (self.bm, self.slices),
         ]  # fmt: skip
         for whole, piece in cut:
@@ -97,8 +97,8 @@ class Blocks:
 
 def blocked(rows: Term, columns: Term, counts: tuple[int, int, int], blocks: Blocks) -> Term:
     """[P][T][bk], [K][T][bk] → [P][K], where `counts` are P, K and T."""
-    many, wide, turns = counts
-    blocks.check(turns)
+    many, wide, iterations = counts
+    blocks.check(iterations)
     up, across = -(-many // blocks.bm) * blocks.bm, -(-wide // blocks.bn) * blocks.bn
     xs = split(blocks.bm, _padded(rows, many, up))
     ys = split(blocks.bn, _padded(columns, wide, across))
@@ -108,7 +108,7 @@ def blocked(rows: Term, columns: Term, counts: tuple[int, int, int], blocks: Blo
 
     def one(x: Term, y: Term) -> Term:
         """A block of sums for each part of the products."""
-        each = turns // blocks.parts
+        each = iterations // blocks.parts
         pieces = zip_(split(each, transpose(x)), split(each, transpose(y)))
         return map_group(2, lambda part: _block(part, blocks, store), pieces)
 
@@ -131,13 +131,13 @@ def _cut(x: Term, counts: tuple[int, int, int]) -> Term:
 
 
 def _block(part: Term, blocks: Blocks, store: Callable[[Term], Term]) -> Term:
-    """The sums of a block over the turns of one part: [bm][bn]."""
+    """The sums of a block over the iterations of one part: [bm][bn]."""
     across, up = blocks.threads
     shape = array(f32, up, across, blocks.rm, blocks.rn)
     sides = shape if blocks.slices == 1 else array(shape, blocks.slices)
     zero = to_private(_in_slices(lambda own: _by_thread(own, _each), filled(0.0, sides), blocks))
 
-    def turn(sums: Term, tile: Term) -> Term:
+    def iteration(sums: Term, tile: Term) -> Term:
         """Both tiles are on their way before anybody waits."""
         x, y = tile.get(0), tile.get(1)
         return let(
@@ -147,7 +147,7 @@ def _block(part: Term, blocks: Blocks, store: Callable[[Term], Term]) -> Term:
             ),
         )
 
-    sums = fold(turn, zero, zip_(get(0, part), get(1, part)))
+    sums = fold(iteration, zero, zip_(get(0, part), get(1, part)))
     if blocks.slices == 1:
         return _undealt(_by_thread(sums, store))
     put = _in_slices(lambda own: _by_thread(own, _copied), sums, blocks)
@@ -207,7 +207,8 @@ def _from_tiles(sums: Term, u: Term, v: Term, blocks: Blocks) -> Term:
 
 
 def _added(sums: Term, x: Term, y: Term, blocks: Blocks) -> Term:
-    """Each thread adds the products of one turn to its sums; x and y are [bk][bm], [bk][bn]."""
+    """Each thread adds the products of one iteration to its sums; x and y are [bk][bm],
+    [bk][bn]."""
     across, up = blocks.threads
 
     def own(lines: Term, threads: int) -> Term:  # [threads][…][rm or rn]
@@ -318,7 +319,7 @@ def convolution(layer: Convolution, blocks: Blocks) -> Program:
         layer.kernel_height * layer.kernel_width * layer.channels // blocks.bk,
     )
 
-    def turns(window: Term) -> Term:
+    def iterations(window: Term) -> Term:
         """[kh][kw][C] → [T][bk], in one piece of the channels if that divides them."""
         if layer.channels % blocks.bk:
             return split(blocks.bk, join(join(window)))
@@ -328,7 +329,7 @@ def convolution(layer: Convolution, blocks: Blocks) -> Program:
         padded = _edged(image, edges, (layer.height, layer.width))
         step = layer.stride
         windows = slide_2d((layer.kernel_height, step), (layer.kernel_width, step), padded)
-        made = blocked(map_(turns, join(windows)), map_(turns, kernels), counts, blocks)
+        made = blocked(map_(iterations, join(windows)), map_(iterations, kernels), counts, blocks)
         return split(layer.columns, made)
 
     return program(

@@ -25,7 +25,7 @@ SLICES = (1, 2, 4, 8)
 THREADS = (64, 512)
 ADDRESSES = 40  # registers for indices and what waits
 WAITING = 900.0  # cycles from a fetch to the barrier behind it
-TURN = 60.0  # instructions of a warp in a turn that are neither products nor accesses
+ITERATION = 60.0  # instructions of a warp in an iteration that are neither products nor accesses
 SHARE = 0.35  # of the peak of L2 that such accesses reach
 SECOND_KERNEL = 2.5e-6  # seconds, inside a graph
 
@@ -106,17 +106,20 @@ def seconds(layer: Convolution, blocks: Blocks, rates: Rates) -> float:
     warps = threads / CUDA.lanes
     arithmetic = blocks.rm * blocks.rn + (blocks.rm + blocks.rn) / LANES
     steps = blocks.bk / blocks.slices
-    issued = warps * (arithmetic * steps + TURN) / 4
+    issued = warps * (arithmetic * steps + ITERATION) / 4
     read = warps * (blocks.rm + blocks.rn) / LANES * 2 * steps
     tiles = (blocks.bm + blocks.bn) * blocks.bk
     busy = max(issued, read + tiles / CUDA.lanes * blocks.near)
-    turn = max(together * busy, busy + WAITING)
-    turns = products // (blocks.bk * blocks.parts)
+    iteration = max(together * busy, busy + WAITING)
+    iterations = products // (blocks.bk * blocks.parts)
     rounds = ceil(groups / (rates.processors * together))
     reached = rates.device.l2_read * CUDA.sector_bytes * SHARE
-    fetched = groups * turns * tiles * REGISTER_BYTES / reached
+    fetched = groups * iterations * tiles * REGISTER_BYTES / reached
     summed = 2 * blocks.slices * blocks.bm * blocks.bn / CUDA.lanes if blocks.slices > 1 else 0.0
-    first = max(rates.nanoseconds(rounds * (turns * turn + together * summed)), fetched) * 1e-9
+    first = (
+        max(rates.nanoseconds(rounds * (iterations * iteration + together * summed)), fetched)
+        * 1e-9
+    )
     stored = pixels * layer.kernels * REGISTER_BYTES
     if blocks.parts == 1:
         return first

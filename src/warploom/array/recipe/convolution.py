@@ -62,7 +62,7 @@ TW, SX, ICX = sizes("tw sx icx")
 # Channels of a tile, in a cache; rows and columns of a part of the kernel.
 TD, ICD, WTH, WTW = sizes("td icd wth wtw")
 PARTS, CHUNKS = KH // WTH, TD // ICD
-TURNS, PRODUCTS = C * KW // (TD * WTW), ICD * WTH * WTW
+ITERATIONS, PRODUCTS = C * KW // (TD * WTW), ICD * WTH * WTW
 TUNED = ["kgs", "sk", "kcs", "th", "sy", "icy", "tw", "sx", "icx", "td", "icd", "wth", "wtw"]
 
 
@@ -74,18 +74,18 @@ def mid_level(program: Program) -> Program:
 
 
 def _partial_sums(number: Type) -> Iterator[Step]:
-    """Every sum of products as sums of sums: over parts of rows and chunks of channels, over turns,
-    over the products of one turn."""
+    """Every sum of products as sums of sums: over parts of rows and chunks of channels, over
+    iterations, over the products of one iteration."""
     moved = _order_of_products(number)
     yield "one row of pairs", normalise(JOIN_ZIP_MAPS, JOIN_ZIP)
     yield "in another order", once(by(REGROUP_PRODUCTS.with_(move_x=moved, move_y=moved)))
     yield "without detours", normalise(*CLEANING)
-    for part in ("parts of rows", "chunks of channels", "turns"):
+    for part in ("parts of rows", "chunks of channels", "iterations"):
         yield f"partial sums: {part}", innermost(by(PARTIAL_PRODUCTS))
         yield f"pairs: {part}", normalise(FUSE_ZIPPED_MAPS)
     yield "one sum over parts and chunks", once(by(MERGE_REDUCTIONS))
     yield "products into the innermost sum", innermost(by(REDUCE_MAP))
-    yield "sums over turns, of arrays of one", innermost(by(REDUCE_ONES))
+    yield "sums over iterations, of arrays of one", innermost(by(REDUCE_ONES))
     yield "layout outside", HOIST
     yield "partial sums in one row", once(by(JOIN_JOIN))
     yield "the last sum, of arrays of one", once(by(REDUCE_ONES))
@@ -93,7 +93,7 @@ def _partial_sums(number: Type) -> Iterator[Step]:
 
 
 def _order_of_products(number: Type) -> Lambda:
-    """[C·kh·kw] in the order parts of rows, chunks, turns, channels, rows, columns."""
+    """[C·kh·kw] in the order parts of rows, chunks, iterations, channels, rows, columns."""
 
     def window(plane: Term) -> Term:
         return map_(transpose, split(WTH, map_(lambda row: split(WTW, row), plane)))
@@ -156,10 +156,10 @@ def _blocks() -> Iterator[Step]:
     yield "an array of pairs", at(map_over(PARTS), by(HOIST_MAP))
     for size, law in ((SX, INTERCHANGE_FIRST), (SY, INTERCHANGE_FIRST), (SK, INTERCHANGE_SECOND)):
         yield "one sum of a block", at(map_over(size), by(MAP_REDUCE))
-        yield "turns outside the block", at(map_over(size), by(law))
+        yield "iterations outside the block", at(map_over(size), by(law))
         yield "without detours", once(by(TRANSPOSE_TWICE))
         yield "layout outside", HOIST
-    yield "products into the sum of a block", at(reduce_over(TURNS), by(REDUCE_MAP))
+    yield "products into the sum of a block", at(reduce_over(ITERATIONS), by(REDUCE_MAP))
     for size in (SX, SY, SK):
         yield "sums of blocks in one nest", at(over_zip(map_over(size)), by(HOIST_MAP))
 
@@ -171,7 +171,8 @@ def _out_of_block(name: str) -> Iterator[Step]:
 
 
 def _registers(number: Type) -> Iterator[Step]:
-    """What one thread does in a turn: small groups and tiles, weights and pixels in registers."""
+    """What one thread does in an iteration: small groups and tiles, weights and pixels in
+    registers."""
     dot = reduce_over(PRODUCTS)
     yield from _tiled(
         holding(map_over(SK), dot), KCS, holding(map_over(SY), dot), (ICY, ICX)
@@ -181,4 +182,4 @@ def _registers(number: Type) -> Iterator[Step]:
     pixels, weights = (ICY, ICX, ICD, WTH, WTW), (KCS, ICD, WTH, WTW)
     yield "pixels in registers", at(columns, in_body(cached("private", number, pixels, 2, 1, 3, 2)))
     yield "weights in registers", at(columns, in_body(cached("private", number, weights, 1, 2)))
-    yield "partial sums in local memory", at(reduce_over(TURNS), by(copying("local", 5)))
+    yield "partial sums in local memory", at(reduce_over(ITERATIONS), by(copying("local", 5)))

@@ -1,7 +1,8 @@
 """The product of two matrices → blocks for groups, small blocks for threads, sums in registers.
 
 `bm` rows and `bn` columns are a block, `rm` and `rn` of them a thread's; `tk` products are summed
-in one turn, from numbers in registers. With `staged`, a block's columns of b wait in local memory.
+in one iteration, from numbers in registers. With `staged`, a block's columns of b wait in local
+memory.
 """
 
 from __future__ import annotations
@@ -76,22 +77,22 @@ def _blocks() -> Iterator[Step]:
 
 
 def _registers(number: Type, staged: bool) -> Iterator[Step]:
-    """One sum of a block of outputs, whose rows and columns of a turn wait in registers."""
+    """One sum of a block of outputs, whose rows and columns of an iteration wait in registers."""
     yield "layout outside", HOIST
     for size, law in ((RN, INTERCHANGE_SECOND), (RM, INTERCHANGE_FIRST)):
         yield "one sum of a block", at(map_over(size), by(MAP_REDUCE))
-        yield "turns outside the block", at(map_over(size), by(law))
+        yield "iterations outside the block", at(map_over(size), by(law))
         yield "without detours", once(by(TRANSPOSE_TWICE))
         yield "layout outside", HOIST
-    turns = reduce_over(K // TK)
-    yield "products into the sum of a block", at(turns, by(REDUCE_MAP))
+    iterations = reduce_over(K // TK)
+    yield "products into the sum of a block", at(iterations, by(REDUCE_MAP))
     for size in (RN, RM):
         yield "sums of blocks in one nest", at(over_zip(map_over(size)), by(HOIST_MAP))
     products = holding(map_over(RM), reduce_over(TK))
     for sizes_ in ((RN, TK), (RM, TK)):
-        yield "a turn's numbers in registers", at(products, cached("private", number, sizes_))
+        yield "an iteration's numbers in registers", at(products, cached("private", number, sizes_))
     yield "products in registers", at(products, by(placing("private")))
-    yield "copy the result", at(turns, by(copying("global", 4)))
+    yield "copy the result", at(iterations, by(copying("global", 4)))
     if staged:
         columns = in_body(cached("local", number, (BN, K)))
         yield "columns in local memory", at(map_over(N // BN), columns)

@@ -72,14 +72,14 @@ def _from_rounds(basis: Sequence[int], origin: Numbers, count: int, bound: Bound
     members = np.zeros(1, dtype=np.int64)
     for vector in basis:
         members = np.concatenate([members, members ^ vector])
-    turn = np.empty(LANES, dtype=np.int64)
-    turn[members & below] = members >> LANE_BITS
+    rotation = np.empty(LANES, dtype=np.int64)
+    rotation[members & below] = members >> LANE_BITS
     slots, lanes = np.arange(count)[:, None], np.arange(LANES)
-    origins = origin[(slots ^ turn) << LANE_BITS | lanes]  # [slot, receiver]
+    origins = origin[(slots ^ rotation) << LANE_BITS | lanes]  # [slot, receiver]
     sources = origins & below
     offers = np.empty((count, LANES), dtype=np.int64)
     np.put_along_axis(offers, sources, origins >> LANE_BITS, axis=1)
-    return Shuffles(offers[:, None], sources, slots ^ turn, bound)
+    return Shuffles(offers[:, None], sources, slots ^ rotation, bound)
 
 
 def _kernel(images: Sequence[int]) -> list[int]:
@@ -141,9 +141,9 @@ def _rotated(wants: Wants, bound: Bound) -> list[Shuffles]:
         return []
     lanes, registers = np.arange(LANES), np.arange(count)[:, None]
     found = []
-    turns = {tuple(step * (lanes >> bit) % count) for step in range(count) for bit in range(5)}
-    for turn in sorted(turns):
-        placed = (registers + np.array(turn)) % count
+    rotations = {tuple(step * (lanes >> bit) % count) for step in range(count) for bit in range(5)}
+    for rotation in sorted(rotations):
+        placed = (registers + np.array(rotation)) % count
         taken = np.empty_like(origin)
         np.put_along_axis(taken, placed, origin, axis=0)
         sources, offered = taken // wants.held.shape[1], taken % wants.held.shape[1]

@@ -79,12 +79,12 @@ class Selection:
     """How a table of choices `[place, lane]` is written.
 
     `by` None: each place is a chain of selects. Otherwise the registers are turned first, all
-    alike, by `turn[lane]`: by exclusive or of register numbers, or by rotation; then the place p
-    is register `first[p]`.
+    alike, by `rotation[lane]`: by exclusive or of register numbers, or by rotation; then the place
+    p is register `first[p]`.
     """
 
     by: str | None
-    turn: Numbers
+    rotation: Numbers
     first: Numbers
     selects: int
 
@@ -100,14 +100,14 @@ def selection(table: Numbers) -> Selection:
         return chains
     found = [chains]
     if count & (count - 1) == 0:
-        turn = table[0] ^ table[0, 0]
-        if (table == (table[:, :1] ^ turn)).all():
-            stages = sum(1 for bit in range(count.bit_length()) if (turn >> bit & 1).any())
-            found.append(Selection("^", turn, table[:, 0], stages * count))
-    turn = (table[0] - table[0, 0]) % count
-    if (table == (table[:, :1] + turn) % count).all():
-        stages = sum(1 for bit in range(count.bit_length()) if (turn >> bit & 1).any())
-        found.append(Selection("+", turn, table[:, 0], stages * count))
+        rotation = table[0] ^ table[0, 0]
+        if (table == (table[:, :1] ^ rotation)).all():
+            stages = sum(1 for bit in range(count.bit_length()) if (rotation >> bit & 1).any())
+            found.append(Selection("^", rotation, table[:, 0], stages * count))
+    rotation = (table[0] - table[0, 0]) % count
+    if (table == (table[:, :1] + rotation) % count).all():
+        stages = sum(1 for bit in range(count.bit_length()) if (rotation >> bit & 1).any())
+        found.append(Selection("+", rotation, table[:, 0], stages * count))
     return min(found, key=lambda each: each.selects)
 
 

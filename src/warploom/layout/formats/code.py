@@ -1,6 +1,6 @@
 """A layout as the cheapest expression, in which bits may be reversed by an instruction.
 
-`emit/place.py` writes it as source in each language."""
+`emit/index_function.py` writes it as source in each language."""
 
 from __future__ import annotations
 

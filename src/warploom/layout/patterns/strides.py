@@ -165,13 +165,13 @@ def stencil(t: Tensor) -> Accesses:
 
 
 def _halo_columns(t: Tensor) -> Access:
-    turns = t.divided(t.rows - 2, t.lanes, "rows inside")
+    steps = t.divided(t.rows - 2, t.lanes, "rows inside")
     last = t.columns - 1
 
     def index(s: Numbers, lane: Numbers) -> Numbers:
-        return (s % turns * t.lanes + lane + 1) * t.columns + s // turns * last
+        return (s % steps * t.lanes + lane + 1) * t.columns + s // steps * last
 
-    return t.access("halo columns", "ld", 2 * turns, index)
+    return t.access("halo columns", "ld", 2 * steps, index)
 
 
 def halo(t: Tensor) -> Accesses:

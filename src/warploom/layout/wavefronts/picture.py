@@ -19,13 +19,14 @@ from warploom.pictured import Pictured
 
 @dataclass(frozen=True, slots=True)
 class WantedWord:
-    """One word that a lane wants: it is served in the `turn`-th wavefront of its group and bank."""
+    """One word that a lane wants: it is served in the `wavefront`-th wavefront of its group and
+    bank."""
 
     lane: int
     bank: int
     word: int
     element: int
-    turn: int
+    wavefront: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +59,13 @@ def request_of(task: Task, addresses: Numbers, access: int, step: int, title: st
         group = group.when_paired()
     found, total = [], 0
     for lanes in cosets(group.basis, serving.lanes):
-        turns: dict[int, dict[int, int]] = {}
+        wavefronts: dict[int, dict[int, int]] = {}
         for lane in lanes[lanes < chosen.lanes].tolist():
             for word, element in _words(task, row[lane].tolist(), addresses):
-                bank = turns.setdefault(word % serving.banks, {})
-                turn = bank.setdefault(word, len(bank))
-                found.append(WantedWord(lane, word % serving.banks, word, element, turn))
-        total += max((len(bank) for bank in turns.values()), default=0)
+                bank = wavefronts.setdefault(word % serving.banks, {})
+                wavefront = bank.setdefault(word, len(bank))
+                found.append(WantedWord(lane, word % serving.banks, word, element, wavefront))
+        total += max((len(bank) for bank in wavefronts.values()), default=0)
     return Request(title, tuple(found), total)
 
 

@@ -18,7 +18,6 @@ from warploom.machine.banks import matrix_use
 from warploom.machine.counters import Counters, by_warp
 from warploom.machine.flag import Order
 from warploom.machine.heap import PIECE, Owner, Piece
-from warploom.machine.manner import Kind, Manner
 from warploom.machine.memory import (
     GAP,
     WINDOWS,
@@ -31,6 +30,7 @@ from warploom.machine.memory import (
     window_of,
 )
 from warploom.machine.race import RELAXED, Race, Side, Writing
+from warploom.machine.semantics import Kind, Semantics
 from warploom.machine.tally import own_traffic
 from warploom.ptx.emulate.context import Context, Step
 from warploom.ptx.emulate.frame import Frame, thread_name
@@ -62,10 +62,10 @@ class Site:
     space: str  # generic, global, const, param; shared, local
     width: int  # bytes of the whole access
     counted: bool  # global memory, for the sector counters
-    manner: Manner
+    manner: Semantics
     order: Order = RELAXED
     far: bool = False  # it may reach the shared memory of other blocks of the cluster
-    as_weak: Manner | None = None  # of a volatile access: its manner where that counts as weak
+    as_weak: Semantics | None = None  # of a volatile access: its manner where that counts as weak
     tallied: bool = True  # counted by lanes; matrices are counted by their rows
     last: Region | None = None  # the region found last, which is most often the next one
     owner: Memory | None = None  # whose region that is: every launch has its own memory

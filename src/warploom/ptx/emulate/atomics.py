@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.machine import rounding as r
-from warploom.machine.manner import Kind
 from warploom.machine.memory import Region, mark_stored, unstored
+from warploom.machine.semantics import Kind
 from warploom.ptx.emulate.access import Site, places, watch
 from warploom.ptx.emulate.context import Context, Fetch, Step, Store
 from warploom.ptx.emulate.frame import Frame
@@ -187,8 +187,8 @@ def _in_order(
     if fn is _swap and longest > 4:  # a lock, with threads that stand in line for it
         old[order] = _swap_in_line(memory, at[order], b[order], c[order])
         return old
-    for turn in range(longest):
-        mine = order[starts[lengths > turn] + turn]
+    for iteration in range(longest):
+        mine = order[starts[lengths > iteration] + iteration]
         before = memory[at[mine]]
         old[mine] = before
         memory[at[mine]] = fn(before, b[mine], c[mine])

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import DeviceError
-from warploom.machine.manner import Kind, Manner
+from warploom.machine.async_completion import Completion
 from warploom.machine.memory import FIRST_ADDRESS, WINDOWS, Region
-from warploom.machine.telling import Telling
+from warploom.machine.semantics import Kind, Semantics
 from warploom.ptx.emulate import memory
 from warploom.ptx.emulate.access import REMOTE, SHARED, Site, race_error, tallied
 from warploom.ptx.emulate.context import Context, Fetch, Step
@@ -37,14 +37,14 @@ from warploom.ptx.ir import Address, Instruction
 Array = npt.NDArray[Any]
 UNIT = 16  # sizes and addresses are multiples of it
 Bytes = npt.NDArray[np.uint8]
-Done = Callable[[Telling | None], None]  # nobody tells of what a thread waits for itself
+Done = Callable[[Completion | None], None]  # nobody tells of what a thread waits for itself
 
 
 class _Copier:
     """What the forms have in common: places, checks, races."""
 
     def __init__(self, ctx: Context, ins: Instruction) -> None:
-        self.site = site_of(ctx, ins, UNIT, Manner(Kind.WRITE))
+        self.site = site_of(ctx, ins, UNIT, Semantics(Kind.WRITE))
 
     def fail(self, f: Frame, message: str, thread: int) -> DeviceError:
         return self.site.error(f, message, thread)
@@ -101,7 +101,7 @@ class _Copier:
         races = f.batch.races
         if races is None or not places.size:
             return lambda _: None
-        manner = Manner(kind, under_way=True, asynchronous=True)
+        manner = Semantics(kind, under_way=True, asynchronous=True)
         label = self.site.span
         places, width = (places[:, None] + np.arange(0, width, UNIT)).reshape(-1), min(width, UNIT)
         who = np.full(places.size, thread)
@@ -109,7 +109,7 @@ class _Copier:
         if found and not races.every:
             raise race_error(f, self.site, found[0])
 
-        def done(telling: Telling | None) -> None:
+        def done(telling: Completion | None) -> None:
             if telling is None:
                 races.complete(key, who, places, width, manner, label)
             else:
@@ -123,7 +123,7 @@ class _Copier:
         done = self.note(f, thread, region.base, size, places, width, Kind.READ)
         waiting = [done]
 
-        def once(telling: Telling | None) -> None:
+        def once(telling: Completion | None) -> None:
             while waiting:
                 waiting.pop()(telling)
 
@@ -234,7 +234,7 @@ def _targets(
 
 
 def _barrier_site(copier: _Copier) -> Site:
-    return replace(copier.site, width=8, manner=Manner(Kind.ATOMIC, size=8))
+    return replace(copier.site, width=8, manner=Semantics(Kind.ATOMIC, size=8))
 
 
 def _landed(

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from warploom.errors import MalformedError
-from warploom.ptx.emulate import heap, printf, stack, undefined
+from warploom.ptx.emulate import heap, printf, stack
+from warploom.ptx.emulate import poison as undefined
 from warploom.ptx.emulate.code import Code
 from warploom.ptx.emulate.context import Context, Fetch, Step
 from warploom.ptx.emulate.frame import Frame

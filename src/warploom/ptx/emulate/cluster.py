@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from warploom.errors import DeviceError
 from warploom.machine.knowledge import Knowledge, joined
-from warploom.machine.manner import Scope
+from warploom.machine.semantics import Scope
 from warploom.ptx.emulate.access import LOCAL_PART, REMOTE
 from warploom.ptx.emulate.barrier import Barrier, Fail, Going
 from warploom.ptx.emulate.context import Context, Step

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from warploom.ptx.emulate.barrier import Barrier
 from warploom.ptx.emulate.context import Fetch, Step
 from warploom.ptx.emulate.lanes import Members
-from warploom.ptx.emulate.undefined import Passage
+from warploom.ptx.emulate.poison import PoisonTransfer
 from warploom.ptx.flow import LiveSets
 from warploom.ptx.ir import Instruction, Module
 
@@ -29,7 +29,7 @@ class CodeBlock:
     """
 
     steps: list[Step] = field(default_factory=list)
-    passages: list[Passage] = field(default_factory=list)  # of each step
+    passages: list[PoisonTransfer] = field(default_factory=list)  # of each step
     names: list[str] = field(default_factory=list)
     successors: list[int] = field(default_factory=list)
     condition: Fetch | None = None
@@ -37,9 +37,9 @@ class CodeBlock:
     ends_thread: bool = False
     switch: Fetch | None = None
     branch: Instruction | None = None
-    leaving: Passage | None = None  # of the branch at the end
+    leaving: PoisonTransfer | None = None  # of the branch at the end
     barrier: Barrier | None = None
-    coming: Passage | None = None  # of the barrier
+    coming: PoisonTransfer | None = None  # of the barrier
     members: Members | None = None
     looks: bool = False  # it reads what other threads may be meant to write meanwhile
     looks_far: bool = False  # … of other blocks, perhaps

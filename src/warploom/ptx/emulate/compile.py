@@ -35,9 +35,9 @@ from warploom.ptx.emulate.context import CARRY, Context, Fetch, Step, constant
 from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.emulate.lanes import Members
 from warploom.ptx.emulate.ordering import looks_at_flags, may_look_far
+from warploom.ptx.emulate.poison import PoisonTransfer, poison_transfer_of
 from warploom.ptx.emulate.schedule import MALFORMED, malformed
 from warploom.ptx.emulate.shape import Compile
-from warploom.ptx.emulate.undefined import Passage, passage_of
 from warploom.ptx.ir import (
     Function,
     Immediate,
@@ -164,13 +164,13 @@ def _fill(
         code.leaves = True
 
 
-def _passage(ctx: Context, ins: Instruction) -> Passage:
+def _passage(ctx: Context, ins: Instruction) -> PoisonTransfer:
     if form_of(ins) is None:
-        return Passage(ins)
+        return PoisonTransfer(ins)
     try:
-        return passage_of(ctx, ins, _guard(ctx, ins))
+        return poison_transfer_of(ctx, ins, _guard(ctx, ins))
     except WarploomError:  # the step raises it when a thread comes there
-        return Passage(ins)
+        return PoisonTransfer(ins)
 
 
 def _known_form(ctx: Context, ins: Instruction) -> OpcodeForm:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.machine.manner import Manner
+from warploom.machine.async_completion import Completion
 from warploom.machine.race import RaceDetector
-from warploom.machine.telling import Telling
+from warploom.machine.semantics import Semantics
 
 Array = npt.NDArray[Any]
 
@@ -23,7 +23,7 @@ class _Copy:
     threads: Array
     start: Array
     width: int
-    manner: Manner
+    manner: Semantics
     label: Any
     group: Array
 
@@ -41,7 +41,7 @@ class _Tracked:
 
     thread: int
     group: int
-    telling: Telling
+    telling: Completion
 
 
 @dataclass(slots=True)
@@ -57,7 +57,7 @@ class Copies:
         self.group = np.zeros(self.threads, np.int64)
 
     def add(
-        self, region: Any, threads: Array, start: Array, width: int, manner: Manner, label: Any
+        self, region: Any, threads: Array, start: Array, width: int, manner: Semantics, label: Any
     ) -> None:
         group = self.group[threads]
         self.under_way.append(_Copy(region, threads, start, width, manner, label, group))
@@ -75,7 +75,7 @@ class Copies:
             known = copy.telling.known_of_one(races.layout.block_threads)
             races.vector.learn(np.array([copy.thread]), known)
 
-    def track(self, races: RaceDetector, thread: int, telling: Telling) -> None:
+    def track(self, races: RaceDetector, thread: int, telling: Completion) -> None:
         """An mbarrier will tell of all that a thread has begun and not waited for."""
         limit = np.full(self.threads, -1, np.int64)
         limit[thread] = self.group[thread] + 1

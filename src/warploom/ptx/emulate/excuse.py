@@ -22,9 +22,9 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import Span
-from warploom.machine.manner import Kind
 from warploom.machine.memory import Memory
 from warploom.machine.race import Pair, Race, Side
+from warploom.machine.semantics import Kind
 from warploom.ptx.emulate.origins import Reader
 from warploom.ptx.ir import Function, Instruction, Operand
 from warploom.ptx.known import keys_of, registers, split_operands, types_of

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from warploom.machine.async_completion import Completion
 from warploom.machine.race import RaceDetector
-from warploom.machine.telling import Telling
 from warploom.ptx.emulate.frame import WARP, Frame
 
 Array = npt.NDArray[Any]
@@ -61,7 +61,7 @@ class Flight:
         for group in np.unique(numbers).tolist():
             who = threads[numbers == group]
             for closed in np.unique(self.closed[who]).tolist():
-                telling = Telling(self.source(races, group), closed - newest - 1)
+                telling = Completion(self.source(races, group), closed - newest - 1)
                 known = telling.known(races.layout.block_threads)
                 races.vector.learn(who[self.closed[who] == closed], known)
 

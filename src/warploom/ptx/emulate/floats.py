@@ -23,7 +23,9 @@ from warploom.ptx.types import DTYPES, F16, F32
 Array = npt.NDArray[Any]
 Function = Callable[..., Array]
 _SMALLEST = 2.0**-126
-_PER_TURN = np.float32(np.uint32(0x3E22F983).view(np.float32))  # 1 / 2π, as the assembler writes it
+_PER_REVOLUTION = np.float32(
+    np.uint32(0x3E22F983).view(np.float32)
+)  # 1 / 2π, as the assembler writes it
 
 
 def wrap(ins: Instruction, kind: str, fn: Function) -> Function:
@@ -229,24 +231,26 @@ def _approximate(fn: Function) -> Function:
     return approximated
 
 
-def _turns(x: Array) -> Array:
-    """sin and cos reduce their argument to turns, in single precision and rounded towards zero.
+def _revolutions(x: Array) -> Array:
+    """sin and cos reduce their argument to revolutions, in single precision and rounded towards
+    zero.
 
-    What is left of a whole number of turns is exact; turns too few for a normal single are none.
+    What is left of a whole number of revolutions is exact; revolutions too few for a normal single
+    are none.
     """
-    turns = r.narrow(x * np.float64(_PER_TURN), F32, "rz").astype(np.float64)
-    return r.flush(turns.astype(F32)).astype(np.float64)
+    revolutions = r.narrow(x * np.float64(_PER_REVOLUTION), F32, "rz").astype(np.float64)
+    return r.flush(revolutions.astype(F32)).astype(np.float64)
 
 
 def _sine(x: Array) -> Array:
-    turns = _turns(x)
-    return np.where(turns == 0, turns, np.sin(2 * np.pi * np.fmod(turns, 1.0)))
+    revolutions = _revolutions(x)
+    return np.where(revolutions == 0, revolutions, np.sin(2 * np.pi * np.fmod(revolutions, 1.0)))
 
 
 _FUNCTIONS: dict[str, Function] = {
     "rsqrt": lambda x: 1.0 / np.sqrt(x),
     "sin": _sine,
-    "cos": lambda x: np.cos(2 * np.pi * np.fmod(_turns(x), 1.0)),
+    "cos": lambda x: np.cos(2 * np.pi * np.fmod(_revolutions(x), 1.0)),
     "lg2": np.log2,
     "ex2": np.exp2,
     "tanh": np.tanh,

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.machine.heap import ALIGNMENT, Call, Freed
-from warploom.machine.manner import Kind, Manner
 from warploom.machine.memory import Fault
+from warploom.machine.semantics import Kind, Semantics
 from warploom.ptx.emulate.access import Site, named, race_error
 from warploom.ptx.emulate.context import Context, Step
 from warploom.ptx.emulate.frame import Frame, in_grid
@@ -24,7 +24,7 @@ from warploom.ptx.emulate.passing import give_result, passed
 from warploom.ptx.ir import Instruction, Operand
 
 Array = npt.NDArray[Any]
-_WRITE = Manner(Kind.WRITE)
+_WRITE = Semantics(Kind.WRITE)
 MOST_PLACES = 1 << 16  # of freed pieces that are looked at together
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.machine.manner import Kind
+from warploom.machine.semantics import Kind
 from warploom.ptx.emulate.access import Site, count_rows, load
 from warploom.ptx.emulate.context import Context, Fetch, Step
 from warploom.ptx.emulate.fragment import warps_of

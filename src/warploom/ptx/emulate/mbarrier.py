@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from warploom.machine.async_completion import Completion
 from warploom.machine.knowledge import Knowledge, joined
-from warploom.machine.manner import Kind, Manner, Scope
 from warploom.machine.memory import WINDOWS, mark_stored
-from warploom.machine.telling import Telling
+from warploom.machine.semantics import Kind, Scope, Semantics
 from warploom.ptx.emulate.access import Site, places
 from warploom.ptx.emulate.context import Context, Fetch, Step
 from warploom.ptx.emulate.frame import Batch, Frame
@@ -53,9 +53,9 @@ class MBarrier:
             self.phase += 1
             self.pending = self.expected
 
-    def telling(self, inside: int = 0) -> Telling:
+    def telling(self, inside: int = 0) -> Completion:
         """The completion of a copy that this phase waits for."""
-        return Telling(self.source, self.phase, inside)
+        return Completion(self.source, self.phase, inside)
 
     def tells_of_copies(self, batch: Batch) -> None:
         if batch.races is not None and not self.source:
@@ -86,7 +86,7 @@ def shared_address(ctx: Context, operand: Operand) -> Fetch:
     return inside
 
 
-def site_of(ctx: Context, ins: Instruction, width: int, manner: Manner) -> Site:
+def site_of(ctx: Context, ins: Instruction, width: int, manner: Semantics) -> Site:
     near = any(word in ("shared", "shared::cta") for word in ins.modifiers)
     far = "shared::cluster" in ins.modifiers or not near
     return Site(ctx.module.span(ins), ins.name, "shared", width, False, manner, far=far)
@@ -138,8 +138,8 @@ def mbarrier(ctx: Context, ins: Instruction) -> Step:
     return _KINDS[ins.modifiers[0]](ctx, ins)
 
 
-def _manner(kind: Kind) -> Manner:
-    return Manner(kind, Scope.CLUSTER, 8, mbarrier=True) if kind.strong else Manner(kind)
+def _manner(kind: Kind) -> Semantics:
+    return Semantics(kind, Scope.CLUSTER, 8, mbarrier=True) if kind.strong else Semantics(kind)
 
 
 def _init(ctx: Context, ins: Instruction) -> Step:
@@ -158,7 +158,7 @@ def _init(ctx: Context, ins: Instruction) -> Step:
 
 def _inval(ctx: Context, ins: Instruction) -> Step:
     address = shared_address(ctx, ins.operands[0])
-    site = site_of(ctx, ins, 8, Manner(Kind.WRITE, mbarrier=True))
+    site = site_of(ctx, ins, 8, Semantics(Kind.WRITE, mbarrier=True))
 
     def step(f: Frame) -> None:
         where = np.broadcast_to(f.active_part(address(f)), (f.count,))

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.machine.manner import Kind, Manner
 from warploom.machine.memory import WINDOWS, Region, mark_stored
 from warploom.machine.race import Writing
-from warploom.ptx.emulate import undefined
+from warploom.machine.semantics import Kind, Semantics
+from warploom.ptx.emulate import poison as undefined
 from warploom.ptx.emulate.access import Site, load, places
 from warploom.ptx.emulate.context import Context, Fetch, Step
 from warploom.ptx.emulate.frame import Frame
@@ -44,7 +44,7 @@ def make_site(ctx: Context, ins: Instruction, space: str, width: int, kind: Kind
     manner = manner_of(ins, kind, size)
     far = space == "shared" and ("shared::cluster" in ins.modifiers or space_of(ins) == "generic")
     span = ctx.module.span(ins)
-    weak = Manner(kind) if is_volatile(ins) and kind is not Kind.ATOMIC else None
+    weak = Semantics(kind) if is_volatile(ins) and kind is not Kind.ATOMIC else None
     return Site(span, ins.name, space, width, counted, manner, order_of(ins), far, weak)
 
 

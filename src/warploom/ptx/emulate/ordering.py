@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.machine.flag import Order
-from warploom.machine.manner import Kind, Manner, Scope
+from warploom.machine.semantics import Kind, Scope, Semantics
 from warploom.ptx.emulate.context import Context, Fetch, Step
 from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.ir import Address, Immediate, Instruction, Operand, Register
@@ -33,13 +33,13 @@ def scope_of(ins: Instruction) -> Scope:
     return next((_SCOPES[word] for word in ins.modifiers if word in _SCOPES), Scope.GRID)
 
 
-def manner_of(ins: Instruction, kind: Kind, size: int) -> Manner:
+def manner_of(ins: Instruction, kind: Kind, size: int) -> Semantics:
     """How an instruction touches memory, whose scalars have so many bytes."""
     if kind is not Kind.ATOMIC:
         if not STRONG & set(ins.modifiers):
-            return Manner(kind, constant="nc" in ins.modifiers)
+            return Semantics(kind, constant="nc" in ins.modifiers)
         kind = _STRONG_KINDS[kind]
-    return Manner(kind, scope_of(ins), size)
+    return Semantics(kind, scope_of(ins), size)
 
 
 def is_volatile(ins: Instruction) -> bool:

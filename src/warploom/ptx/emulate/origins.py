@@ -22,7 +22,7 @@ from warploom.errors import Span
 from warploom.ptx.emulate.code import Sides
 from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.emulate.lanes import names_lane, per_warp
-from warploom.ptx.emulate.undefined import Passage
+from warploom.ptx.emulate.poison import PoisonTransfer
 
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
@@ -65,7 +65,7 @@ class Origins:
         return load in self._used and bool(self._used[load][who])
 
 
-def followed(f: Frame, flow: Passage, run: Callable[[], None], span: Span) -> None:
+def followed(f: Frame, flow: PoisonTransfer, run: Callable[[], None], span: Span) -> None:
     """Runs a step, and says where its results come from."""
     origins = f.batch.origins
     here = active = f.full_mask()
@@ -90,7 +90,7 @@ def followed(f: Frame, flow: Passage, run: Callable[[], None], span: Span) -> No
             _note(f, slot, here, _either(f.origins.get(slot, {}), guard))
 
 
-def left(f: Frame, flow: Passage | None, sides: Sides | None = None) -> None:
+def left(f: Frame, flow: PoisonTransfer | None, sides: Sides | None = None) -> None:
     """A branch or a barrier, at which all that it reads is of use.
 
     But where a branch decides no more than which registers are written until its ways meet again
@@ -133,7 +133,7 @@ def shuffled(
         _note(f, to, here, {load: lanes[source] for load, lanes in words.items()})
 
 
-def _sources(f: Frame, flow: Passage, active: Mask) -> Words:
+def _sources(f: Frame, flow: PoisonTransfer, active: Mask) -> Words:
     """What the result of a step without effects depends on."""
     words = _joined(f, flow.reads)
     if flow.choice is not None:

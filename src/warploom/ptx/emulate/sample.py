@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import DeviceError
-from warploom.machine.manner import Kind, Manner
+from warploom.machine.semantics import Kind, Semantics
 from warploom.ptx.emulate.access import Site, places
 from warploom.ptx.emulate.context import Context, Fetch, Step
 from warploom.ptx.emulate.frame import Frame
@@ -86,7 +86,7 @@ class _Handle:
         """How memory is touched, so many bytes at a time."""
         found = self.sites.get((width, kind.writes))
         if found is None:
-            manner = Manner(kind, constant=not self.surface)
+            manner = Semantics(kind, constant=not self.surface)
             span = self.ctx.module.span(self.ins)
             found = Site(span, self.ins.name, "global", width, True, manner, tallied=False)
             self.sites[width, kind.writes] = found
@@ -239,8 +239,8 @@ def _addressed(at: Array, side: int, mode: str) -> tuple[Array, Array]:
     if mode == "wrap":
         return at % side, inside
     if mode == "mirror":
-        turn = at % (2 * side)
-        return np.minimum(turn, 2 * side - 1 - turn), inside
+        phase = at % (2 * side)
+        return np.minimum(phase, 2 * side - 1 - phase), inside
     if mode == "border":
         inside = (at >= 0) & (at < side)
     return np.clip(at, 0, side - 1), inside

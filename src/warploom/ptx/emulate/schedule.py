@@ -17,14 +17,15 @@ import numpy.typing as npt
 from warploom.errors import DeviceError, LimitError
 from warploom.machine.counters import Counters
 from warploom.ptx.demangle import demangled
-from warploom.ptx.emulate import origins, undefined
+from warploom.ptx.emulate import origins
+from warploom.ptx.emulate import poison as undefined
 from warploom.ptx.emulate.barrier import Barrier, BlockBarriers, Going
 from warploom.ptx.emulate.cluster import ClusterWaits
 from warploom.ptx.emulate.code import MOST_KEPT, Code, CodeBlock
 from warploom.ptx.emulate.context import Fetch, Step
 from warploom.ptx.emulate.frame import NOTHING, Batch, Frame
 from warploom.ptx.emulate.lanes import Held, Members, WarpBarriers, missing, note_meeting
-from warploom.ptx.emulate.undefined import Passage
+from warploom.ptx.emulate.poison import PoisonTransfer
 from warploom.ptx.ir import Instruction, Module
 from warploom.ptx.patience import timed
 
@@ -32,9 +33,9 @@ Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 
 SPLIT = 0.3  # how often a group is split, where chance decides
-PATIENCE = 2000  # turns one group may take over waiting ones before they get theirs
-SPINNING = 250  # for so many a turn counts that looks at a flag: it may be waiting for the others
-AHEAD = 40  # turns that a group may then take itself, so that it comes to what is waited for
+PATIENCE = 2000  # slices one group may take over waiting ones before they get theirs
+SPINNING = 250  # for so many a slice counts that looks at a flag: it may be waiting for the others
+AHEAD = 40  # slices that a group may then take itself, so that it comes to what is waited for
 
 
 # What NumPy and Python raise for operands that do not fit an instruction, such as and.f32.
@@ -63,9 +64,9 @@ class Runner:
         looks = any(block.looks for block in code.blocks)
         self.patient = self.batch.counters is not None and not looks
         self.impatience = 0
-        self.favoured = -1  # where those stood that were let run last, out of turn
-        self.ahead: Mask | None = None  # the threads that run out of turn,
-        self.credit = 0  # … and how many turns they still have
+        self.favoured = -1  # where those stood that were let run last, out of slice
+        self.ahead: Mask | None = None  # the threads that run out of slice,
+        self.credit = 0  # … and how many slices they still have
 
     def run(self, mask: Mask | None) -> None:
         self.add(self.code.entry, mask)
@@ -82,10 +83,10 @@ class Runner:
             return self._by_chance(self.batch.chance)
         rank = min(self.pending)
         if len(self.pending) > 1:
-            rank = self._out_of_turn(rank)
+            rank = self._out_of_slice(rank)
         return rank, self.pending.pop(rank)
 
-    def _out_of_turn(self, first: int) -> int:
+    def _out_of_slice(self, first: int) -> int:
         """Who runs where several could: the first, unless it may spin on what another will do.
 
         Where that is counted which warps do together, lanes that do not look at flags meet as early
@@ -107,7 +108,7 @@ class Runner:
         return rank
 
     def _going_ahead(self) -> int | None:
-        """Where the threads stand that run out of turn; they may have left or wait themselves."""
+        """Where the threads stand that run out of slice; they may have left or wait themselves."""
         ahead = self.ahead
         for rank in sorted(self.pending):
             mask = self.pending[rank]
@@ -267,7 +268,7 @@ class Runner:
             raise malformed(self.code.module, instruction, error) from error
         self._leave(block)
 
-    def _follow(self, flow: Passage, step: Step) -> None:
+    def _follow(self, flow: PoisonTransfer, step: Step) -> None:
         def run() -> None:
             if self.frame.undefined:
                 undefined.watched(self.frame, flow, step, self._error)
@@ -281,7 +282,7 @@ class Runner:
         passage = (*block.passages[number:], block.leaving, None)[0]
         here = self.batch.where(int(self.frame.index[0]))
         waiting = sum(self._count(mask) for mask in self.pending.values())
-        others = f", {waiting} other threads wait for their turn" if waiting else ""
+        others = f", {waiting} other threads wait for their slice" if waiting else ""
         later = prod(self.batch.grid) - self.batch.first_block - self.batch.blocks
         others += f"; {later} blocks of the grid have not begun" if later else ""
         return LimitError(
@@ -337,7 +338,7 @@ class Runner:
         else:
             self.add(block.successors[0 if taken else 1], mask)
 
-    def _count_branch(self, counters: Counters, branch: Passage, value: Array) -> None:
+    def _count_branch(self, counters: Counters, branch: PoisonTransfer, value: Array) -> None:
         here = self.frame.full_mask()
         taken = self.frame.widen(value) & here
         starts = self.batch.warp_starts
@@ -390,7 +391,7 @@ class Runner:
         return self.blocks if barrier.members is None else self.warps
 
     def _go_on(self, going: Going) -> None:
-        """Groups that go on from where they waited; each keeps its registers until its turn."""
+        """Groups that go on from where they waited; each keeps its registers until its slice."""
         self.going = going
         while self.going:
             rank, mask = self.going.pop(0)

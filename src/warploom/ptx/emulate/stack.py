@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.machine.manner import Kind, Manner
+from warploom.machine.semantics import Kind, Semantics
 from warploom.ptx.emulate.access import Site
 from warploom.ptx.emulate.context import Context, Step
 from warploom.ptx.emulate.frame import Batch, Frame
@@ -50,7 +50,7 @@ def give_back(f: Frame, before: Array | None) -> None:
 
 
 def _site(ctx: Context, ins: Instruction) -> Site:
-    return Site(ctx.module.span(ins), ins.name, "local", 1, False, Manner(Kind.WRITE))
+    return Site(ctx.module.span(ins), ins.name, "local", 1, False, Semantics(Kind.WRITE))
 
 
 def _store(ctx: Context, ins: Instruction) -> Any:

@@ -16,7 +16,7 @@ from warploom.machine.memory import per_owner
 from warploom.machine.race import Race, RaceDetector, Side
 from warploom.machine.record import H200
 from warploom.machine.report import Report
-from warploom.ptx.emulate import undefined
+from warploom.ptx.emulate import poison as undefined
 from warploom.ptx.emulate.access import SHARED
 from warploom.ptx.emulate.asked import Asked
 from warploom.ptx.emulate.code import Code

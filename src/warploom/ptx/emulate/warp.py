@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.machine.rounding import NAN32
-from warploom.ptx.emulate import origins, undefined
+from warploom.ptx.emulate import origins
+from warploom.ptx.emulate import poison as undefined
 from warploom.ptx.emulate.context import Context, Step
 from warploom.ptx.emulate.frame import WARP, Frame
 from warploom.ptx.emulate.lanes import equal_lanes, lanes_where, names_lane, per_warp

@@ -16,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.machine import fused as arithmetic
-from warploom.machine.manner import Kind, Manner
-from warploom.machine.telling import Telling
-from warploom.ptx.emulate import fragment, undefined
+from warploom.machine.async_completion import Completion
+from warploom.machine.semantics import Kind, Semantics
+from warploom.ptx.emulate import fragment
+from warploom.ptx.emulate import poison as undefined
 from warploom.ptx.emulate.access import SHARED, Site, race_error, tallied
 from warploom.ptx.emulate.context import Context, Fetch, Step, constant
 from warploom.ptx.emulate.flight import WARPS, Flight
@@ -126,7 +127,7 @@ def mma_async(ctx: Context, ins: Instruction) -> Step:
     packed = 32 // named.bits
     left_places = fragment.left(ROWS, named.depth, packed)
     places = fragment.result(ROWS, named.columns)
-    fail, site = failing(ctx, ins), site_of(ctx, ins, 16, Manner(Kind.READ, asynchronous=True))
+    fail, site = failing(ctx, ins), site_of(ctx, ins, 16, Semantics(Kind.READ, asynchronous=True))
     cause = _CAUSE.format(ctx.module.span(ins).line)
 
     def fetched(f: Frame, threads: Array, fetch: Fetch, which: int) -> Array:
@@ -226,7 +227,7 @@ def _reading(f: Frame, site: Site, thread: int, places: Array) -> None:
     own = thread % f.batch.block_size // (WARPS * WARP)
     manner = replace(site.manner, under_way=True, told=1 + own)
     source = flight.source(races, int(_warpgroup_of(f, np.array(thread))))
-    telling = Telling(source, int(flight.closed[thread]))
+    telling = Completion(source, int(flight.closed[thread]))
     who, size = np.full(places.size, thread), f.batch.shared.data.size
     found = races.access(SHARED, size, who, places, 16, manner, site.span, telling=telling)
     if found and not races.every:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.machine.manner import Kind
+from warploom.machine.semantics import Kind
 from warploom.ptx.emulate import fragment
 from warploom.ptx.emulate.access import Site, load
 from warploom.ptx.emulate.context import Context, Fetch, Step

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from warploom.machine.fused import rule_for
-from warploom.machine.manner import Kind
+from warploom.machine.semantics import Kind
 from warploom.ptx.emulate import fragment
 from warploom.ptx.emulate.product import BITS, machine_of, vector
 from warploom.ptx.fast.operand import LANES, NotTaken, Spell, Writer

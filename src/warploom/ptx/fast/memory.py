@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from warploom.machine.manner import Kind
 from warploom.machine.memory import WINDOWS
+from warploom.machine.semantics import Kind
 from warploom.ptx.emulate.compile import byte_size
 from warploom.ptx.fast.operand import NotTaken, Spell, Writer
 from warploom.ptx.ir import Address, Immediate, Instruction, Operand, Symbol, Vector

@@ -18,9 +18,9 @@ from warploom.errors import Span
 from warploom.machine.banks import BankUse, bank_use, matrix_use
 from warploom.machine.coalesce import Traffic, traffic
 from warploom.machine.counters import Counters
-from warploom.machine.manner import Kind
 from warploom.machine.memory import Region
 from warploom.machine.record import CUDA
+from warploom.machine.semantics import Kind
 from warploom.machine.serving import Serving
 from warploom.machine.tally import own_traffic
 

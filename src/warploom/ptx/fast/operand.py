@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from warploom.errors import UnsupportedError
-from warploom.machine.manner import Kind
 from warploom.machine.record import CUDA
+from warploom.machine.semantics import Kind
 from warploom.ptx.emulate.context import CARRY, immediate
 from warploom.ptx.fast.notes import Noted, NotedSite
 from warploom.ptx.ir import (

@@ -15,17 +15,8 @@ from warploom.machine.c_source import whole_text
 from warploom.machine.value.text import HEADERS
 from warploom.ptx import flow
 from warploom.ptx.emulate.compile import WAITS, uses
-from warploom.ptx.fast import (
-    elementwise,
-    floats,
-    lanes,
-    matrix,
-    memory,
-    move,
-    undefined,
-    warpgroup,
-    wmma,
-)
+from warploom.ptx.fast import elementwise, floats, lanes, matrix, memory, move, warpgroup, wmma
+from warploom.ptx.fast import poison as undefined
 from warploom.ptx.fast.notes import NO_NOTES, Noted, Notes
 from warploom.ptx.fast.operand import NotTaken, Spell, Writer, plain
 from warploom.ptx.ir import Function, Immediate, Instruction, Module, Negated

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from warploom.machine.fused import rule_for
-from warploom.machine.manner import Kind
+from warploom.machine.semantics import Kind
 from warploom.ptx import flow
 from warploom.ptx.emulate import fragment
 from warploom.ptx.emulate.compile import uses

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warploom.machine.manner import Kind
+from warploom.machine.semantics import Kind
 from warploom.ptx.emulate.product import vector
 from warploom.ptx.emulate.wmma import BITS, TF32_STEP, in_order, shape_of, sides_of
 from warploom.ptx.fast.matrix import multiplied

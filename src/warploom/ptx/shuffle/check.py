@@ -168,9 +168,9 @@ def _guess(module: Module, name: str, rounds: int, rng: np.random.Generator) -> 
     assert function is not None
     pointers = _pointers(module, function)
     fixed = _required_block(function)
-    for turn in range(rounds):
-        block = fixed or BLOCKS[turn % len(BLOCKS)]
-        grid = GRIDS[turn % len(GRIDS)]
+    for iteration in range(rounds):
+        block = fixed or BLOCKS[iteration % len(BLOCKS)]
+        grid = GRIDS[iteration % len(GRIDS)]
         args = tuple(_argument(p, p.name in pointers, rng) for p in function.parameters)
         yield Launch(grid, block, args, shared_bytes=16384)
 

@@ -20,7 +20,7 @@ from warploom.ptx.symbolic.operand import roots, width_of
 from warploom.ptx.symbolic.walk import Reading
 from warploom.search.outcome import Verdict
 
-TESTS_OF_TURNS = 2  # in a loop: whether all lanes are in the same turn, see `write`
+TESTS_OF_ITERATIONS = 2  # in a loop: whether all lanes are in the same iteration, see `write`
 MOST_TRIES = 8  # proofs per load before the rest of its sources are left alone
 MOST_LOADS = 20_000
 MOST_TWISTED = 64  # loads of one outline whose addresses are written out for every lane
@@ -99,7 +99,7 @@ def gain_of(latency: Latency, shuffle: Shuffle, *, in_loop: bool) -> float:
     words = sum((width_of(register.type) + 31) // 32 for register in shuffle.target.into)
     tests = shuffle.distance.tests
     if in_loop and shuffle.lanes:
-        tests += TESTS_OF_TURNS
+        tests += TESTS_OF_ITERATIONS
     return latency.gain(shuffle.lanes, words, tests, shuffle.target.space)
 
 
@@ -209,10 +209,12 @@ class _Finder:
             return distance
         if self.loads[source].space == "generic" and not self.is_common(self.loads[source]):
             return Distance(Verdict.UNKNOWN, reason="it may read memory of the lane's own")
-        # Another lane's value is of use only if that lane is in the same turn of every loop.
+        # Another lane's value is of use only if that lane is in the same iteration of every loop.
         around = self.reading.flow.around[self.loads[target].block]
         if any(header in self.reading.parted for header in around):
-            return Distance(Verdict.UNKNOWN, reason="lanes may be in different turns of the loop")
+            return Distance(
+                Verdict.UNKNOWN, reason="lanes may be in different iterations of the loop"
+            )
         return distance
 
     def is_common(self, load: Access) -> bool:

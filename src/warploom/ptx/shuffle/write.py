@@ -13,9 +13,9 @@ narrow index is about to wrap. What several shuffles share is computed once:
     before the first  activemask of the block; the room becomes 0 in an incomplete warp
     before each       corner: room < |N|, or a test of the proof
 
-In a loop a complete warp is not enough: lanes may have parted and met again in different turns, for
-nothing makes them run in step. So a predicate keeps, over all visits of the block, whether the warp
-was complete, and whether that was so for all of its lanes:
+In a loop a complete warp is not enough: lanes may have parted and met again in different
+iterations, for nothing makes them run in step. So a predicate keeps, over all visits of the block,
+whether the warp was complete, and whether that was so for all of its lanes:
 
     activemask.b32 mask; setp.eq.s32 full, mask, -1;
     and.pred same, same, full;                        // set in the prologue
@@ -116,8 +116,9 @@ class _Writer:
         mask, full = self.made[key].split()
         return mask, full
 
-    def same_turn(self, block: int) -> str | None:
-        """Whether all lanes are in the same turn of the loops around a block; None outside them."""
+    def same_iteration(self, block: int) -> str | None:
+        """Whether all lanes are in the same iteration of the loops around a block; None outside
+        them."""
         if not self.flow.around[block]:
             return None
         key = ("same", block)
@@ -134,7 +135,7 @@ class _Writer:
 
     def together(self, shuffle: Shuffle) -> list[str]:
         """Predicates that must all hold for another lane's value to be the one meant."""
-        same = self.same_turn(shuffle.target.block)
+        same = self.same_iteration(shuffle.target.block)
         found = [same or self.mask(shuffle.target.block)[1]]
         if not shuffle.source.fixed and shuffle.source.block != shuffle.target.block:
             found.append(self.mask(shuffle.source.block)[1])

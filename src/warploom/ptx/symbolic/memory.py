@@ -1,7 +1,7 @@
 """Which loads still hold when a later one runs: what stores, atomics and barriers may touch.
 
 Comes in: a `Reading`. Goes out: every load as an `Access`, and for each the earlier loads that ran
-on all paths to it, in the same turn of every loop, with nothing between that may have written
+on all paths to it, in the same iteration of every loop, with nothing between that may have written
 what they read. Whatever is not shown to be harmless is taken as harmful.
 """
 

@@ -25,7 +25,7 @@ from warploom.search.outcome import Verdict
 
 MILLISECONDS = 5_000
 DEEPEST = 200
-TURN_BITS = 64
+ITERATION_BITS = 64
 
 
 class Guarded(Enum):
@@ -66,20 +66,20 @@ def _ask(
     if distance.compare is not None:
         solver.add(wanted == here.address(source) + distance.compare)
     solver.add(wanted != found)
-    solver.add(*here.known, *there.known, *_turns(z3, reading, target, guarded, here, there))
+    solver.add(*here.known, *there.known, *_iterations(z3, reading, target, guarded, here, there))
     answer = solver.check()
     if answer == z3.unsat:
         return Verdict.PROVED
     return Verdict.REFUTED if answer == z3.sat else Verdict.UNKNOWN
 
 
-def _turns(
+def _iterations(
     z3: Any, reading: Reading, target: Access, guarded: Guarded, here: _Lane, there: _Lane
 ) -> list[Any]:
-    """What is known of the turns of the loops around the target that two lanes are in.
+    """What is known of the iterations of the loops around the target that two lanes are in.
 
     Each has visited the target some number of times. Lanes that take the same ways and visited it
-    equally often are in the same turns; but only a test at every visit says that they did.
+    equally often are in the same iterations; but only a test at every visit says that they did.
     """
     visits = [z3.Int(f"visits/{lane.lanes}") for lane in (here, there)]
     facts = [visit >= 1 for visit in visits]
@@ -87,8 +87,8 @@ def _turns(
         facts.append(visits[0] == visits[1])
     for header in reading.flow.around[target.block]:
         if header not in reading.parted:
-            turns = [lane.turn(header) for lane in (here, there)]
-            facts.append(z3.Implies(visits[0] == visits[1], turns[0] == turns[1]))
+            iterations = [lane.iteration(header) for lane in (here, there)]
+            facts.append(z3.Implies(visits[0] == visits[1], iterations[0] == iterations[1]))
     return facts
 
 
@@ -163,7 +163,7 @@ class _Lane:
         return self.fit(self._registers[key], width_of(register.type), signed=False)
 
     def stays(self, made: int, at: int) -> bool:
-        """A value made in a loop that was left is not that of any one turn."""
+        """A value made in a loop that was left is not that of any one iteration."""
         flow = self.reading.flow
         around = flow.around[flow.block_of[at]]
         return all(header in around for header in flow.around[flow.block_of[made]])
@@ -240,9 +240,9 @@ class _Lane:
         extend = self.z3.SignExt if signed else self.z3.ZeroExt
         return extend(width - size, self.short(value))
 
-    def turn(self, header: int) -> Any:
-        """The turn of a loop that this lane is in."""
-        return self.z3.BitVec(f"turn{header}/{self.lanes}", TURN_BITS)
+    def iteration(self, header: int) -> Any:
+        """The iteration of a loop that this lane is in."""
+        return self.z3.BitVec(f"iteration{header}/{self.lanes}", ITERATION_BITS)
 
     # -- from forms ---------------------------------------------------------------------------
 
@@ -268,8 +268,8 @@ class _Lane:
             return self.special(atom.op)
         if not atom.known:
             return z3.BitVec(f"{atom.op}#{atom.index}/{self.lanes}", atom.width)
-        if not atom.forms and atom.op.startswith("turn"):
-            return self.turn(int(atom.op.removeprefix("turn")))
+        if not atom.forms and atom.op.startswith("iteration"):
+            return self.iteration(int(atom.op.removeprefix("iteration")))
         if not atom.forms:
             return z3.BitVec(atom.op, atom.width)
         if not atom.moves and atom.op not in ("sext", "zext"):

@@ -124,7 +124,8 @@ class _Walker:
             at, form = self.single.get(key, (-1, None))
             if form is not None and self.flow.before(at, self.at):
                 return self.seen_from(form, self.block)
-            # Never set, or set in an earlier turn of a loop: two such reads may see two values.
+            # Never set, or set in an earlier iteration of a loop: two such reads may see two
+            # values.
             return self.pool.unknown(f"{key} at {self.at}", width, self.block)
         form = self.pool.unknown(f"never set {key}", width)
         if key in self.values:
@@ -133,7 +134,7 @@ class _Walker:
         return form
 
     def seen_from(self, form: Form, block: int) -> Form:
-        """The form outside the loops it was made in: lanes left them after different turns."""
+        """The form outside the loops it was made in: lanes left them after different iterations."""
         around = self.flow.around[block]
         left = {
             made for made in self.pool.made_in(form) for header in self.flow.around[made]
@@ -153,7 +154,7 @@ class _Walker:
 
     def left_alike(self, made: int, around: tuple[int, ...]) -> bool:
         left = [header for header in self.flow.around[made] if header not in around]
-        # Inside another loop the last value of one turn is not that of the next: not followed.
+        # Inside another loop the last value of one iteration is not that of the next: not followed.
         return not around and all(header in self.reading.steady for header in left)
 
     # -- one pass -----------------------------------------------------------------------------
@@ -255,7 +256,7 @@ class _Walker:
     def counter(self, header: int, width: int) -> Form:
         even = header not in self.reading.parted
         atom = self.pool.symbol(
-            f"turn{header}", 64, known=even, moves=not even, uniform=even, block=header
+            f"iteration{header}", 64, known=even, moves=not even, uniform=even, block=header
         )
         return Form(width, atom.terms)
 
@@ -379,7 +380,7 @@ class _Walker:
         return True
 
     def learn_parting(self, header: int) -> bool:
-        """Lanes that take different ways inside a loop may count different turns."""
+        """Lanes that take different ways inside a loop may count different iterations."""
         outer = self.flow.around[header][0]
         if outer != header or header in self.reading.parted:
             return False

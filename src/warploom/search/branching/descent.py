@@ -109,8 +109,8 @@ def descended(
         estimate[going] *= np.bincount(made.parent, minlength=len(going))
         weights = np.ones(len(made.parent)) if weigh is None else weigh(made.candidates)
         number = np.arange(len(made.parent)) - np.searchsorted(made.parent, made.parent)
-        turn = decisions[going][made.parent].astype(np.uint64)
-        uniform = _mixed(seed[going][made.parent], turn, number.astype(np.uint64))
+        step = decisions[going][made.parent].astype(np.uint64)
+        uniform = _mixed(seed[going][made.parent], step, number.astype(np.uint64))
         chosen = _chosen(made.parent, weights, uniform)
         going = going[made.parent[chosen]]
         _store(here, going, made.candidates.take(chosen))
@@ -161,11 +161,11 @@ def _chosen(parent: Index, weights: Numbers, uniform: Numbers) -> Index:
 _SPREAD = tuple(map(np.uint64, (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)))
 
 
-def _mixed(seed: Bits, turn: Bits, number: Bits) -> Numbers:
-    """A number from 0 up to 1 for each seed, turn and child, as if drawn."""
+def _mixed(seed: Bits, step: Bits, number: Bits) -> Numbers:
+    """A number from 0 up to 1 for each seed, step and child, as if drawn."""
     golden, first, second = _SPREAD
     at = seed
-    for more in (turn, number):
+    for more in (step, number):
         at = at + (more + np.uint64(1)) * golden
         at = (at ^ at >> np.uint64(30)) * first
         at = (at ^ at >> np.uint64(27)) * second

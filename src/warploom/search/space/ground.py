@@ -243,8 +243,8 @@ class Grounder:
             for flip_right in (False, True):
                 chosen = (first_exchanged == flip_left) & (second_exchanged == flip_right)
                 if chosen.any():
-                    turned = table[_turn(left.choice, flip_left)]
-                    turned = turned[:, _turn(right.choice, flip_right)]
+                    turned = table[_step(left.choice, flip_left)]
+                    turned = turned[:, _step(right.choice, flip_right)]
                     numbers[chosen] = self.relations.number(turned)
         same = first == second
         if not same.any():
@@ -370,7 +370,7 @@ def inverted(choice: Choice, bits: Bits) -> Bits:
     return turned
 
 
-def _turn(choice: Choice, flipped: bool) -> list[int]:
+def _step(choice: Choice, flipped: bool) -> list[int]:
     if not flipped:
         return list(range(choice.width))
     assert choice.inverse is not None

@@ -36,7 +36,7 @@ _LOOK_EVERY = 0.1  # seconds between two looks at the budget while others work
 OnTrial = Callable[[str, int, int], None]  # what is done, how many of how many
 
 
-class How(TypedDict, total=False):
+class TuneOptions(TypedDict, total=False):
     """What a caller may say of a tuning: see `tune`."""
 
     budget: Budget | None

@@ -80,7 +80,7 @@ class _Row(Row):
 
 @contextmanager
 def count(k: Builder, var: str, size: int) -> Iterator[Expr]:
-    """A loop, or no loop where there is only one turn."""
+    """A loop, or no loop where there is only one iteration."""
     with ExitStack() as stack:
         yield stack.enter_context(k.loop(var, size)) if size > 1 else Const(0)
 
@@ -214,20 +214,20 @@ def rounds(move: Move, j: int) -> Iterator[tuple[Expr, Expr]]:
     """
     lane, register = move.lane_table[:, j], move.register_table[:, j]
     alive = move.live[:, j]
-    turn = np.zeros(move.lanes, np.int64)
+    rotation = np.zeros(move.lanes, np.int64)
     asked: dict[int, list[int]] = {}
     for receiver in np.flatnonzero(alive).tolist():
         wanted = asked.setdefault(int(lane[receiver]), [])
         if register[receiver] not in wanted:
             wanted.append(int(register[receiver]))
-        turn[receiver] = wanted.index(int(register[receiver]))
+        rotation[receiver] = wanted.index(int(register[receiver]))
     for number in range(max((len(wanted) for wanted in asked.values()), default=1)):
         offered = np.zeros((move.lanes, 1), np.int64)
         matters = np.zeros(offered.shape, np.bool_)
         for sender, wanted in asked.items():
             if number < len(wanted):
                 offered[sender], matters[sender] = wanted[number], True
-        takes = (turn == number)[:, None].astype(np.int64)
+        takes = (rotation == number)[:, None].astype(np.int64)
         yield (
             _tabled(offered, matters, move.sources),
             _tabled(takes, alive[:, None], 2),
@@ -248,17 +248,17 @@ def permuted(source: Row, target: Row, index: Expr, lanes: int, lane: Expr) -> t
     j = Var("j")
     if LANE.name not in variables(index):
         return (_copied(source, target, at_place(index, lane, j)),)
-    turn = turn_of(index, lanes, source.size) if source.size == target.size else None
-    if turn is None:
+    rotation = rotation_of(index, lanes, source.size) if source.size == target.size else None
+    if rotation is None:
         return _selected(source, target, at_place(index, lane, j))
     stmts: list[Stmt] = []
-    if turn.outer is not _Z:
+    if rotation.outer is not _Z:
         middle = Row(f"{target.name}_in", source.dtype, source.size)
         stmts.append(Registers(middle.name, middle.dtype, middle.size))
-        stmts.append(_copied(source, middle, substitute(turn.outer, {_Z.name: j})))
+        stmts.append(_copied(source, middle, substitute(rotation.outer, {_Z.name: j})))
         source = middle
-    amount = substitute(turn.amount, {LANE.name: lane})
-    fixed, most = turn.fixed, range_of(turn.amount, {LANE.name: (0, lanes - 1)})
+    amount = substitute(rotation.amount, {LANE.name: lane})
+    fixed, most = rotation.fixed, range_of(rotation.amount, {LANE.name: (0, lanes - 1)})
     stmts += rotate(
         source,
         target,
@@ -281,7 +281,7 @@ def permuted_by(
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class Rotation:
     """An index `outer((fixed(j) + amount(lane)) mod n)`."""
 
     outer: Expr
@@ -289,10 +289,10 @@ class Turn:
     amount: Expr
 
 
-def turn_of(index: Expr, lanes: int, registers: int) -> Turn | None:
+def rotation_of(index: Expr, lanes: int, registers: int) -> Rotation | None:
     """The index as a rotation between two fixed permutations, if it is one.
 
-    >>> turn_of((REGISTER - LANE) % 6 // 2 + (REGISTER - LANE) % 2 * 3, 32, 6) is not None
+    >>> rotation_of((REGISTER - LANE) % 6 // 2 + (REGISTER - LANE) % 2 * 3, 32, 6) is not None
     True
     """
     grid = {
@@ -310,7 +310,7 @@ def turn_of(index: Expr, lanes: int, registers: int) -> Turn | None:
         turned = np.asarray(evaluate(part % registers, grid))
         if np.array_equal(np.asarray(evaluate(outer, {_Z.name: turned})), np.asarray(wanted)):
             outer = simplify(outer, {_Z.name: (0, registers - 1)})
-            return Turn(outer, terms[0], _positive(terms[1], registers))
+            return Rotation(outer, terms[0], _positive(terms[1], registers))
     return None
 
 

@@ -40,7 +40,7 @@ from warploom.sketch.code.memory import (
 )
 from warploom.sketch.code.move import at_place, by_cases, move_of, spread_index
 from warploom.sketch.code.need import needs_of
-from warploom.sketch.code.place import Origin, placing
+from warploom.sketch.code.origin import Origin, placing
 from warploom.sketch.code.proved import Proved, prove
 from warploom.sketch.code.tiling import Array, Layout, Space, Tiled, Tiling, check_launch
 from warploom.sketch.code.trial import tried

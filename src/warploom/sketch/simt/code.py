@@ -31,7 +31,7 @@ from warploom.sketch.code.codes import with_codes
 from warploom.sketch.code.exchange import permuted_by
 from warploom.sketch.code.function import on_register
 from warploom.sketch.code.need import needs_of
-from warploom.sketch.code.place import placing
+from warploom.sketch.code.origin import placing
 from warploom.sketch.code.tiling import Tiled, check_launch, size_names
 from warploom.sketch.code.trial import tried
 from warploom.sketch.simt.accumulator import start_of
@@ -50,7 +50,7 @@ from warploom.sketch.simt.ir import (
     prune,
     walk,
 )
-from warploom.sketch.simt.place import check_arrays, origins
+from warploom.sketch.simt.origins import check_arrays, origins
 from warploom.sketch.simt.reach import partly_set, reach
 from warploom.sketch.simt.solve import Filled, filled_of
 from warploom.sketch.term.gather import strides

@@ -18,8 +18,8 @@ import numpy.typing as npt
 from warploom.errors import CheckError, Span
 from warploom.index.evaluate import evaluate
 from warploom.index.ir import Expr
-from warploom.machine.manner import Kind
 from warploom.machine.race import Race, RaceDetector
+from warploom.machine.semantics import Kind
 from warploom.sketch.code.tiling import cell_name
 from warploom.sketch.simt.ir import (
     Accumulate,

@@ -80,7 +80,7 @@ APART double rounded(int what, double a, double b, double c, int mode) {
 /* -- functions of numbers -- */
 
 enum { EX2, LG2, TANH, SIN, COS };
-static double turns(double x) {  /* in single precision, towards zero; too few for a normal one are none */
+static double revolutions(double x) {  /* in single precision, towards zero; too few for a normal one are none */
   return (double)flush(narrow(x * (double)f32(0x3E22F983u), RZ));
 }
 APART float approximate(Launch *L, int which, float given) {
@@ -89,7 +89,7 @@ APART float approximate(Launch *L, int which, float given) {
   else if (which == LG2) y = __builtin_log2(x);
   else if (which == TANH) y = __builtin_tanh(x);
   else {
-    double t = turns(x), angle = 2 * 3.141592653589793 * __builtin_fmod(t, 1.0);
+    double t = revolutions(x), angle = 2 * 3.141592653589793 * __builtin_fmod(t, 1.0);
     if (which == SIN && t == 0) return (float)t;
     x = angle;
     y = which == SIN ? __builtin_sin(angle) : __builtin_cos(angle);

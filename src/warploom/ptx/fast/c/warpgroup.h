@@ -40,7 +40,7 @@ static int together(Launch *L) {
   return 1;
 }
 typedef struct {  /* of an instruction: its line, its shape, types and small numbers */
-  int line, columns, depth, size, turn_a, turn_b, minus_a, minus_b;
+  int line, columns, depth, size, transpose_a, transpose_b, minus_a, minus_b;
   int kind_a, kind_b, group, below, kept, half;  /* floats; kind_a is negative for integers */
   int sign_a, sign_b, saturates;
 } Product;
@@ -54,8 +54,8 @@ APART int group_product(Launch *L, Warp *S, uint32_t **a, uint32_t **d, const ui
   if (m != ALL || S->number / 4 >= L->threads / 128) return 0;
   for (int l = 1; l < 32; l++)
     if (adds[l] != adds[0] || at_b[l] != at_b[0] || (at_a && at_a[l] != at_a[0])) return 0;
-  if (!codes_of(L, at_a, a, ta, 16 * (S->number % 4), 16, p.depth, p.size, p.turn_a, p.minus_a, codes)
-      || !codes_of(L, at_b, 0, 0, 0, p.columns, p.depth, p.size, p.turn_b, p.minus_b, codes + left))
+  if (!codes_of(L, at_a, a, ta, 16 * (S->number % 4), 16, p.depth, p.size, p.transpose_a, p.minus_a, codes)
+      || !codes_of(L, at_b, 0, 0, 0, p.columns, p.depth, p.size, p.transpose_b, p.minus_b, codes + left))
     return 0;
   S->products = S->products * 1000003 + p.line;
   if (p.kind_a < 0) {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warploom.errors import CheckError, UnsupportedError
-from warploom.sketch.code.place import Origin
+from warploom.sketch.code.origin import Origin
 from warploom.sketch.code.tiling import size_names
 from warploom.sketch.simt.ir import Traced
 

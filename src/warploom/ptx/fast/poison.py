@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from warploom.ptx.emulate.compile import uses
 from warploom.ptx.emulate.context import CARRY
-from warploom.ptx.emulate.undefined import deciding
+from warploom.ptx.emulate.poison import deciding
 from warploom.ptx.fast.operand import Writer
 from warploom.ptx.ir import Instruction, Operand
 from warploom.ptx.known import form_of, space_of, split_operands

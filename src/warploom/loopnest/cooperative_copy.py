@@ -17,7 +17,7 @@ from warploom.index.laws import simplify
 from warploom.kernel.ir import Cell, For, Load, Stmt, Store
 from warploom.loopnest import ir
 from warploom.loopnest.decided import Implementation, Loop
-from warploom.loopnest.place import Places, both
+from warploom.loopnest.indices import Places, both
 from warploom.loopnest.target import is_aligned
 
 # Registers of a thread that hold what is on its way: with more, each round waits for itself.
@@ -25,7 +25,7 @@ MOST_WAITING = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Deal:
+class CooperativeCopy:
     """`loops` from the outermost; `width` elements at a time go to each thread in each round."""
 
     load: ir.Instruction
@@ -72,7 +72,7 @@ class Deal:
         return found
 
 
-def deal_of(made: Implementation, loop: Loop) -> Deal:
+def cooperative_copy_of(made: Implementation, loop: Loop) -> CooperativeCopy:
     """The copy that a loop which is dealt out belongs to, from its outermost loop."""
     loops = [loop]
     while isinstance(inner := loops[-1].body[0], Loop):
@@ -81,7 +81,7 @@ def deal_of(made: Implementation, loop: Loop) -> Deal:
     load = next(each for each in insts if isinstance(each.action, ir.Load))
     puts = tuple(each for each in insts if isinstance(each.action, ir.Put))
     width = _width(made, load, loops[-1])
-    return Deal(load, puts, tuple(loops), width, math.prod(made.levels))
+    return CooperativeCopy(load, puts, tuple(loops), width, math.prod(made.levels))
 
 
 def _width(made: Implementation, load: ir.Instruction, innermost: Loop) -> int:
@@ -101,14 +101,14 @@ def _width(made: Implementation, load: ir.Instruction, innermost: Loop) -> int:
     return max(fits)
 
 
-class Dealer:
+class CopyWriter:
     """Statements of copies. `held` says how many registers each load fills."""
 
     def __init__(self, at: Places) -> None:
         self.at = at
         self.held: dict[ir.Instruction, int] = {}
 
-    def copied(self, deal: Deal, counter: str) -> Iterator[Stmt]:
+    def copied(self, deal: CooperativeCopy, counter: str) -> Iterator[Stmt]:
         """All is loaded before anything is put, where registers have room for it."""
         if deal.waits:
             yield from self.loads(deal)
@@ -119,16 +119,16 @@ class Dealer:
         body = (*self._load(deal, number, row, None), *self._put(deal, number, row, deal.puts))
         yield For(counter, Const(0), Const(deal.rounds), body, unroll=False)
 
-    def loads(self, deal: Deal, where: Expr | None = None) -> Iterator[Stmt]:
+    def loads(self, deal: CooperativeCopy, where: Expr | None = None) -> Iterator[Stmt]:
         self.held[deal.load] = deal.rounds * deal.width
         for number in range(deal.rounds):
             yield from self._load(deal, Const(number), Const(number), where)
 
-    def puts(self, deal: Deal) -> Iterator[Stmt]:
+    def puts(self, deal: CooperativeCopy) -> Iterator[Stmt]:
         for number in range(deal.rounds):
             yield from self._put(deal, Const(number), Const(number), deal.puts)
 
-    def past(self, deal: Deal, counter: str, where: Expr | None) -> Iterator[Stmt]:
+    def past(self, deal: CooperativeCopy, counter: str, where: Expr | None) -> Iterator[Stmt]:
         """Past the registers: each element is put as soon as it is loaded, to be there later."""
         several = [replace(deal, width=width) for width in (4, 2) if width <= deal.width]
         fitting = (each for each in several if all(self._is_wide(each, p) for p in deal.puts))
@@ -141,25 +141,27 @@ class Dealer:
         body = tuple(self._past(narrow, Var(counter), where))
         yield For(counter, Const(0), Const(narrow.rounds), body, unroll=False)
 
-    def _past(self, deal: Deal, number: Expr, where: Expr | None) -> Iterator[Stmt]:
+    def _past(self, deal: CooperativeCopy, number: Expr, where: Expr | None) -> Iterator[Stmt]:
         row = Const(0)
         for put in deal.puts:
             yield from self._load(deal, number, row, where)
             yield from self._put(deal, number, row, (put,), ahead=True)
 
-    def _is_wide(self, deal: Deal, put: ir.Instruction) -> bool:
+    def _is_wide(self, deal: CooperativeCopy, put: ir.Instruction) -> bool:
         """Whether neighbours in global memory are neighbours in the array, too."""
         temporary = self.at.temporaries[put]
         first, _ = self.at.array_dims(temporary)[0]
         padding = self.at.made.padding[temporary]
         return first in deal.loops[-1].dims and padding % deal.width == 0
 
-    def _register(self, deal: Deal, row: Expr, lane: int = 0) -> Cell:
+    def _register(self, deal: CooperativeCopy, row: Expr, lane: int = 0) -> Cell:
         """The register of an element that is loaded and not stored yet."""
         place = simplify(row * deal.width + lane)
         return Cell(self.at.name(deal.load.name), place, deal.load.dtype)
 
-    def _load(self, deal: Deal, number: Expr, row: Expr, where: Expr | None) -> Iterator[Stmt]:
+    def _load(
+        self, deal: CooperativeCopy, number: Expr, row: Expr, where: Expr | None
+    ) -> Iterator[Stmt]:
         load, piece, at = deal.load, deal.piece(number), self.at
         assert isinstance(load.action, ir.Load)
         at.index |= deal.index(piece)
@@ -176,7 +178,7 @@ class Dealer:
 
     def _put(
         self,
-        deal: Deal,
+        deal: CooperativeCopy,
         number: Expr,
         row: Expr,
         puts: tuple[ir.Instruction, ...],

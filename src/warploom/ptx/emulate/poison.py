@@ -62,7 +62,7 @@ class Decided:
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class PoisonTransfer:
     """What one step reads and writes, as slots of registers."""
 
     instruction: Instruction
@@ -80,14 +80,14 @@ class Passage:
     shuffles: bool = False
 
 
-def passage_of(ctx: Context, ins: Instruction, guard: Fetch | None) -> Passage:
+def poison_transfer_of(ctx: Context, ins: Instruction, guard: Fetch | None) -> PoisonTransfer:
     """How values pass through an instruction that is known in all its parts."""
     form = form_of(ins)
     assert form is not None
     written, read = split_operands(ins)
     choice = _choice(ctx, read) if ins.opcode == "selp" else None
     carry = (ctx.slot_of(CARRY, "pred"),)
-    return Passage(
+    return PoisonTransfer(
         ins,
         slots_of(ctx, read[2:] if choice else read) + carry * OPCODES[ins.opcode].reads_carry,
         slots_of(ctx, written) + carry * ("cc" in ins.modifiers),
@@ -191,7 +191,7 @@ def cause_number(f: Frame, cause: str) -> int:
     return causes.index(cause) + 1
 
 
-def require(f: Frame, flow: Passage, active: Array, fail: Fail) -> None:
+def require(f: Frame, flow: PoisonTransfer, active: Array, fail: Fail) -> None:
     """Everything that must be a value is one, for the active threads."""
     for use in flow.uses:
         bad = f.undefined.get(use.slot)
@@ -221,7 +221,7 @@ def _at_the_load(
     return told
 
 
-def watched(f: Frame, flow: Passage, step: Step, fail: Fail) -> None:
+def watched(f: Frame, flow: PoisonTransfer, step: Step, fail: Fail) -> None:
     """Runs a step while some register holds no value."""
     active = f.full_mask()
     if flow.guard is not None:
@@ -240,7 +240,7 @@ def watched(f: Frame, flow: Passage, step: Step, fail: Fail) -> None:
             note(f, slot, f.full_mask() & (guard != 0), guard)
 
 
-def _leave_alone(f: Frame, flow: Passage, active: Array, fail: Fail) -> None:
+def _leave_alone(f: Frame, flow: PoisonTransfer, active: Array, fail: Fail) -> None:
     """Registers of a product under way are not written, but by one that adds to the same sums.
 
     A copy of such a sum is another name for it, which compilers give where a loop comes round.
@@ -257,7 +257,7 @@ def _leave_alone(f: Frame, flow: Passage, active: Array, fail: Fail) -> None:
                 raise fail(ins, f"writes {key}: {product.cause}", int(wrong.argmax()))
 
 
-def _cause(f: Frame, flow: Passage) -> Array | None:
+def _cause(f: Frame, flow: PoisonTransfer) -> Array | None:
     """The cause of a result's poison: that of any source, or of the one that is chosen."""
     found = [f.undefined[slot] for slot in flow.reads if slot in f.undefined]
     if flow.choice is not None:

@@ -115,7 +115,7 @@ class _AxisTable:
         return found
 
 
-class Certain:
+class MustFacts:
     """A batch, looked at. Arrays are [rows, dims] or [rows, instructions, dims]."""
 
     def __init__(self, facts: Facts, candidates: Candidates) -> None:
@@ -134,7 +134,7 @@ class Certain:
 
     @cached_property
     def within(self) -> Numbers:
-        """[rows]: which part of all turns is not beyond the end of an axis, at least."""
+        """[rows]: which part of all iterations is not beyond the end of an axis, at least."""
         parts = [
             np.where(feasible, axis.within, 1.0).min(axis=1, initial=1.0)
             for axis, feasible in zip(self.facts.axes, self.feasible, strict=True)
@@ -152,7 +152,7 @@ class Certain:
         return found
 
     @cached_property
-    def turns(self) -> Numbers:
+    def iterations(self) -> Numbers:
         """[rows, dims]: the logarithm of each size, at least."""
         alone = np.eye(len(self.facts.dims), dtype=np.bool_)
         found: Numbers = np.log(self.least(np.broadcast_to(alone, (len(self.kinds), *alone.shape))))
@@ -160,17 +160,18 @@ class Certain:
 
     def outside(self, unrolled: int) -> Flags:
         """[rows, instructions, dims]: surely around loops of an instruction's own, so that what
-        happens in their turns happens again in every turn of this; blocks are around everything.
-        Loops of no more turns than `unrolled` a compiler may undo, and then do once what they do.
+        happens in their iterations happens again in every iteration of this; blocks are around
+        everything. Loops of no more iterations than `unrolled` a compiler may undo, and then do
+        once what they do.
         """
         facts = self.facts
         nested = self.candidates.domains[:, facts.order_at] == facts.outer_bit
         loops = facts.own & self.surely("LOOP")[:, None]
-        weights, most = (self.turns, math.log(unrolled) + SLACK) if unrolled else (1.0, 0.0)
-        turns = (loops * np.broadcast_to(weights, self.kinds.shape)[:, None]) @ (
+        weights, most = (self.iterations, math.log(unrolled) + SLACK) if unrolled else (1.0, 0.0)
+        iterations = (loops * np.broadcast_to(weights, self.kinds.shape)[:, None]) @ (
             nested.swapaxes(1, 2).astype(np.float64)
         )
-        found: Flags = (turns > most) | self.surely("BLOCK")[:, None]
+        found: Flags = (iterations > most) | self.surely("BLOCK")[:, None]
         return found
 
     def surely(self, *kinds: str) -> Flags:

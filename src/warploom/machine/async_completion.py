@@ -19,7 +19,7 @@ from warploom.machine.shadow import Earlier, Judge, Met
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class Completion:
     """Who will tell that an access is done, and at which tick; of many, whose access it is."""
 
     source: int
@@ -37,7 +37,7 @@ class Telling:
         return Knowledge((self.source, ticks), ())
 
 
-class Told:
+class PendingCompletions:
     """Per cell the latest such access: whoever comes later must have been told of it."""
 
     def __init__(self, cells: int, _: Layout) -> None:
@@ -49,7 +49,7 @@ class Told:
             np.repeat(plane, ratio) for plane in planes
         )
 
-    def begin(self, cells: Array, entries: Ints, telling: Telling) -> None:
+    def begin(self, cells: Array, entries: Ints, telling: Completion) -> None:
         self._entry[cells] = entries
         self._source[cells] = telling.source
         self._tick[cells] = telling.tick

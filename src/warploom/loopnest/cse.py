@@ -136,8 +136,8 @@ def _given(
 
 
 def idle(insts: Sequence[Instruction], dims: Sequence[Dim]) -> Flags:
-    """[instructions, dims]: dimensions of folds whose turns a compiler may do all at once, and of
-    integers that only such folds use. The least and the greatest of the same are that; integers
+    """[instructions, dims]: dimensions of folds whose iterations a compiler may do all at once, and
+    of integers that only such folds use. The least and the greatest of the same are that; integers
     that are the same, or follow from an index, have a sum in closed form."""
     known: dict[Instruction, frozenset[Axis] | None] = {}
     skipped: dict[Instruction, set[Axis]] = {}
@@ -169,7 +169,7 @@ def _closed(inst: Instruction, known: dict[Instruction, frozenset[Axis] | None])
 
 
 def anew(insts: Sequence[Instruction], dims: Sequence[Dim]) -> Flags:
-    """[instructions, dims]: own dimensions in every turn of which there is something new."""
+    """[instructions, dims]: own dimensions in every iteration of which there is something new."""
     axes: dict[Instruction, frozenset[Axis]] = {}
     loaded: set[Array] = set()
     first: dict[Hashable, Instruction] = {}

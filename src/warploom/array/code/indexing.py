@@ -31,7 +31,7 @@ class Indexing:
         """The place of a buffer, and the index into it."""
         place = self.storage.of(memory, path)
         indices = [
-            at.turns[each.name] if spread and isinstance(each, Var)
+            at.iterations[each.name] if spread and isinstance(each, Var)
             else substitute(each, at.counters)
             for each, spread in zip(indices_of(path), place.spread or (False,) * 9, strict=False)
         ]  # fmt: skip

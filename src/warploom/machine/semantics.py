@@ -41,7 +41,7 @@ class Kind(Enum):
         return self not in (Kind.READ, Kind.WRITE)
 
 
-class Apart(Enum):
+class ConflictScope(Enum):
     """The scope within which two accesses conflict."""
 
     NEVER = "never"
@@ -54,11 +54,11 @@ class Apart(Enum):
 
 
 # What makes two accesses conflict if nothing orders them.
-BY_ORDER = (Apart.UNORDERED, Apart.OTHER_BLOCK, Apart.OTHER_CLUSTER)
+BY_ORDER = (ConflictScope.UNORDERED, ConflictScope.OTHER_BLOCK, ConflictScope.OTHER_CLUSTER)
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class Semantics:
     """`size` is that of one scalar, of strong accesses; `constant`: by the read-only way."""
 
     kind: Kind
@@ -79,22 +79,22 @@ class Manner:
     def ends_mbarrier(self) -> bool:
         return self.mbarrier and not self.kind.strong
 
-    def apart(self, other: Manner) -> Apart:
+    def apart(self, other: Semantics) -> ConflictScope:
         """The scope within which this access conflicts with an earlier one."""
         if not (self.kind.writes or other.kind.writes):
-            return Apart.NEVER
+            return ConflictScope.NEVER
         if self.constant or other.constant:
-            return Apart.ALWAYS
+            return ConflictScope.ALWAYS
         if self.asynchronous and other.kind.writes and not other.asynchronous:
-            return Apart.UNFENCED
+            return ConflictScope.UNFENCED
         if self.ends_mbarrier and other.mbarrier and other.kind.strong:
-            return Apart.UNMET
+            return ConflictScope.UNMET
         if not (self.kind.strong and other.kind.strong) or self.size != other.size:
-            return Apart.UNORDERED
+            return ConflictScope.UNORDERED
         match min(self.scope, other.scope):
             case Scope.BLOCK:
-                return Apart.OTHER_BLOCK
+                return ConflictScope.OTHER_BLOCK
             case Scope.CLUSTER:
-                return Apart.OTHER_CLUSTER
+                return ConflictScope.OTHER_CLUSTER
             case _:
-                return Apart.NEVER
+                return ConflictScope.NEVER
