@@ -19,7 +19,7 @@ from functools import partial
 
 import numpy as np
 from bench.harness import arguments, earlier, save
-from bench.loopnest.walks import ROWS, ended, herded, nodes, parts_of
+from bench.loopnest.walks import ROWS, ended, by_population, nodes, parts_of
 
 from warploom.loopnest.kernels import Cut, matmul
 from warploom.loopnest.target import everything
@@ -32,7 +32,9 @@ from warploom.search.branching.problem import SpaceProblem
 from warploom.search.workers.farm import Farm
 
 PIECE = 64  # walks of one task, where each is by itself
-HERDS = 16  # of the largest part of a space; of the others, a quarter with a quarter of the walks
+POPULATIONS = (
+    16  # of the largest part of a space; of the others, a quarter with a quarter of the walks
+)
 DESCENT = "descent of matmul 1024, all constraints"
 REVERSED = "matmul-1024, reversed order"
 
@@ -45,18 +47,23 @@ Later = Callable[[], dict[str, object]]  # what there is when all that was begun
 
 
 def begun_size(farm: Farm, name: str, walks: int) -> Callable[[], tuple[Mean, list[float]]]:
-    """The parts added up; and what each herd of the largest says alone."""
+    """The parts added up; and what each population of the largest says alone."""
     tasks = []
     for at, part in enumerate(parts_of(name)):
         less = 4 if at else 1
-        size = max(8, walks // HERDS // less)
-        tasks.append([farm.submit(herded, name, part, size, seed) for seed in range(HERDS // less)])
+        size = max(8, walks // POPULATIONS // less)
+        tasks.append(
+            [
+                farm.submit(by_population, name, part, size, seed)
+                for seed in range(POPULATIONS // less)
+            ]
+        )
 
     def sizes() -> tuple[Mean, list[float]]:
-        herds = [[each.result() for each in part] for part in tasks]
-        found = [leaves_of(each) for each in herds]
+        populations = [[each.result() for each in part] for part in tasks]
+        found = [leaves_of(each) for each in populations]
         total = Mean(sum(each.value for each in found), math.hypot(*(each.error for each in found)))
-        return total, [math.exp(each) for each in herds[0]]
+        return total, [math.exp(each) for each in populations[0]]
 
     return sizes
 
@@ -85,11 +92,11 @@ def measured(name: str, farm: Farm, walks: int) -> Later:
     at_10 = begun_nodes(farm, name, walks, 10)
 
     def row() -> dict[str, object]:
-        (found, herds), (every, kept) = sizes(), at_10()
+        (found, populations), (every, kept) = sizes(), at_10()
         return {
             "name": name,
             "size": [found.value, found.error],
-            "size_by_herds": herds,
+            "size_by_populations": populations,
             "size_published": size,
             "orders_of_magnitude": math.log10(found.value / size),
             "dead_ends": sum(each.result() for each in tasks) / sum(counts),

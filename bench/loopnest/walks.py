@@ -18,7 +18,7 @@ from warploom.machine.record import machine_named
 from warploom.search.branching.candidate import Candidates, Decision, Flags
 from warploom.search.branching.descent import descents
 from warploom.search.branching.estimate import knuth
-from warploom.search.branching.particle_estimate import herd
+from warploom.search.branching.particle_estimate import population
 from warploom.search.branching.problem import SpaceProblem
 
 PROPER = Cut(proper=True)
@@ -63,11 +63,11 @@ def _taken(space: NestSpace, part: Lowered) -> tuple[Decision, ...]:
     return tuple(Decision("lowered", (str(each),), (value,)) for each, value in named)
 
 
-def herded(name: str, part: Lowered, count: int, seed: int) -> float:
-    """The logarithm of a part's size by one herd, which goes on in the order of decisions."""
+def by_population(name: str, part: Lowered, count: int, seed: int) -> float:
+    """The logarithm of a part's size by one population, which goes on in the order of decisions."""
     space = space_of(name, COUNTED)
     problem = problem_of(space, _taken(space, part))
-    return herd(problem, count, np.random.default_rng([1, seed]), space.rank)
+    return population(problem, count, np.random.default_rng([1, seed]), space.rank)
 
 
 def ended(name: str, count: int, seed: int) -> int:

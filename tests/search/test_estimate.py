@@ -8,7 +8,7 @@ from tests.search.nest import order_space
 
 from warploom.search.branching.candidate import Candidates
 from warploom.search.branching.estimate import chen, knuth, mean_of
-from warploom.search.branching.particle_estimate import herd, leaves_of
+from warploom.search.branching.particle_estimate import population, leaves_of
 from warploom.search.branching.problem import SpaceProblem
 from warploom.search.propagate.propagator import Propagator
 from warploom.search.space.build import Space
@@ -81,29 +81,29 @@ def uneven() -> Space:
     return space
 
 
-HERDS = {
+POPULATIONS = {
     "orders": (lambda: order_space(3, 2)[0], 2052),
     "dead ends": (pigeons, 6),
     "uneven": (uneven, 257),
 }
 
 
-@pytest.mark.parametrize("name", HERDS)
-def test_herds_count_the_same(name: str) -> None:
-    make, count = HERDS[name]
+@pytest.mark.parametrize("name", POPULATIONS)
+def test_populations_count_the_same(name: str) -> None:
+    make, count = POPULATIONS[name]
     problem = SpaceProblem(Propagator(make()))
     random = np.random.default_rng(3)
-    found = leaves_of([herd(problem, 100, random) for _ in range(30)])
+    found = leaves_of([population(problem, 100, random) for _ in range(30)])
     assert abs(found.value - count) <= 2 * found.error + 1e-9
     alone = knuth(problem, 3000, random).leaves  # as many walks, each by itself
     assert found.error < 1.2 * alone.error + 1e-9
 
 
-def test_a_herd_that_nothing_is_left_of_stands_for_nothing() -> None:
+def test_a_population_that_nothing_is_left_of_stands_for_nothing() -> None:
     space = pigeons()
     space.require(space.choices[1](space.properties[1].one("x")).is_("P"))
     problem = SpaceProblem(Propagator(space))
-    found = [herd(problem, 10, np.random.default_rng(seed)) for seed in range(2)]
+    found = [population(problem, 10, np.random.default_rng(seed)) for seed in range(2)]
     assert leaves_of(found).value == 0
 
 
@@ -111,7 +111,7 @@ def test_the_order_in_which_walks_go_on_changes_no_mean() -> None:
     problem = SpaceProblem(Propagator(uneven()))
     last_first = np.arange(problem.propagator.choices)[::-1].copy()
     random = np.random.default_rng(5)
-    found = leaves_of([herd(problem, 50, random, last_first) for _ in range(40)])
+    found = leaves_of([population(problem, 50, random, last_first) for _ in range(40)])
     assert abs(found.value - 257) <= 2 * found.error + 1e-9
 
 

@@ -47,7 +47,7 @@ Shaping: TypeAlias = Function[[Shapes], Shapes]
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class CallOptions:
     """How a kernel is run. `checked` code for this processor (`c`) reports an index outside its
     array instead of using it; `isolate` runs it in a process of its own, so that even a crash is an
     error. With `contract` compilers may make one rounding of a product and a sum; with `calls` the
@@ -83,7 +83,9 @@ def load(
             advice="leave out checked and isolate, or load the kernel for 'c'",
         )
     check(kernel)
-    return Callable(kernel, device, Manner(checked, isolate, contract, calls), shapes, misaligned)
+    return Callable(
+        kernel, device, CallOptions(checked, isolate, contract, calls), shapes, misaligned
+    )
 
 
 def check_device(device: str) -> None:
@@ -101,14 +103,14 @@ class Callable(Planner):
         self,
         kernel: Kernel,
         device: Device,
-        manner: Manner,
+        options: CallOptions,
         shapes: Shaping | None = None,
         misaligned: Plan | None = None,
     ) -> None:
         super().__init__()
         self.kernel = kernel
         self.device = device
-        self.manner = manner
+        self.options = options
         self._shapes, self._misaligned = shapes, misaligned
         self._functions: dict[tuple[Device, int], Any] = {}
 
@@ -252,7 +254,7 @@ class Callable(Planner):
         match device:
             case "opencl":
                 self._function(device)(ordered, grid)
-            case "c" if not self.manner.checked:
+            case "c" if not self.options.checked:
                 hosts = [each.host if isinstance(each, View) else each for each in ordered]
                 self._function(device)(hosts)
             case "c":
@@ -274,7 +276,7 @@ class Callable(Planner):
         self._functions["cuda", number] = GpuFunction(self.kernel, number, code=code)
 
     def _compiled(self, device: Device, number: int) -> Any:
-        kernel, how = self.kernel, self.manner
+        kernel, how = self.kernel, self.options
         match device:
             case "cuda":
                 return GpuFunction(kernel, number, how.contract, calls=how.calls)

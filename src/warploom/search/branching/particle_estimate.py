@@ -1,11 +1,11 @@
-"""How large a space is where few walks reach most of it: herds of walks that go on where much is.
+"""How large a space is where few walks reach most of it: populations of walks that go on where much is.
 
 Knuth's walks choose among children with equal chances. Where trees are uneven nearly all leaves
 are behind choices that few walks make, and an estimate is too small until one of them is met by
 chance. Here walks go on side by side, those that are furthest behind first; whenever few of them
-stand for nearly all, the herd is drawn anew among them, each as often as what it stands for, so
-that it stays spread evenly over what was found. The mean over herds is the number of leaves,
-whatever was drawn (Del Moral, 2004). Herds may run anywhere; one depends on its seed alone.
+stand for nearly all, the population is drawn anew among them, each as often as what it stands for, so
+that it stays spread evenly over what was found. The mean over populations is the number of leaves,
+whatever was drawn (Del Moral, 2004). Populations may run anywhere; one depends on its seed alone.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from warploom.search.engine import Watch
 EFFECTIVE = 1 / 2  # of the walks, at least, has a say; else they are drawn anew
 
 
-def herd(
+def population(
     problem: SpaceProblem,
     count: int,
     random: np.random.Generator,
     rank: Index | None = None,
     watch: Watch | None = None,
 ) -> float:
-    """The logarithm of the number of leaves by one herd of so many walks, minus infinity if none
+    """The logarithm of the number of leaves by one population of so many walks, minus infinity if none
     arrives. Of two walks the one whose next position has the lower rank is further behind."""
     watch = watch or Watch()
     ranks = np.arange(problem.propagator.choices) if rank is None else rank
@@ -98,6 +98,6 @@ def _drawn(weight: Numbers, count: int, random: np.random.Generator) -> Index:
     return found
 
 
-def leaves_of(herds: Sequence[float]) -> Mean:
-    """The number of leaves by all herds together, each given as a logarithm."""
-    return mean_of(np.exp(np.array(herds)))
+def leaves_of(populations: Sequence[float]) -> Mean:
+    """The number of leaves by all populations together, each given as a logarithm."""
+    return mean_of(np.exp(np.array(populations)))
