@@ -19,7 +19,7 @@ from functools import partial
 
 import numpy as np
 from bench.harness import arguments, earlier, save
-from bench.loopnest.walks import ROWS, ended, by_population, nodes, parts_of
+from bench.loopnest.walks import ROWS, by_population, ended, nodes, parts_of
 
 from warploom.loopnest.kernels import Cut, matmul
 from warploom.loopnest.target import everything

@@ -8,7 +8,7 @@ from tests.search.nest import order_space
 
 from warploom.search.branching.candidate import Candidates
 from warploom.search.branching.estimate import chen, knuth, mean_of
-from warploom.search.branching.particle_estimate import population, leaves_of
+from warploom.search.branching.particle_estimate import leaves_of, population
 from warploom.search.branching.problem import SpaceProblem
 from warploom.search.propagate.propagator import Propagator
 from warploom.search.space.build import Space

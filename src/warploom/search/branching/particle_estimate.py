@@ -1,11 +1,13 @@
-"""How large a space is where few walks reach most of it: populations of walks that go on where much is.
+"""How large a space is where few walks reach most of it: populations of walks that go on where much
+is.
 
 Knuth's walks choose among children with equal chances. Where trees are uneven nearly all leaves
 are behind choices that few walks make, and an estimate is too small until one of them is met by
 chance. Here walks go on side by side, those that are furthest behind first; whenever few of them
-stand for nearly all, the population is drawn anew among them, each as often as what it stands for, so
-that it stays spread evenly over what was found. The mean over populations is the number of leaves,
-whatever was drawn (Del Moral, 2004). Populations may run anywhere; one depends on its seed alone.
+stand for nearly all, the population is drawn anew among them, each as often as what it stands for,
+so that it stays spread evenly over what was found. The mean over populations is the number of
+leaves, whatever was drawn (Del Moral, 2004). Populations may run anywhere; one depends on its seed
+alone.
 """
 
 from __future__ import annotations
@@ -30,8 +32,8 @@ def population(
     rank: Index | None = None,
     watch: Watch | None = None,
 ) -> float:
-    """The logarithm of the number of leaves by one population of so many walks, minus infinity if none
-    arrives. Of two walks the one whose next position has the lower rank is further behind."""
+    """The logarithm of the number of leaves by one population of so many walks, minus infinity if
+    none arrives. Of two walks the one whose next position has the lower rank is further behind."""
     watch = watch or Watch()
     ranks = np.arange(problem.propagator.choices) if rank is None else rank
     root = start(problem, watch)
