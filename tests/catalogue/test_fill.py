@@ -20,7 +20,7 @@ from warploom.catalogue.fill import (
 from warploom.errors import CheckError
 from warploom.index.evaluate import evaluate
 from warploom.index.ir import Expr
-from warploom.sketch.code.exchange import iteration_of
+from warploom.sketch.code.exchange import rotation_of
 from warploom.sketch.code.move import LANE, REGISTER
 
 
@@ -72,12 +72,12 @@ def test_steps_within_threads_are_rotations(registers: int) -> None:
     """A rotation takes log n selects per register; anything else would take n."""
     for step in transposing(32, registers, "crc").steps:
         if step.kind == "c" and not step.idle:
-            assert iteration_of(step.source, 32, registers) is not None
+            assert rotation_of(step.source, 32, registers) is not None
 
 
 def test_iterations_are_what_they_say() -> None:
     index = (REGISTER - LANE) % 6 // 2 + (REGISTER - LANE) % 2 * 3
-    iteration = iteration_of(index, 32, 6)
+    iteration = rotation_of(index, 32, 6)
     assert iteration is not None
     lane, register = np.arange(32)[:, None], np.arange(6)[None]
     inner = (
@@ -85,7 +85,7 @@ def test_iterations_are_what_they_say() -> None:
         + np.asarray(evaluate(iteration.amount, {"x0": lane}))
     ) % 6
     assert np.array_equal(evaluate(iteration.outer, {"z": inner}), table(index, 32, 6))
-    assert iteration_of(REGISTER * LANE % 5, 32, 5) is None
+    assert rotation_of(REGISTER * LANE % 5, 32, 5) is None
 
 
 def test_small_tiles_have_the_same_kind_of_factors() -> None:

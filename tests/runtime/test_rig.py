@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.loopnest.running import implementations
+from bench.common.loopnest.running import implementations
 
 from warploom.catalogue import find, timing
 from warploom.catalogue.timing import GpuBench
