@@ -1,6 +1,6 @@
 """Which layout? A tile of shared memory, read along rows, columns and diagonals: no conflicts."""
 
-from warploom.layout.formats.code import index_function
+from warploom.emit.index_function import index_function
 from warploom.layout.language.show import show
 from warploom.layout.patterns.named import pattern
 from warploom.layout.solver.solve import solve

@@ -16,7 +16,7 @@ from pathlib import Path
 from warploom.began import AT_NS, FIRST_FILE
 
 CHANGED = "changed"  # stands for the digest of sources that are not those on disk
-_ROOT = Path(__file__).parents[1]
+_ROOT = Path(__file__).parents[2]
 
 
 @lru_cache(maxsize=1)
