@@ -122,7 +122,7 @@ def test_own_sketches_of_codes(dtype: str) -> None:
     )
     assert "computed in float32, rounded when stored" in adding.text("cuda")
     moving = warploom.compile(
-        warploom.load_file(ROOT / "tests" / "pipeline" / "own" / "reversal.swflow"), dtype=dtype
+        warploom.load_file(ROOT / "bench" / "common" / "own" / "reversal.swflow"), dtype=dtype
     )
     assert "f32" not in moving.text("cuda")
     for made in (adding, moving):

@@ -136,7 +136,7 @@ def absence(request: pytest.FixtureRequest, monkeypatch: Patch, tmp_path: Path) 
 def test_a_check_leaves_out_what_is_not_there(
     absence: Absence, cli: Cli, monkeypatch: Patch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("warploom.cli.kernel.DEVICES", ("simulator", absence.device))
+    monkeypatch.setattr("warploom.cli.kernel.WITHOUT_GPU", ("simulator", absence.device))
     out = tmp_path / "check.json"
     ran = cli("kernel", "aos-sum", "--set", "fields=2", "--check", "--json", str(out))
     assert ran.status == 0, ran.out

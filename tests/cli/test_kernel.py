@@ -70,7 +70,7 @@ def test_cuda_is_the_default(cli: Cli) -> None:
 def test_checks_on_every_device_there_is(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("warploom.cli.kernel.DEVICES", ("simulator", "c", "ptx"))
+    monkeypatch.setattr("warploom.cli.kernel.WITHOUT_GPU", ("simulator", "c", "ptx"))
     out = tmp_path / "check.json"
     ran = cli("kernel", "aos-sum", "--set", "fields=2", "--check", "--json", str(out))
     assert ran.status == 0
@@ -81,7 +81,7 @@ def test_checks_on_every_device_there_is(
 
 
 def test_a_wrong_kernel_is_refuted(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("warploom.cli.kernel.DEVICES", ("simulator",))
+    monkeypatch.setattr("warploom.cli.kernel.WITHOUT_GPU", ("simulator",))
     monkeypatch.setattr("warploom.catalogue.entry.same", lambda *_: False)
     ran = cli("kernel", "aos-sum", "--check")
     assert ran.status == 1

@@ -159,7 +159,7 @@ def test_memory_of_ones_own(cli: Cli, own: str) -> None:
         (("dot", "--size", "n=8", "--store", "x", "--no-store"), "exclude each other"),
         (("dot", "--size", "n=8", "--tune", "--best"), "ask one"),
         (("dot", "--size", "n=8", "--blocked"), "--blocked is for a layer"),
-        (("conv", "--layer", "conv1_1", "--blocked"), "nobody measured how fast 'cuda' is"),
+        (("conv", "--layer", "conv1_1", "--blocked"), "the machine 'cuda' has no field 'rates'"),
         (("conv", "--layer", "conv1_1", "--blocked", "--count"), "--best and --tune alone"),
         (("dot",), "the size 'n' of its input 'x' has no value"),
         (("dot", "--size", "n=0"), "the size n is 0"),

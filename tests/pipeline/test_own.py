@@ -46,6 +46,6 @@ def test_other_languages(language: str) -> None:
 
 
 def test_every_file_of_the_folder_is_listed() -> None:
-    here = Path(__file__).parent / "own"
+    here = Path(__file__).parents[2] / "bench" / "common" / "own"
     files = {f"{path.stem}.swflow" for path in here.glob("*.swflow")}
     assert files == {own.argument for own in OWN if own.argument.endswith(".swflow")}
