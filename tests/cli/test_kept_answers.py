@@ -215,3 +215,27 @@ def test_with_another_solver_it_is_another_question(monkeypatch: pytest.MonkeyPa
 def test_other_commands_are_not_kept() -> None:
     for words in (["layout", "show"], ["layout"], ["verify", "x"], ["kernel", "a"], ["check"]):
         assert kept_command(words) is None
+
+
+def test_two_outputs_that_became_one_file_are_refused(ask: Ask, tmp_path: Path) -> None:
+    text, records = tmp_path / "text", tmp_path / "records"
+    words = "layout", "solve", "transpose:8x8:f32", "--emit", "c"
+    asked = *words, "-o", str(text), "--json", str(records)
+    assert ask(*asked).status == 0
+    before = text.read_bytes()
+    records.unlink()
+    records.symlink_to(text)
+    again = ask(*asked)
+    assert again.status == 2
+    assert "two outputs" in again.err
+    assert text.read_bytes() == before
+
+
+def test_an_output_does_not_replace_the_store(ask: Ask, tmp_path: Path) -> None:
+    words = "layout", "solve", "transpose:8x8:f32", "--emit", "c"
+    assert ask(*words).status == 0
+    store = tmp_path / "store.sqlite"
+    before = store.read_bytes()
+    ran = ask(*words, "-o", str(store))
+    assert (ran.status, "would write over the store" in ran.err) == (2, True)
+    assert store.read_bytes() == before

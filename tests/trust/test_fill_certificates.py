@@ -32,8 +32,8 @@ from warploom.sketch.synth.solve import synthesize
 from warploom.sketch.term.ir import Apply
 from warploom.sketch.term.read import read
 from warploom.sketch.term.verify import verify
-from warploom.trust import checked, expression, fill, layout, reading, terms, warp
-from warploom.trust.checked import digest
+from warploom.trust import checked, expression, fill, layout, reading, serving, terms, warp
+from warploom.trust.checked import Work, digest
 from warploom.trust.expression import Expression
 from warploom.trust.fill import check_fill
 
@@ -223,7 +223,7 @@ def test_index_expressions_are_read_as_they_are_meant(expr: Expr, env: dict[str,
     except WarploomError:
         return  # undefined there; what the checker refuses or reads is nobody's address
     if abs(int(wanted)) < 1 << 40:
-        found = Expression(show(expr), known).value
+        found = Expression(show(expr), known, 1, Work(1 << 31)).value
         assert np.broadcast_to(found, (1,)).tolist() == [int(wanted)]
 
 
@@ -282,7 +282,7 @@ def test_junk_is_one_error(junk: dict[str, Any]) -> None:
 
 def test_the_checkers_share_nothing_with_what_they_check() -> None:
     """A person can read each: the standard library, NumPy and errors."""
-    for module in (fill, terms, warp, expression, reading, layout, checked):
+    for module in (fill, terms, warp, expression, reading, layout, serving, checked):
         text = Path(str(module.__file__)).read_text()
         names = {s.module for s in statements(text) if isinstance(s, ast.ImportFrom)}
         ours = {str(name) for name in names if str(name).startswith("warploom")}

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,7 +26,8 @@ from warploom.sketch.simt.solve import Filled
 from warploom.sketch.simt.space import candidates
 from warploom.sketch.term.ir import Constant, Fold, Symbol, Term, Undefined
 from warploom.sketch.term.verify import Verification
-from warploom.trust.checked import digest
+from warploom.trust.checked import Work, digest
+from warploom.trust.expression import Expression
 from warploom.trust.fill import check_fill
 from warploom.trust.terms import UNDEFINED, ZERO, Terms
 from warploom.trust.warp import run_warp
@@ -38,7 +41,7 @@ def written() -> str:
 def test_it_states_its_steps_and_its_tile() -> None:
     checked = check_fill(json.loads(written()))
     assert checked.shown[2:] == (
-        "size: warp=8, taps=3",
+        "said to be built at warp=8, taps=3",
         "one tile of one warp, lanes lane=8",
         "  input x [10], tiles [8] apart",
         "  output y [8], tiles [8] apart",
@@ -89,6 +92,24 @@ def test_a_program_that_is_another_is_refused(name: str) -> None:
         place = place[key]
     place[path[-1]] = value
     with pytest.raises(CheckError, match=message):
+        check_fill(record | {"digest": digest(record)})
+
+
+def test_the_steps_are_about_the_symbols_of_the_program() -> None:
+    """An array that holds one thing to the program and another to the steps is no array."""
+    record = json.loads(written())
+    held, (read, *_) = record["steps"][0]["values"], record["steps"][1:]
+    held[0], held[1] = held[1], held[0]
+    table = {0: 1, 1: 0}
+    cells = list(range(math.prod(read["cells"])))
+    places = Expression(
+        read["reads"]["offset"],
+        {f"x{i}": at.ravel() for i, at in enumerate(np.indices(read["cells"]))},
+        len(cells),
+        Work(1 << 31),
+    ).value
+    read["reads"] = {"table": [table.get(at, at if at >= 0 else -2) for at in places.tolist()]}
+    with pytest.raises(CheckError, match="other symbols"):
         check_fill(record | {"digest": digest(record)})
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from warploom.cli.files import replacing
+from warploom.cli.files import check_apart, check_writable, replacing
 from warploom.errors import ParseError, WarploomError
 from warploom.options import CUDA_LIBRARIES, from_environment
 from warploom.search.row import RowError, entries, text, whole
@@ -171,6 +172,7 @@ def remembering(name: str, words: Sequence[str], command: Callable[[Answer], Non
     if named is None:
         command(Answer())
         return
+    _check_not_output(named.path, outputs_of(words))
     store = Forgiving(named.path, warn)
     question = question_of(name, words)
     if question is None:
@@ -193,6 +195,15 @@ def remembering(name: str, words: Sequence[str], command: Callable[[Answer], Non
     if status in (0, 1) and question_of(name, words) == question:
         _keep(answer, int(status or 0), store)
     raise SystemExit(status)
+
+
+def _check_not_output(store: Path, outputs: Mapping[str, Path]) -> None:
+    """Whoever writes an output there loses all that was kept."""
+    for option, file in outputs.items():
+        if os.path.realpath(file) == os.path.realpath(store):
+            said = ParseError(f"{option} would write over the store '{store}'")
+            sys.stderr.write(f"{said}\n")
+            raise SystemExit(2)
 
 
 def _keep(answer: Answer, status: int, store: Store) -> None:
@@ -306,11 +317,14 @@ def _store_of(words: Sequence[str]) -> Store | None:
 
 
 def _give_again(kept: Again | None, outputs: Mapping[str, Path], store: Store) -> None:
-    """Ends with the kept answer; if there is none, or a file cannot be written, which the command
-    will say, it is not given."""
+    """Ends with the kept answer; if there is none, or a file cannot be written, or is that of
+    another output, which the command will say, it is not given."""
     if kept is None:
         return
     try:
+        for file in outputs.values():
+            check_writable(file)
+        check_apart([*outputs.values()])
         for option, said in kept.files.items():
             with replacing(outputs[option]) as opened:
                 opened.write(said.encode("utf-8", "surrogateescape"))

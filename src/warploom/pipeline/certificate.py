@@ -98,7 +98,8 @@ def _certificate(
     sizes: Sizes,
 ) -> dict[str, Any]:
     found = record_of_fill(program, goal, fill, not_covered, warp, sizes)
-    check_fill(found)
+    if unknown := check_fill(found).open:
+        raise CheckError(f"'{program.name}' is too large to certify: it would leave open {unknown}")
     return found
 
 

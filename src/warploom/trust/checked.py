@@ -39,6 +39,22 @@ def require(holds: bool, message: str) -> None:
         raise CheckError(f"the certificate does not hold: {message}")
 
 
+class TooMuchError(Exception):
+    """A check that nobody would wait for: it leaves open whether the certificate holds."""
+
+
+class Work:
+    """What a check may take, counted: a short file may ask for a check without an end."""
+
+    def __init__(self, most: int) -> None:
+        self._most = self._left = most
+
+    def take(self, count: int) -> None:
+        self._left -= count
+        if self._left < 0:
+            raise TooMuchError(f"whether it holds: a check takes more than {self._most} steps")
+
+
 def whole_numbers(given: object) -> npt.NDArray[np.int64]:
     """A table as it stands in a record; nothing is rounded, and true is no number."""
     found = np.array(given, dtype=object)
@@ -89,13 +105,17 @@ def span_of(basis: tuple[int, ...] | list[int]) -> npt.NDArray[np.int64]:
 Limits = list[tuple[frozenset[int], int]]  # of some numbers so many at most
 
 
-def room_for(limits: Limits, size: int, count: int, chosen: list[int]) -> list[int] | None:
+def room_for(
+    limits: Limits, size: int, count: int, chosen: list[int], work: Work
+) -> list[int] | None:
     """So many numbers below a size that no limit forbids, beginning with those chosen."""
     if len(chosen) == count:
         return chosen
-    for number in range(max(chosen, default=-1) + 1, size):
-        if all(most or number not in some for some, most in limits):
+    full = frozenset[int]().union(*(some for some, most in limits if not most))
+    for number in range(max(chosen, default=-1) + 1, size - (count - len(chosen)) + 1):
+        work.take(1)
+        if number not in full:
             fewer = [(some, most - (number in some)) for some, most in limits]
-            if (found := room_for(fewer, size, count, [*chosen, number])) is not None:
+            if (found := room_for(fewer, size, count, [*chosen, number], work)) is not None:
                 return found
     return None

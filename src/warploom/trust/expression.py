@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.trust.checked import require
+from warploom.trust.checked import Work, require
 
 Numbers = npt.NDArray[np.int64]
 
@@ -30,6 +30,7 @@ _BINARY: tuple[dict[str, Callable[[Any, Any], Any]], ...] = (  # the weakest fir
     {"+": np.add, "-": np.subtract},
     {"*": np.multiply, "//": np.floor_divide, "%": np.remainder},
 )  # fmt: skip
+_READ = 1024  # reading a word takes as long as computing so many numbers
 _NOT = 2  # binds between `and` and comparisons
 _GROWING: dict[str, Callable[[Any, Any], Any]] = {
     "+": np.add, "-": np.subtract, "*": np.multiply, "<<": lambda a, b: a * 2.0**b,
@@ -37,11 +38,12 @@ _GROWING: dict[str, Callable[[Any, Any], Any]] = {
 
 
 class Expression:
-    """A text of the index language, evaluated for all cells at once, by descent."""
+    """A text of the index language, evaluated for so many cells at once, by descent."""
 
-    def __init__(self, text: str, known: dict[str, Numbers]) -> None:
+    def __init__(self, text: str, known: dict[str, Numbers], cells: int, work: Work) -> None:
         require(len(text) <= 1 << 16, "an index expression is too long")
         self._tokens, self._known, self._at = [*_tokens(text), ""], known, 0
+        work.take(len(self._tokens) * (cells + _READ))
         self.value: Numbers = self._selection()
         require(self._tokens[self._at] == "", f"an index expression has no end: {text:.60}")
 
@@ -76,7 +78,8 @@ class Expression:
                 require(good, "an index expression shifts too far")
             if word in _GROWING:  # a number of 64 bits that is too large is another one
                 size = np.abs(_GROWING[word](np.float64(value), np.float64(other)))
-                require(bool((size < 2.0**63).all()), "an index expression is too large")
+                # Half of what there is: these sizes are rounded.
+                require(bool((size < 2.0**62).all()), "an index expression is too large")
             value = _BINARY[level][word](value, other)
         return value
 

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import CheckError
-from warploom.trust.checked import Checked, digest, require, whole_numbers
+from warploom.trust.checked import Checked, TooMuchError, digest, require, whole_numbers
 from warploom.trust.expression import Expression
 from warploom.trust.terms import UNDEFINED, ZERO, Terms
 from warploom.trust.warp import caveats, run_warp, warp_lines
@@ -50,6 +50,8 @@ def left_out(record: dict[str, Any]) -> tuple[str, ...]:
 def _shielded(record: dict[str, Any], whole: bool = True) -> tuple[Checked, tuple[str, ...]]:
     try:
         return _check(record, whole)
+    except TooMuchError as error:
+        return Checked((), str(error)), ()
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
         raise CheckError(f"the certificate is not of this form: {error!r:.80}") from None
     except (RecursionError, MemoryError):
@@ -64,6 +66,7 @@ def _check(record: dict[str, Any], whole: bool) -> tuple[Checked, tuple[str, ...
     require(record["verdict"] == "proved", f"it claims {record['verdict']!r:.40}, not a proof")
     laws, goal, last = record["laws"], record["goal"], record["steps"][-1]
     require(laws in ([], ["flatten"]), f"it uses laws that are none: {laws!r:.40}")
+    require(not (laws and record["words"]), "under laws 'fold' stands for nothing else")
     terms = Terms(bool(laws), record["words"])
     held = _run(terms, record["steps"])
     require(goal["shape"] == last["shape"], "its goal and its last step differ in shape")
@@ -96,9 +99,14 @@ def _compare(terms: Terms, held: Numbers, wanted: list[int], name: str) -> None:
 def _check_inputs(warp: dict[str, Any], steps: list[dict[str, Any]]) -> None:
     """The tiles that a warp reads are those that the steps begin with."""
     tiles = [a for a in warp["arrays"] if a["space"] in ("input", "constant")]
-    first = [(each["name"], each["shape"]) for each in steps[: len(tiles)] if set(each) == _INPUT]
-    same = [(tile["name"], tile["shape"]) for tile in tiles] == first
+    first = [each for each in steps[: len(tiles)] if set(each) == _INPUT]
+    same = [(tile["name"], tile["shape"]) for tile in tiles] == [
+        (each["name"], each["shape"]) for each in first
+    ]
     require(same, "the tiles of its program are not those of its steps")
+    held = [value for each in first for value in each["values"]]
+    numbered = repr(held) == repr([*range(len(held))])
+    require(numbered, "the tiles of its program hold other symbols than those of its steps")
 
 
 def _says(text: str, caveat: str) -> bool:
@@ -124,7 +132,9 @@ def _shown(record: dict[str, Any], terms: Terms) -> Iterator[str]:
         said = (f"{word} at depth {d}" for d, word in enumerate(record["words"]) if d)
         yield f"'fold' stands for {', '.join(said)}"
     if record["size"]:
-        yield "size: " + ", ".join(f"{key}={value}" for key, value in record["size"].items())
+        yield "said to be built at " + ", ".join(
+            f"{key}={value}" for key, value in record["size"].items()
+        )
     if record["warp"] is not None:
         yield from warp_lines(record["warp"])
 
@@ -186,7 +196,7 @@ def _run(terms: Terms, steps: list[dict[str, Any]]) -> Numbers:
 
 def _applied(terms: Terms, step: dict[str, Any], args: list[Numbers], size: int) -> Numbers:
     name, length, operator = f"{step['name']!r:.80}", step["fold"], step["operator"]
-    table = _table(step, [len(each) for each in args])
+    table = _table(terms, step, [len(each) for each in args])
     fresh = terms.zeros.made(np.where(table == ZERO, ZERO, UNDEFINED))
     joined = np.concatenate([*args, [UNDEFINED]])
     cells = np.where(table == ZERO, fresh, joined[np.where(table < 0, len(joined) - 1, table)])
@@ -200,7 +210,7 @@ def _applied(terms: Terms, step: dict[str, Any], args: list[Numbers], size: int)
     return np.array([terms.fold(operator, row) for row in rows], np.int64)
 
 
-def _table(step: dict[str, Any], lengths: list[int]) -> Numbers:
+def _table(terms: Terms, step: dict[str, Any], lengths: list[int]) -> Numbers:
     """What each cell reads: an offset through all arguments laid end to end, or what is none."""
     name, cells, reads = f"{step['name']!r:.80}", step["cells"], step["reads"]
     size = _size(cells)
@@ -213,7 +223,7 @@ def _table(step: dict[str, Any], lengths: list[int]) -> Numbers:
     places = [axis.reshape(-1) for axis in np.indices(cells)]
     known = {f"x{axis}": place for axis, place in enumerate(places)}
     which, offset = (
-        np.broadcast_to(Expression(reads[part], known).value, (size,)) for part in
+        np.broadcast_to(Expression(reads[part], known, size, terms.work).value, (size,)) for part in
         ("argument", "offset")
     )  # fmt: skip
     require(bool(((which >= 0) & (which <= len(lengths))).all()), "an argument is none")

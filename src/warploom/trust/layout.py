@@ -21,6 +21,8 @@ import numpy.typing as npt
 from warploom.errors import CheckError
 from warploom.trust.checked import (
     Checked,
+    TooMuchError,
+    Work,
     bits_of,
     digest,
     fraction,
@@ -31,22 +33,18 @@ from warploom.trust.checked import (
     sums_of,
     whole_numbers,
 )
+from warploom.trust.serving import MACHINES, NVIDIA, groups_of, served
 
 Numbers = npt.NDArray[np.int64]
 Least = list[list[int]]  # wavefronts of each group of each access, in every layout
 
-# Lanes and banks. Lanes are served together in runs that ask for a word of every bank; but for some
-# loads of 16 bytes, where this basis spans the lanes that are served with lane 0.
-_MACHINES = {"cuda": (32, 32), "h200": (32, 32), "gfx942": (64, 32), "gfx950": (64, 64),
-             "gfx1100": (32, 32), "gfx1201": (32, 32)}  # fmt: skip
-_SCATTERED = {"gfx942": (1, 2, 20), "gfx950": (1, 2, 12, 20), "gfx1100": (1, 2, 20)}
-# They have matrices, and serve wide loads in double groups if lanes ask in equal pairs.
-_NVIDIA = ("cuda", "h200")
 _KEYS = {"kind", "version", "problem", "objective", "waste", "class", "bound", "least", "cost",
          "layout", "addresses", "wavefronts", "proof", "digest"}  # fmt: skip
 _OBJECTIVES = {"1": {"sum": "wavefronts per request, added up", "worst": "the most per request"},
                "2": {"total": "all wavefronts", "worst": "the most of an access"}}  # fmt: skip
 _CLASSES = ("none", "pad", "swizzle", "xor", "mixed", "any", "tma")
+_MOST_TRIED = 1 << 18  # sets of chunks; the argument by counting is written where fewer do
+_MOST_COUNTED = 1 << 21  # groups of lanes in cases of linear layouts: a minute or two
 _MOST_SHARED = 1 << 9  # elements of one bank among which words may be shared, where that is tried
 
 
@@ -78,6 +76,8 @@ def check_layout(record: dict[str, Any]) -> Checked:
     """Raises CheckError at the first thing that is not so."""
     try:
         return _check(record)
+    except TooMuchError as error:
+        return Checked((), str(error))
     except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         raise CheckError(f"the certificate is not of this form: {error!r:.80}") from None
     except (RecursionError, MemoryError):
@@ -149,13 +149,13 @@ def _wavefronts(problem: _Problem, addresses: Numbers) -> int:
 
 def _problem(record: dict[str, Any]) -> _Problem:
     given = record["problem"]
-    lanes, banks = _MACHINES[given["machine"]]
+    lanes, banks = MACHINES[given["machine"]]
     size, element_bytes = math.prod(given["shape"]), given["element_bytes"]
     require(bool(whole_numbers(given["shape"]).min() >= 1), "there is no such tensor")
     require(repr(element_bytes) in ("1", "2", "4", "8", "16"), f"elements of {element_bytes!r}")
     require(record["objective"] in _OBJECTIVES[str(record["version"])], "no such objective")
     require(type(record["waste"]) is bool and record["class"] in _CLASSES, "no such question")
-    copied = given["machine"] in _NVIDIA and record["class"] == "tma"
+    copied = given["machine"] in NVIDIA and record["class"] == "tma"
     require(copied or given["copies"] == [], "no copy writes this class")
     accesses = []
     for each in given["accesses"]:
@@ -164,43 +164,14 @@ def _problem(record: dict[str, Any]) -> _Problem:
         whole = (elements == -1).all(axis=2) | (elements >= 0).all(axis=2)
         require(bool(whole.all()) and elements.shape[1] <= lanes, f"{name}: no such lanes")
         width = elements.shape[2] * element_bytes
-        served = _served(given["machine"], banks, each["kind"], width)
-        groups = [group for step in elements for group in _groups(step, *served, lanes)]
+        asked = served(given["machine"], banks, each["kind"], width)
+        groups = [group for step in elements for group in groups_of(step, *asked, lanes)]
         vectors = elements[elements[:, :, 0] >= 0]
         weight = fraction(each["weight"]) / (len(elements) if record["version"] == 1 else 1)
         accesses.append(_Access(name, weight, elements, vectors, groups))
     require(bool(accesses) and all(a.weight >= 0 for a in accesses), "a weight is negative")
-    asked = record["objective"] == "worst", bool(record["waste"])
-    return _Problem(size, given["shape"][-1], element_bytes, banks, accesses, *asked)
-
-
-def _served(machine: str, banks: int, kind: str, width: int) -> tuple[tuple[int, ...], int]:
-    """The lanes served with lane 0, as a basis, and what joins it where lanes ask in pairs."""
-    require(width in (1, 2, 4, 8, 16), f"vectors of {width} bytes")
-    known = ("ld", "st", "cp.async", "ldmatrix", "ldmatrix.trans", "stmatrix", "stmatrix.trans")
-    require(kind in known, f"there is no {kind}")
-    if "matrix" in kind:
-        require(machine in _NVIDIA and width == 16, f"{machine} has no such {kind}")
-        return (1, 2, 4), 0
-    if kind == "ld" and width == 16 and machine in _SCATTERED:
-        return _SCATTERED[machine], 0
-    lanes = banks * 4 // max(4, width)
-    paired = lanes if machine in _NVIDIA and kind == "ld" and width > 4 else 0
-    return tuple(1 << bit for bit in range(bits_of(lanes))), paired
-
-
-def _groups(step: Numbers, basis: tuple[int, ...], paired: int, lanes: int) -> Iterator[Numbers]:
-    """The elements that are served together in one step, without idle lanes."""
-    first, lane = step[:, 0], np.arange(len(step))
-    others = [np.append(first, -1)[np.minimum(lane ^ by, len(step))] for by in (1, 2)]
-    if paired and any(((first < 0) | (o < 0) | (first == o)).all() for o in others):
-        basis = (*basis, paired)
-    span = span_of(basis)
-    for start in range(lanes):
-        members = (start ^ span)[(start ^ span) < len(step)]
-        wanted = step[members[first[members] >= 0]]
-        if start == (start ^ span).min() and wanted.size:
-            yield np.unique(wanted)
+    manner = record["objective"] == "worst", bool(record["waste"])
+    return _Problem(size, given["shape"][-1], element_bytes, banks, accesses, *manner)
 
 
 def _chunks(problem: _Problem) -> dict[int, tuple[int, int, int]]:
@@ -308,7 +279,7 @@ def _check_counting(problem: _Problem, least: Least, claimed: Fraction, count: i
             costs[key] = costs.get(key, Fraction(0)) + access.weight
     limits = [(frozenset(chunk for chunk, at in words if at == place), floor)
               for words, floor in costs for place in range(width)]  # fmt: skip
-    some = room_for(limits, len(number), count, [])
+    some = room_for(limits, len(number), count, [], Work(_MOST_TRIED))
     require(some is None, f"{some} of {len(number)} chunks of words have room in the same banks")
     bound, more = problem.cost([*map(sum, least)]), min(costs.values())
     require(not problem.worst and claimed <= bound + more, "it claims more than it shows")
@@ -327,6 +298,7 @@ class _Cases:
 
     def __init__(self, problem: _Problem, least: Least, claimed: Fraction, proof: Any) -> None:
         self._problem, self._claimed, self._proof = problem, claimed, proof
+        self._work = Work(_MOST_COUNTED)
         size, bits = problem.element_bytes, bits_of(problem.size)
         inside = bits_of(max(1, 4 // size))
         vector = max(problem.accesses, key=lambda a: a.elements.shape[2]).vectors[0]
@@ -388,6 +360,7 @@ class _Cases:
     def _counted(self, columns: list[int], named: set[int], share: Numbers, loose: int) -> Fraction:
         counts = [0] * len(self._shapes)
         for number, shapes in enumerate(self._shapes):
+            self._work.take(len(shapes))
             for (*points, floor), count in shapes.items():
                 if number in named:
                     words = np.unique((np.array(points)[:, None] ^ share).min(axis=1))

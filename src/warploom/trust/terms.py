@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.trust.checked import require
+from warploom.trust.checked import Work, require
 
 Numbers = npt.NDArray[np.int64]
 
@@ -25,6 +25,7 @@ ZERO, UNDEFINED = -1, -2  # in tables, and the terms themselves
 _EVERY_TYPE_HOLDS = 127  # the integers up to here
 _ROUNDED = {"+", "*", ANY}
 _MOST_PARTS = 1 << 24  # items of all folds together
+_MOST_WORK = 1 << 31  # numbers that index expressions compute: half a minute
 
 
 def is_function(operator: str) -> bool:
@@ -53,6 +54,7 @@ class Terms:
         self.constants: set[int | float] = set()
         self.used: set[tuple[str, str]] = set()
         self.zeros = Zeros()
+        self.work = Work(_MOST_WORK)
 
     def _number(self, key: Any, fold: tuple[str, tuple[int, ...]] | None, depth: int) -> int:
         if key not in self._numbers:

@@ -32,6 +32,7 @@ _FORMS = {
     }.items()
 }  # fmt: skip
 _MOST_LANES = 1 << 10
+_LANE = 32  # what a lane does in a statement takes as long as computing so many numbers
 _MOST_DONE = 1 << 16  # statements, each iteration counted
 
 
@@ -68,7 +69,7 @@ def _length(body: list[Json]) -> int:
             count = statement["count"]
             whole = type(count) is int and count > 0 and isinstance(statement["for"], str)
             require(whole, "a loop is none")
-            length += count * _length(statement["body"])
+            length += count * (1 + _length(statement["body"]))  # also where nothing is in it
     return length
 
 
@@ -126,6 +127,7 @@ class _Machine:
 
     def run(self, body: list[Json], counters: dict[str, int]) -> None:
         for statement in body:
+            self.terms.work.take(self.count * _LANE)
             match form_of(statement):
                 case "for":
                     var = statement["for"]
@@ -142,7 +144,8 @@ class _Machine:
     def _at(self, text: str, counters: dict[str, int]) -> Numbers:
         """What an index expression is in each lane."""
         known = {name: np.full(self.count, at) for name, at in counters.items()}
-        return np.broadcast_to(Expression(text, self.lanes | known).value, (self.count,))
+        found = Expression(text, self.lanes | known, self.count, self.terms.work)
+        return np.broadcast_to(found.value, (self.count,))
 
     def _flat(self, index: list[str], shape: list[int], counters: dict[str, int]) -> Numbers:
         """The place in row-major order in each lane, −1 outside."""

@@ -1,0 +1,97 @@
+"""A short certificate may ask for a check without an end: it is left open, and soon."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from warploom import load_text, synthesize
+from warploom.errors import CheckError
+from warploom.layout.certificate import digest
+from warploom.pipeline.certificate import certificate
+from warploom.trust.fill import check_fill
+from warploom.trust.layout import check_layout
+from warploom.trust.terms import Terms
+from warploom.trust.warp import run_warp
+
+Json = dict[str, Any]
+
+SUMS = """x: [4] = range(0, 4)
+y: [4] = identity(x)
+z: [2] = + identity{fold_len=2}(y)
+goal: [2] = [+(0, 1), +(2, 3)]"""
+
+
+def signed(record: Json) -> Json:
+    return record | {"digest": digest(record)}
+
+
+def sums() -> Json:
+    found: Json = json.loads(json.dumps(certificate(synthesize(load_text(SUMS)))))
+    return found
+
+
+def test_an_index_of_many_words_and_cells() -> None:
+    record = sums()
+    step = record["steps"][1]
+    step["shape"] = step["cells"] = [1 << 22]
+    step["reads"] = {"argument": "0", "offset": "x0" + " + 0" * 10_000}
+    assert "more than" in check_fill(signed(record)).open
+
+
+@pytest.mark.parametrize("inner", [[], [{"for": "j", "count": 10**6, "body": []}]])
+def test_a_loop_over_nothing(inner: list[Json]) -> None:
+    warp = {
+        "lanes": [["lane", 2]],
+        "arrays": [{"name": "y", "space": "output", "shape": [2], "step": []}],
+        "accumulators": {},
+        "fill": {},
+        "program": [{"for": "i", "count": 10**9, "body": inner}],
+    }
+    with pytest.raises(CheckError, match="more than"):
+        run_warp(Terms(False, []), warp)
+
+
+def pentagons(count: int) -> Json:
+    """Each has 5 blocks of 16 elements, and neighbours are wanted together: of 5 blocks, 2 have
+    room in a bank. It is true that none meets the bound, and takes too long to be seen."""
+    wanted = [
+        [[80 * k + (16 * i + j) % 80] for j in range(32)] for k in range(count) for i in range(5)
+    ]
+    access = {"name": "a", "kind": "ld", "weight": "1", "elements": wanted}
+    size, taken = 80 * count, sum(_most([each for [each] in group]) for group in wanted)
+    return signed({
+        "kind": "layout", "version": 2, "objective": "total", "waste": True, "class": "any",
+        "problem": {"name": "", "machine": "cuda", "shape": [size], "element_bytes": 4,
+                    "accesses": [access], "copies": []},
+        "bound": str(5 * count), "least": str(5 * count + 1), "cost": str(taken),
+        "layout": f"({size}):(1)", "addresses": [*range(size)], "wavefronts": [taken],
+        "proof": {"by": "counting", "count": 2 * count + 1},
+    })  # fmt: skip
+
+
+def _most(elements: list[int]) -> int:
+    banks = [element % 32 for element in elements]
+    return max(map(banks.count, banks))
+
+
+def test_counting_that_tries_too_many_sets() -> None:
+    assert "class any" in check_layout(pentagons(1)).shown[-1]
+    assert "more than" in check_layout(pentagons(4)).open
+
+
+def test_under_laws_fold_stands_for_nothing() -> None:
+    record = sums()
+    record["steps"][-1]["operator"] = "fold"
+    record["goal"]["values"] = [["fold", 0, 1], ["fold", 2, 3]]
+    record["not_covered"] += ["what 'fold' computes"]
+    record |= {"operators": ["fold"], "laws": ["flatten"]}
+    check_fill(signed(record))
+    with pytest.raises(CheckError, match="stands for"):
+        check_fill(signed(record | {"words": ["fold", "*"]}))
+
+
+def test_a_size_is_said_to_be_one() -> None:
+    assert "said to be built at n=9" in check_fill(signed(sums() | {"size": {"n": 9}})).shown
