@@ -109,12 +109,14 @@ def test_a_name_has_no_lines_of_its_own(cli: Cli, tmp_path: Path) -> None:
     cli("synth", str(EXAMPLES / "sums.swflow"), "--certificate", str(proof))
     record = json.loads(proof.read_text())[0]
     record["name"] = record["goal"]["text"] = "x\nproof.json: all is well\x1b[2J\ud800"
-    record["size"] = {"n": "1\n2"}
+    record["size"] = {"n": "1\n2\ud800"}
+    record["not_covered"].append("\ud800")
     proof.write_text(json.dumps(record | {"digest": digest(record)}))
-    ran = cli("verify", str(proof))
+    ran = cli("verify", str(proof), "--json", str(tmp_path / "records"))
     assert ran.status == 0
     assert len(ran.out.splitlines()) == 4
     assert "\x1b" not in ran.out
+    assert "\\\\ud800" in (tmp_path / "records").read_text()
 
 
 def test_each_size_of_a_warp_sketch_has_its_certificate(cli: Cli, tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from warploom.machine.serving import SERVINGS, cosets
 from warploom.search.budget import Budget
 from warploom.search.engine import Watch
 from warploom.trust import layout as checker
+from warploom.trust import serving as serving_table
 from warploom.trust.layout import check_layout
 from warploom.trust.layout_text import check_layout_and_text
 
@@ -358,8 +359,8 @@ def test_junk_is_one_error(junk: dict[str, Any]) -> None:
 @pytest.mark.parametrize("name", SERVINGS)
 def test_its_table_of_machines_is_ours(name: str) -> None:
     serving = SERVINGS[name]
-    assert checker._MACHINES[name] == (serving.lanes, serving.banks)
+    assert serving_table.MACHINES[name] == (serving.lanes, serving.banks)
     for (kind, width), group in serving.groups.items():
-        basis, paired = checker._served(name, serving.banks, kind, width)
+        basis, paired = serving_table.served(name, serving.banks, kind, width)
         assert np.array_equal(cosets(basis, serving.lanes), cosets(group.basis, serving.lanes))
         assert paired == group.paired

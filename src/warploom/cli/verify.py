@@ -74,15 +74,17 @@ def checked(file: Path, record: dict[str, Any], told: list[dict[str, Any]]) -> S
     try:
         found = CHECKERS[kind](record)
     except CheckError as error:
-        complain(CheckError(_plain(f"{file}: {error.message}"), error.span, error.advice))
-        told.append({"file": str(file), "kind": kind, "verdict": "refuted", "why": error.message})
+        why = _plain(error.message)
+        complain(CheckError(f"{_plain(str(file))}: {why}", error.span, error.advice))
+        told.append({"file": str(file), "kind": kind, "verdict": "refuted", "why": why})
         return Status.IMPOSSIBLE
-    uncovered = [f"not covered: {', '.join(found.not_covered)}"] if found.not_covered else []
-    for line in (*found.shown, *uncovered):
-        typer.echo(_plain(f"{file}: {line}"))
+    shown, not_covered = ([*map(_plain, each)] for each in (found.shown, found.not_covered))
+    uncovered = [f"not covered: {', '.join(not_covered)}"] if not_covered else []
+    for line in (*shown, *uncovered):
+        typer.echo(f"{_plain(str(file))}: {line}")
     verdict = "unknown" if found.open else "proved"
-    told.append({"file": str(file), "kind": kind, "verdict": verdict, "shown": list(found.shown)})
-    told[-1]["not_covered"] = list(found.not_covered)
+    told.append({"file": str(file), "kind": kind, "verdict": verdict, "shown": shown})
+    told[-1]["not_covered"] = not_covered
     if found.open:
         told[-1]["open"] = found.open
         typer.echo(_plain(f"{file}: open: {found.open}"))
@@ -90,7 +92,8 @@ def checked(file: Path, record: dict[str, Any], told: list[dict[str, Any]]) -> S
 
 
 def _plain(text: str) -> str:
-    """As one line: a name in a certificate may hold anything, but no lines of its own."""
+    """As one line: a name in a certificate may hold anything, but no lines of its own, nor half of
+    a character, which no file takes."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 

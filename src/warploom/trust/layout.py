@@ -44,7 +44,7 @@ _OBJECTIVES = {"1": {"sum": "wavefronts per request, added up", "worst": "the mo
                "2": {"total": "all wavefronts", "worst": "the most of an access"}}  # fmt: skip
 _CLASSES = ("none", "pad", "swizzle", "xor", "mixed", "any", "tma")
 _MOST_TRIED = 1 << 18  # sets of chunks; the argument by counting is written where fewer do
-_MOST_COUNTED = 1 << 21  # groups of lanes in cases of linear layouts: a minute or two
+_MOST_COUNTED = 1 << 24  # groups of lanes in cases; a proof that we wrote took 1.7 million
 _MOST_SHARED = 1 << 9  # elements of one bank among which words may be shared, where that is tried
 
 
