@@ -48,7 +48,9 @@ class Run:
 
     @property
     def early(self) -> bool:
-        return self.status == -signal.SIGINT and "in main" not in self.err
+        # Where Python is interrupted as it looks for its own modules, its status is 1.
+        python = self.status in (-signal.SIGINT, 1) and "KeyboardInterrupt" in self.err
+        return (python or self.status == -signal.SIGINT) and "/warploom/" not in self.err
 
 
 def run(row: Row, folder: Path, redirected: str = "", press: float | None = None) -> Run:
