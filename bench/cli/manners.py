@@ -47,8 +47,9 @@ class Run:
     @property
     def early(self) -> bool:
         # Where Python is interrupted as it looks for its own modules, its status is 1.
-        python = self.status in (-signal.SIGINT, 1) and "KeyboardInterrupt" in self.err
-        return (python or self.status == -signal.SIGINT) and "/warploom/" not in self.err
+        python = self.status == 1 and "KeyboardInterrupt" in self.err
+        signalled = self.status == -signal.SIGINT and "in main" not in self.err
+        return signalled or (python and "/warploom/" not in self.err)
 
 
 def run(row: Row, folder: Path, redirected: str = "", press: float | None = None) -> Run:

@@ -215,7 +215,9 @@ def solve(
     texts_out: list[tuple[Path, str]] = []  # written last: they may go to standard output
 
     def one(text: str, read: Callable[[], Problem], short: bool) -> Status:
-        budget = pressed.watched(None) if seconds is None else pressed.up_to(seconds_of(seconds))
+        # The start of the command is part of the first problem's time, and of no other's.
+        given = seconds if seconds is None or records else seconds_of(seconds)
+        budget = pressed.watched(None) if given is None else pressed.up_to(given)
         budget.megabytes = memory
         what = tuple(vary.split(",")) if vary else ()
         try:
