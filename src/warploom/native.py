@@ -81,7 +81,7 @@ def kept_library(
     """The text as a shared library, from a cache folder; a new one is put there if possible."""
     if folder is None:
         return compile_c(text, options, seconds)
-    parts = (text, *options, _compiler_version(), platform.machine(), _processor())
+    parts = (text, *options, _compiler_version(c_compiler()), platform.machine(), _processor())
     name = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:40]
     if not make_private(folder):
         folder = _instead_of(folder)
@@ -90,6 +90,7 @@ def kept_library(
     if found is not None:
         return found
     code = compile_c(text, options, seconds)
+    load_library(code)  # what a broken compiler wrote is not kept
     with suppress(OSError):  # no place to keep it: it is compiled again the next time
         _keep(hashlib.sha256(code).digest() + code, place)
         if name.startswith("0"):  # to look at the folder each time would take longer
@@ -160,9 +161,8 @@ def _loaded(code: bytes) -> ctypes.CDLL:
             raise DeviceError(f"the C code cannot be loaded: {error}") from None
 
 
-@lru_cache(maxsize=1)
-def _compiler_version() -> str:
-    compiler = c_compiler()
+@lru_cache(maxsize=4)
+def _compiler_version(compiler: str | None) -> str:
     if compiler is None:
         return ""
     command = [compiler, "--version"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from tests.cli.test_map import OWN as MAPS
 
 from warploom.cli import remembered
 from warploom.cli.remembered import Answer, kept_command, question_of, remembering
+from warploom.machine.rates import rates_record
 from warploom.machine.record import H200
 
 Ask = Callable[..., Ran]
@@ -94,7 +94,7 @@ def test_a_changed_file_machine_or_option_is_another_question(ask: Ask, tmp_path
     machine, pattern = tmp_path / "mine.json", tmp_path / "mine.toml"
     words = ("explore", "axpy", "--size", "n=6", "--explain", f"--machine={machine}")
     for clock in (1.0, 2.0):
-        machine.write_text(json.dumps(asdict(H200.rates) | {"clock": clock}))
+        machine.write_text(json.dumps(rates_record(H200.rates) | {"clock": clock}))
         assert AGAIN not in ask(*words).err
     assert AGAIN in ask(*words).err
     text = 'shape = [8, 8]\nelement = "f32"\n[[access]]\nname = "a"\nkind = "ld"\nbytes = 4\n'

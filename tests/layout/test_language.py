@@ -39,8 +39,8 @@ from warploom.layout.language.show import show
 
 def test_the_examples_in_the_text_are_true() -> None:
     tried = 0
-    for found in pkgutil.iter_modules(warploom.layout.__path__):
-        module = importlib.import_module(f"warploom.layout.{found.name}")
+    for found in pkgutil.walk_packages(warploom.layout.__path__, "warploom.layout."):
+        module = importlib.import_module(found.name)
         result = doctest.testmod(module)
         assert result.failed == 0, found.name
         tried += result.attempted

@@ -80,7 +80,7 @@ def test_rates_that_were_measured_are_read_from_a_file(tmp_path: Path) -> None:
     file.write_text("[]")
     with pytest.raises(ParseError, match="is no record of rates"):
         machine_named(str(file))
-    with pytest.raises(ParseError, match="cannot read the rates"):
+    with pytest.raises(ParseError, match="cannot read the machine"):
         machine_named(str(tmp_path / "none.json"))
 
 

@@ -293,6 +293,8 @@ class _Reader:
             return tuple(self._value(int, each, key) for each in value)
         if hint in (bool, str) and type(value) is hint:
             return value
+        if value is None and outer is UnionType:  # as JSON has it
+            return None
         number = type(value) is int or (type(value) is float and hint is not int)
         if number and (hint in (int, float) or outer is UnionType) and 0 <= value < math.inf:
             return value

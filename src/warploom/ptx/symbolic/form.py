@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 from typing import TypeAlias
 
 from warploom.index.ranges import Range
@@ -197,13 +198,12 @@ class Pool:
         """Each atom replaced by `change(atom)` where that is not None, arguments included."""
         done = {} if done is None else done  # atoms share their parts: each is changed once
 
-        def changed(index: int) -> Form:
+        # Before they are put together: forms are as deep as a kernel is long, the stack is not.
+        for index in chain.from_iterable(form.terms):
             key = (index, form.width)
             if key not in done:
                 done[key] = self._changed(self.atoms[index], form.width, change, done)
-            return done[key]
-
-        return self.composed(form, form.width, changed)
+        return self.composed(form, form.width, lambda index: done[index, form.width])
 
     def _changed(
         self, atom: Atom, width: int, change: Callable[[Atom], Form | None],
