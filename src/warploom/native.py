@@ -81,7 +81,7 @@ def kept_library(
     """The text as a shared library, from a cache folder; a new one is put there if possible."""
     if folder is None:
         return compile_c(text, options, seconds)
-    parts = (text, *options, _compiler_version(c_compiler()), platform.machine(), _processor())
+    parts = (text, *options, _compiler_version(), platform.machine(), _processor())
     name = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:40]
     if not make_private(folder):
         folder = _instead_of(folder)
@@ -161,12 +161,15 @@ def _loaded(code: bytes) -> ctypes.CDLL:
             raise DeviceError(f"the C code cannot be loaded: {error}") from None
 
 
-@lru_cache(maxsize=4)
-def _compiler_version(compiler: str | None) -> str:
+@lru_cache(maxsize=1)
+def _compiler_version() -> str:
+    compiler = c_compiler()
     if compiler is None:
         return ""
-    command = [compiler, "--version"]
-    return run_command(command, "the C compiler could not be run", _PROBE_S).stdout
+    try:
+        return run_command([compiler, "--version"], "no version", _PROBE_S).stdout
+    except DeviceError:  # it is said when it should compile
+        return ""
 
 
 @lru_cache(maxsize=1)

@@ -89,7 +89,7 @@ def test_texts() -> None:
     found = convert(read_fragment("(32,4):(1,32)"), read_fragment("(32,4):(4,1)"), 4)
     assert conversion_text(found, "shuffles", "cuda").count("__shfl_sync") == 4
     assert "__local" in conversion_text(found, "shared", "opencl")
-    with pytest.raises(WarploomError, match="no kernel in 'metal'"):
+    with pytest.raises(WarploomError, match="there is no language 'metal'"):
         conversion_text(found, "shared", "metal")
     with pytest.raises(WarploomError, match="cannot be done by 'renames'"):
         conversion_kernel(found, "renames")

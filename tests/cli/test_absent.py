@@ -128,6 +128,7 @@ ABSENCES = [
 @pytest.fixture(params=ABSENCES, ids=lambda each: each.arrange.__name__)
 def absence(request: pytest.FixtureRequest, monkeypatch: Patch, tmp_path: Path) -> Absence:
     found: Absence = request.param
+    monkeypatch.setenv("WARPLOOM_CACHE", str(tmp_path / "cache"))  # nothing was compiled before
     (tmp_path / "bin").mkdir()
     found.arrange(monkeypatch, tmp_path / "bin")
     return found

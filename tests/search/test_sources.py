@@ -27,9 +27,15 @@ print(said == CHANGED, first is None or first == sources_digest() != CHANGED)
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A few modules are enough: those that the digest itself needs."""
     folder = tmp_path_factory.mktemp("copy") / "warploom"
-    (folder / "search").mkdir(parents=True)
+    (folder / "search" / "workers").mkdir(parents=True)
     ours = Path(warploom.__file__).parent
-    for name in ("__init__.py", "began.py", "search/__init__.py", "search/workers/sources.py"):
+    for name in (
+        "__init__.py",
+        "began.py",
+        "search/__init__.py",
+        "search/workers/__init__.py",
+        "search/workers/sources.py",
+    ):
         if (ours / name).exists():
             shutil.copy(ours / name, folder / name)
     return folder
