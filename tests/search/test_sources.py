@@ -29,13 +29,8 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("copy") / "warploom"
     (folder / "search" / "workers").mkdir(parents=True)
     ours = Path(warploom.__file__).parent
-    for name in (
-        "__init__.py",
-        "began.py",
-        "search/__init__.py",
-        "search/workers/__init__.py",
-        "search/workers/sources.py",
-    ):
+    needed = ("began.py", "pictured.py", "search/workers/sources.py")
+    for name in ("__init__.py", "search/__init__.py", "search/workers/__init__.py", *needed):
         if (ours / name).exists():
             shutil.copy(ours / name, folder / name)
     return folder
