@@ -222,7 +222,9 @@ def test_what_is_wrong_is_said_by_the_evaluator(body: str) -> None:
 
 
 def test_a_loop_without_end_ends() -> None:
-    kernel = kernel_of(READS + "ld.global.u32 %r1, [%a2]; setp.eq.u32 %q, %r1, 0; @%q ret; L: bra L;")
+    kernel = kernel_of(
+        READS + "ld.global.u32 %r1, [%a2]; setp.eq.u32 %q, %r1, 0; @%q ret; L: bra L;"
+    )
     kernel.launch(1, 32, [np.zeros(32, np.uint32)], engine="c")  # compiled, however long it takes
     data = np.ones(32, np.uint32)
     with pytest.raises(DeviceError, match="'k' did not end in the time") as error:
