@@ -137,7 +137,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a class as a sketch": (lambda: warploom.warp_sketch(Sketch), "is a function, not a type"),
     "a sketch called": (
-        lambda: warploom.warp_sketch(lambda k: None)(4),  # type: ignore[func-returns-value]
+        lambda: warploom.warp_sketch(lambda k: None)(4),
         "no function of arrays",
     ),
     "nothing at another size": (
@@ -228,7 +228,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         "a step of 3 for 'q'",
     ),
     "no language": (
-        lambda: warploom.compile(sketched(RIGHT)).text("metal"),  # type: ignore[arg-type]
+        lambda: warploom.compile(sketched(RIGHT)).text("metal"),
         "no language 'metal'",
     ),
     "no array": (lambda: warploom.compile(sketched(RIGHT))([1, 2]), "an array, not a list"),

@@ -94,7 +94,7 @@ def shuffles(count: int) -> dict[str, Any]:
     from triton.experimental.gluon import language as ttgl
 
     @gluon.jit
-    def moved(x, y, n: ttgl.constexpr, a: ttgl.constexpr, b: ttgl.constexpr):  # type: ignore[no-untyped-def]
+    def moved(x, y, n: ttgl.constexpr, a: ttgl.constexpr, b: ttgl.constexpr):
         at = ttgl.arange(0, n, layout=a)
         to = ttgl.arange(0, n, layout=b)
         ttgl.store(y + to, ttgl.convert_layout(ttgl.load(x + at), b))
@@ -184,7 +184,7 @@ def emulated(_: int) -> dict[str, Any]:
     from triton.experimental.gluon import language as ttgl
 
     @gluon.jit
-    def moved(x, y, m: ttgl.constexpr, n: ttgl.constexpr, a: ttgl.constexpr, b: ttgl.constexpr):  # type: ignore[no-untyped-def]
+    def moved(x, y, m: ttgl.constexpr, n: ttgl.constexpr, a: ttgl.constexpr, b: ttgl.constexpr):
         row = ttgl.arange(0, m, layout=ttgl.SliceLayout(1, a))
         column = ttgl.arange(0, n, layout=ttgl.SliceLayout(0, a))
         w = ttgl.convert_layout(ttgl.load(x + row[:, None] * n + column[None, :]), b)

@@ -6,6 +6,7 @@ from random import Random
 
 from warploom.array import build as al
 from warploom.array.language.ir import Param, Term
+from warploom.array.language.op import Boundary
 from warploom.array.language.size import value_of
 from warploom.array.types import Array, Scalar, Tuple, Type, Vector, array, base
 from warploom.index.ir import Expr, Var
@@ -90,8 +91,8 @@ class Chains:
             ways.append(lambda: al.as_vector(2, term))
         if self.writable:
             return ways
-        some = random.choice(("clamp", "wrap", "mirror", "constant"))
-        boundary = "clamp" if isinstance(base(type_), Tuple | Vector) else some
+        some: Boundary = random.choice(("clamp", "wrap", "mirror", "constant"))
+        boundary: Boundary = "clamp" if isinstance(base(type_), Tuple | Vector) else some
         ways += [
             lambda: al.pad(1, self.size(1), term, boundary, -5),
             lambda: al.slide(self.size(min(2, size)), 1, term),

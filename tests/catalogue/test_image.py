@@ -13,13 +13,14 @@ from tests.catalogue.agreement import (
     counted,
     labels,
 )
+from tests.narrowed import of
 
 from warploom import runtime
 from warploom.catalogue import find
 from warploom.errors import CheckError, DeviceError
 
 ENTRY = find("convolution-2d")
-FEW_TAPS = [variant for variant in ENTRY.variants if variant.get("taps", 3) <= 7]
+FEW_TAPS = [variant for variant in ENTRY.variants if of(int, variant.get("taps", 3)) <= 7]
 SMALL = [{"height": 3, "columns": 5}, {"height": 7, "columns": 132}]
 
 

@@ -19,6 +19,7 @@ from tests.loopnest.small import (
     program,
     store,
 )
+from tests.narrowed import present
 
 from warploom.loopnest.choices import declare_order
 from warploom.loopnest.space import NestSpace
@@ -243,8 +244,9 @@ def test_registers_and_shared_memory_have_an_end() -> None:
     made = NestSpace(matmul(64, 64, 64, tiles))
     fold = next(i for i in made.program.instructions if i.name == "sum_1")
     m1, n1 = (next(d for d in fold.dims if str(d) == f"sum_1.{t}") for t in ("m1", "n1"))
-    start = fold.running.start
-    apart = [(made.order, (s, d), "BEFORE") for s, d in fold.running.pairs]
+    running = present(fold.running)
+    start = running.start
+    apart = [(made.order, (s, d), "BEFORE") for s, d in running.pairs]
     wide = [(made.kind, (d,), "UNROLL") for d in (m1, n1)]
     left = Left(made, *wide, *apart)
     _, high = made.propagator.range(left.root, 0, made.result_registers, fold)

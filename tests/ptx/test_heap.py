@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -330,9 +331,12 @@ def test_few_threads_free_pieces_of_any_size(
     """All bytes of a piece are looked at for races, many at once."""
     asked = []
     access = RaceDetector.access
-    monkeypatch.setattr(
-        RaceDetector, "access", lambda *args, **more: asked.append(1) or access(*args, **more)
-    )
+
+    def counted(*args: Any, **more: Any) -> Any:
+        asked.append(1)
+        return access(*args, **more)
+
+    monkeypatch.setattr(RaceDetector, "access", counted)
     report = (
         ptx.load(FREED).kernel("k").launch(2, block, [size], races="all", batch_threads=at_once)
     )

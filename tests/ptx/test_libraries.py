@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -152,9 +153,12 @@ def test_who_waits_at_a_flag_of_the_block_asks_for_no_clocks(
     """All that touch a barrier in shared memory are of one block: nothing has to be worked out."""
     asked: list[int] = []
     unordered = Vector.unordered
-    monkeypatch.setattr(
-        Vector, "unordered", lambda *args: asked.append(args[1].size) or unordered(*args)
-    )
+
+    def counted(*args: Any) -> Any:
+        asked.append(args[1].size)
+        return unordered(*args)
+
+    monkeypatch.setattr(Vector, "unordered", counted)
     body = """
   setp.ne.u32 %p0, %r0, 0;
   @%p0 bra MET;

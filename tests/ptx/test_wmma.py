@@ -10,7 +10,7 @@ from tests.tools import is_here
 from warploom import ptx
 from warploom.errors import DeviceError
 from warploom.machine import fused
-from warploom.ptx.fast.engine import EngineName
+from warploom.ptx.emulate.asked import EngineName
 
 TEXT = """.version 8.8
 .target {target}
@@ -62,7 +62,7 @@ def wanted(a: np.ndarray, b: np.ndarray, c: np.ndarray, kind: str, total: str) -
         return fused.doubles_by_fma(x, y, c)
     if total == "s32":
         wide = [v.view("i1" if kind == "s8" else "u1").astype(np.int64) for v in (x, y)]
-        return fused.whole(*wide, c, False)
+        return fused.whole(wide[0], wide[1], c, False)
     rule = fused.Rule(25, 4 if kind == "tf32" else 16)
     return fused.fused(fused.terms(x, kind), fused.terms(y, kind), c, total, rule)
 

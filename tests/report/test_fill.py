@@ -138,7 +138,7 @@ def test_lines_of_text() -> None:
 
 
 @warp_sketch
-def stencil(k, lanes=32, taps=3):  # type: ignore[no-untyped-def]
+def stencil(k, lanes=32, taps=3):
     lane = k.warp(lanes)
     x, y = k.input("x", lanes + taps - 1, step=lanes), k.output("y", lanes)
     r = k.load(x, rounds=2)
@@ -149,7 +149,7 @@ def stencil(k, lanes=32, taps=3):  # type: ignore[no-untyped-def]
 
 
 @stencil.specification
-def _(x, lanes, taps):  # type: ignore[no-untyped-def]
+def _(x, lanes, taps):
     return [spec.total(x[i : i + taps]) for i in range(lanes)]
 
 

@@ -46,7 +46,7 @@ def test_a_race_marks_its_two_lines() -> None:
     marked = re.findall(r'class="site raced"[^>]*><span class="at">(\d+)</span>', html)
     assert marked == ["31", "34"]
     (race,) = launched().report.races
-    assert {race.first.label.line, race.second.label.line} == {31, 34}  # type: ignore[union-attr]
+    assert {race.first.label.line, race.second.label.line} == {31, 34}
     assert "write at race.ptx:31" in page_of("ptx").lines[1]
 
 

@@ -111,7 +111,7 @@ class Writer:
         left = self.index(depth - 1) % 1000
         match random.randrange(7):
             case 0:
-                return Unary(random.choice(["-", "not"]), left)  # type: ignore[arg-type]
+                return Unary(random.choice(["-", "not"]), left)
             case 1:
                 return select(left, self.index(depth - 1), self.index(depth - 1))
             case 2:

@@ -107,7 +107,7 @@ def _chain(random: Random) -> Case:
         registers = 1 if isinstance(stage, Reduced) else registers
     doubled = isinstance(stages[-1], Reduced) and random.random() < 0.3 if stages else False
     if doubled:
-        stages[-1] = replace(stages[-1], doubled=True)  # type: ignore[type-var]
+        stages[-1] = replace(stages[-1], doubled=True)
     ends = _ends(random, lanes, count, registers)
     spoiled, spoils = _spoiled(random, stages, ends)
     words = f"{lanes} lanes, {by} of {dtype!r}: {ends} {stages}{spoils}"
@@ -276,7 +276,7 @@ def _stored(ends: Ends, cells: Cells, shape: tuple[int, ...]) -> list[Cell]:
             place = (i, lane * a + c) if ends.rows else (lane * a + i * b + c,)
             if all(0 <= p < n for p, n in zip(place, shape, strict=True)):
                 result[place] = cell
-    return result.reshape(-1).tolist()  # type: ignore[no-any-return]
+    return result.reshape(-1).tolist()
 
 
 # -- windows of two axes -------------------------------------------------------------------------

@@ -74,7 +74,7 @@ def test_the_cheapest_fills(first: int) -> None:
         prices = random.Random(seed)
         table: dict[tuple[int, int], int] = {}
 
-        def price(hole: int, choice: int, table=table, prices=prices) -> int:  # type: ignore[no-untyped-def]
+        def price(hole: int, choice: int, table=table, prices=prices) -> int:
             return table.setdefault((hole, choice), prices.randrange(4))
 
         found = found_by_search(program).cheapest(price)
