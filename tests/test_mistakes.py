@@ -135,7 +135,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: warploom.warp_sketch(nothing_to_sketch_with),
         "takes nothing",
     ),
-    "a class as a sketch": (lambda: warploom.warp_sketch(Sketch), "is a function, not a type"),
+    "a class as a sketch": (lambda: warploom.warp_sketch(Sketch), "is a function, not a type"),  # type: ignore[arg-type]
     "a sketch called": (
         lambda: warploom.warp_sketch(lambda k: None)(4),
         "no function of arrays",
@@ -188,7 +188,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         r"takes \(…, 3\)",
     ),
     "an output by name": (
-        lambda: warploom.load("aos-sum", fields=3)(np.ones((4, 3)), out=np.ones(4)),
+        lambda: warploom.load("aos-sum", fields=3)(np.ones((4, 3)), out=np.ones(4)),  # type: ignore[arg-type]
         "'out' is given by name, but arrays are given in order",
     ),
     "an output by name, of a sketch": (

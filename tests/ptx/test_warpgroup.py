@@ -12,7 +12,7 @@ from warploom import ptx
 from warploom.errors import KernelError
 from warploom.ptx.emulate.asked import EngineName
 
-ENGINES = ("numpy", "c") if is_here("c") else ("numpy",)
+ENGINES: tuple[EngineName, ...] = ("numpy", "c") if is_here("c") else ("numpy",)
 ZEROS = "".join(f" st.shared.u64 [%r1+{8 * i}], 0;" for i in range(16))
 START = (
     f"and.b32 %r1, %t, 127; mul.lo.u32 %r1, %r1, 128; add.u32 %r1, %r1, %s; {ZEROS}\n"

@@ -7,10 +7,13 @@ tuple of objects, sums and products as tables of partial results.
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
+from tests.narrowed import present
 
 from warploom.search.branching.candidate import Candidates
 from warploom.search.branching.descent import descents
@@ -53,15 +56,18 @@ QUESTIONS = {
 }
 
 
+At = dict[Variable, Any]
+
+
 class Model:
     """A CP-SAT model: `literal[choice, objects, value]` for every value, None for absence."""
 
     def __init__(self, space: Space) -> None:
         self.space = space
         self.model = cp_model.CpModel()
-        self.literals: dict[tuple[str, tuple, object], object] = {}
-        self.counted: dict[tuple[Counter, tuple], dict[object, object]] = {}
-        self.started: dict[tuple[str, tuple], list[tuple[int, object]]] = {}
+        self.literals: dict[tuple[str, tuple[Any, ...], object], Any] = {}
+        self.counted: dict[tuple[Counter, tuple[Any, ...]], dict[Any, Any]] = {}
+        self.started: dict[tuple[str, tuple[Any, ...]], list[tuple[int, Any]]] = {}
         self.never: set[object] = set()  # literals of values that no start has
         self.true = self.model.new_constant(1)
         for choice in space.choices:
@@ -70,7 +76,7 @@ class Model:
         for constraint in space.constraints:
             self.add(constraint)
 
-    def instance(self, choice: Choice, instance: tuple, start: int) -> None:
+    def instance(self, choice: Choice, instance: tuple[Any, ...], start: int) -> None:
         own = []
         for at, value in enumerate((*choice.values, None)):
             literal = self.model.new_bool_var(f"{choice.name}{instance}={value}")
@@ -87,23 +93,23 @@ class Model:
             for each in missing:
                 self.model.add_implication(each, absent)
 
-    def active(self, item: object):
+    def active(self, item: object) -> Any:
         if item not in self.space.flags:
             return self.true
         flag, owner = self.space.flags[item]
         return self.literals[flag.name, (owner,), "TRUE"]
 
-    def value(self, choice: Choice, objects: tuple, value: object):
+    def value(self, choice: Choice, objects: tuple[Any, ...], value: Any) -> Any:
         """The literal that an instance has a value."""
         if (choice.name, objects, None) in self.literals:
             return self.literals[choice.name, objects, value]
         if value is not None:
-            value = choice.values[choice.inverse[choice.values.index(value)]]
+            value = choice.values[present(choice.inverse)[choice.values.index(value)]]
         return self.literals[choice.name, objects[::-1], value]
 
     # -- environments ------------------------------------------------------------------------------
 
-    def environments(self, variables, outer: dict) -> list[dict]:
+    def environments(self, variables: Iterable[Variable], outer: At) -> list[At]:
         bindings: dict[Binding, list[Variable]] = {}
         for variable in variables:
             bindings.setdefault(variable.binding, []).append(variable)
@@ -121,20 +127,23 @@ class Model:
 
     # -- sentences as literals ---------------------------------------------------------------------
 
-    def either(self, literals: list):
+    def either(self, literals: list[Any]) -> Any:
         made = self.model.new_bool_var("")
         self.model.add_bool_or([*literals, made.negated()])
         for literal in literals:
             self.model.add_implication(literal, made)
         return made
 
-    def both(self, literals: list):
+    def both(self, literals: list[Any]) -> Any:
         return self.either([literal.negated() for literal in literals]).negated()
 
-    def sentence(self, part: Sentence, at: dict, flags: frozenset, absent: bool = True):
+    def sentence(
+        self, part: Sentence, at: At, flags: frozenset[Variable], absent: bool = True
+    ) -> Any:
         match part:
             case Is(term, allowed):
                 objects = tuple(at[v] for v in term.arguments)
+                kept: list[str | int | None]
                 kept = [v for bit, v in enumerate(term.choice.values) if allowed >> bit & 1]
                 kept += [None] if absent else []
                 return self.either([self.value(term.choice, objects, v) for v in kept])
@@ -160,7 +169,7 @@ class Model:
                     ways.append(self.either([self.sentence(body, deep, flags), *gone]))
                 return self.both(ways)
 
-    def compare(self, part: Compare, at: dict, absent: bool):
+    def compare(self, part: Compare, at: At, absent: bool) -> Any:
         """By the values that each side may have."""
         options = [self.options(term, at) for term in (part.left, part.right)]
         kept = []
@@ -169,7 +178,7 @@ class Model:
                 kept.append(self.both([u, v]))
         return self.either(kept)
 
-    def options(self, term: Term, at: dict) -> dict[object, object]:
+    def options(self, term: Term, at: At) -> dict[Any, Any]:
         match term:
             case int():
                 return {term: self.true}
@@ -250,7 +259,7 @@ class Model:
             for u, v, w in product(values, repeat=3)
         )
 
-    def possible(self, choice: Choice, objects: tuple) -> list[tuple[int, object]]:
+    def possible(self, choice: Choice, objects: tuple) -> list[tuple[int, Any]]:
         """The values that an instance may start with, by their places, and their literals."""
         if (choice.name, objects) not in self.started:
             found = ((at, self.value(choice, objects, v)) for at, v in enumerate(choice.values))

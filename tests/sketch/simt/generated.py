@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from tests.narrowed import of
 from tests.sketch.simt.stages import (
     INIT,
     Cell,
@@ -107,7 +108,7 @@ def _chain(random: Random) -> Case:
         registers = 1 if isinstance(stage, Reduced) else registers
     doubled = isinstance(stages[-1], Reduced) and random.random() < 0.3 if stages else False
     if doubled:
-        stages[-1] = replace(stages[-1], doubled=True)
+        stages[-1] = replace(of(Reduced, stages[-1]), doubled=True)
     ends = _ends(random, lanes, count, registers)
     spoiled, spoils = _spoiled(random, stages, ends)
     words = f"{lanes} lanes, {by} of {dtype!r}: {ends} {stages}{spoils}"
@@ -136,15 +137,15 @@ def _stage(random: Random, lanes: int, count: int, plain: bool) -> Stage:
             pad = (
                 random.choice((0, 0, 1)) if pair in (("rows", "rotated"), ("beside", "rows")) else 0
             )
-            hole = pair[1] == "rotated" and random.random() < 0.5 and lanes <= 16
-            reused = not hole and random.random() < 0.3
-            return Shared(*pair, random.randrange(3), pad, reused=reused, hole=hole)
+            open_ = pair[1] == "rotated" and random.random() < 0.5 and lanes <= 16
+            reused = not open_ and random.random() < 0.3
+            return Shared(*pair, random.randrange(3), pad, reused=reused, hole=open_)
         case "turned":
             return Turned(random.randrange(1, 3))
         case _:
             when = random.choice(("always", "always", "above", "below"))
-            hole = lanes <= 16 and random.random() < 0.3
-            return Reduced(when, plain and random.random() < 0.4, hole=hole)
+            open_ = lanes <= 16 and random.random() < 0.3
+            return Reduced(when, plain and random.random() < 0.4, hole=open_)
 
 
 def _ends(random: Random, lanes: int, count: int, registers: int) -> Ends:
