@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.narrowed import of
+from bench.common.narrowed import of
 
 from warploom.array import build as al
 from warploom.array.language.bind import bound

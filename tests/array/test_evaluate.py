@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from bench.common.narrowed import answer, of
 from tests.array.generate import Generator, random_type, random_value
 from tests.array.mapped import run_candidate
 from tests.array.naive import OPS, as_lists, naive
-from tests.narrowed import answer, of
 
 from warploom.array import build as al
 from warploom.array.joint.model import JointModel

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from bench.common.narrowed import answer
 from tests.array.mapped import run_candidate, same
-from tests.narrowed import answer
 
 from warploom.array import build as al
 from warploom.array import workload

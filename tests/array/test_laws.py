@@ -8,8 +8,8 @@ from random import Random
 
 import numpy as np
 import pytest
+from bench.common.narrowed import of
 from tests.array.generate import NUMBER, Generator, random_type, random_value
-from tests.narrowed import of
 
 from warploom.array import build as al
 from warploom.array.language.evaluate import Value, evaluate

@@ -6,9 +6,9 @@ from itertools import product
 from random import Random
 
 import pytest
+from bench.common.narrowed import answer
 from tests.array.fixture import convolution_maps
 from tests.array.listings import listing_1, listing_3
-from tests.narrowed import answer
 
 from warploom.array import build as al
 from warploom.array.language.ir import Program, Term

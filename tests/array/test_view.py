@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bench.common.narrowed import present
 from tests.array.chains import Chains
-from tests.narrowed import present
 
 from warploom.array import build as al
 from warploom.array.language.evaluate import evaluate

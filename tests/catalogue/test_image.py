@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bench.common.narrowed import of
 from tests.catalogue.agreement import (
     DEVICES,
     check_agreement,
@@ -13,7 +14,6 @@ from tests.catalogue.agreement import (
     counted,
     labels,
 )
-from tests.narrowed import of
 
 from warploom import runtime
 from warploom.catalogue import find

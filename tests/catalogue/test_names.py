@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.narrowed import of
+from bench.common.narrowed import of
 
 from warploom.bench.published import named, published
 from warploom.catalogue import (

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bench.common.narrowed import of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.catalogue.agreement import check_agreement
-from tests.narrowed import of
 from tests.runtime import fakes
 from tests.runtime.fakes import Machine, aligned
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+from bench.common.narrowed import of
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.narrowed import of
 
 from warploom.index.ir import Expr, Var
 from warploom.index.terms import Modular, Polynomial, Ratios, Sum, modular, terms_range

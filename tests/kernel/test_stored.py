@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bench.common.narrowed import of
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.narrowed import of
 from tests.tools import is_here
 
 from warploom.catalogue import entries

@@ -10,7 +10,7 @@ from random import Random
 import numpy as np
 import pytest
 from bench.common.kernel import kernels
-from tests.narrowed import of
+from bench.common.narrowed import of
 
 from warploom.errors import CheckError, DeviceError
 from warploom.index.ir import Expr, Var

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
+from bench.common.narrowed import present
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.layout.strategies import MAPS, domains, layouts, strided, swizzles
-from tests.narrowed import present
 
 from warploom.layout.language.build import row_major
 from warploom.layout.language.evaluate import values

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from tests.narrowed import present
+from bench.common.narrowed import present
 
 from warploom.errors import CheckError, UnsupportedError
 from warploom.layout.patterns.access import IDLE, Access, Problem, check_problem

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.narrowed import present
+from bench.common.narrowed import present
 
 from warploom.errors import CheckError
 from warploom.kernel.dtype import bf16, f16, i32, i64

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from bench.common.narrowed import present
 from tests.loopnest.small import (
     FAKE,
     Left,
@@ -19,7 +20,6 @@ from tests.loopnest.small import (
     program,
     store,
 )
-from tests.narrowed import present
 
 from warploom.loopnest.choices import declare_order
 from warploom.loopnest.space import NestSpace

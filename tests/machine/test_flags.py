@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from bench.common.narrowed import of
 from tests.machine.flags import GRID, Act, FlagTrace, flag_races, make_flags
-from tests.narrowed import of
 
 from warploom import ptx
 from warploom.errors import Span

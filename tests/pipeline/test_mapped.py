@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.narrowed import answer
+from bench.common.narrowed import answer
 
 from warploom.array import build as al
 from warploom.array.code.program import compile_candidate

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bench.common.narrowed import present
 from bench.common.ptx import device_kernels as kernels
-from tests.narrowed import present
 from tests.ptx import oracle
 
 from warploom import ptx

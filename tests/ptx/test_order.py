@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.narrowed import of
+from bench.common.narrowed import of
 
 from warploom import ptx
 from warploom.errors import Span, WarploomError

@@ -9,9 +9,9 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
+from bench.common.narrowed import of, present
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.narrowed import of, present
 
 from warploom.errors import ParseError
 from warploom.ptx import ir, lex, parse, show

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.narrowed import of
+from bench.common.narrowed import of
 
 from warploom import ptx
 from warploom.errors import DeviceError, Span

@@ -7,7 +7,7 @@ import re
 from html import unescape
 
 import pytest
-from tests.narrowed import of
+from bench.common.narrowed import of
 from tests.report.pages import explored, launched, mapped, page_of
 
 from warploom.array.mapping.constraint import GLOBAL, GROUP, LOCAL

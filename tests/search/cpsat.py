@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.narrowed import present
+from bench.common.narrowed import present
 
 from warploom.search.branching.candidate import Candidates
 from warploom.search.branching.descent import descents

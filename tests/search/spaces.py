@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from tests.narrowed import of
+from bench.common.narrowed import of
 from tests.search.brute import raw_size
 
 from warploom.search.space.build import Space, amount

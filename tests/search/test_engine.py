@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.narrowed import answer
+from bench.common.narrowed import answer
 from tests.search.nest import order_space
 from tests.search.spaces import random_space
 from tests.search.test_toys import queens

@@ -8,7 +8,7 @@ from itertools import combinations, permutations, product
 
 import numpy as np
 import pytest
-from tests.narrowed import answer
+from bench.common.narrowed import answer
 
 from warploom.search.branching.bound import minimise
 from warploom.search.branching.candidate import Candidates, decision

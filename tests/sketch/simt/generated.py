@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from tests.narrowed import of
+from bench.common.narrowed import of
 from tests.sketch.simt.stages import (
     INIT,
     Cell,

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.narrowed import of
+from bench.common.narrowed import of
 
 from warploom.errors import CheckError
 from warploom.search.outcome import Verdict

@@ -1,4 +1,4 @@
-"""A value of a wide type → the same value with the narrow type that a test says it has."""
+"""A value of a wide type → the same value, with the narrow type that the caller says it has."""
 
 from __future__ import annotations
 
