@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 from warploom.array import build as al
 from warploom.array.language.ir import Param, Term
@@ -57,7 +58,7 @@ class Chains:
                 return made
         return term
 
-    def ways(self, term: Term, depth: int) -> list:
+    def ways(self, term: Term, depth: int) -> list[Any]:
         type_, random = term.type, self.random
         if isinstance(type_, Tuple):
             return [lambda: al.get(random.randrange(len(type_.parts)), term)]
@@ -74,7 +75,7 @@ class Chains:
             ways += [lambda: al.map_(lambda row: self.step(row, depth - 1), term)] * 4
         return ways
 
-    def of_array(self, term: Term, type_: Array) -> list:
+    def of_array(self, term: Term, type_: Array) -> list[Any]:
         random, size = self.random, self.number(type_.size)
         half = [by for by in (2, 3) if size % by == 0]
         ways = [

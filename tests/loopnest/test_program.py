@@ -202,13 +202,13 @@ def test_a_program_prints_as_its_instructions() -> None:
 # -- what is refused -------------------------------------------------------------------------------
 
 
-def _nest() -> tuple[LoopNest, dict]:
+def _nest() -> tuple[LoopNest, dict[str, Any]]:
     nest = LoopNest("bad")
     i, j = nest.axis("i", 8, 4), nest.axis("j", 4)
     return nest, {"i": i, "j": j, "x": nest.array("x", i), "y": nest.array("y", i)}
 
 
-def _assign(body: Callable[[LoopNest, dict], None]) -> Program:
+def _assign(body: Callable[[LoopNest, dict[str, Any]], None]) -> Program:
     nest, names = _nest()
     body(nest, names)
     return nest.done()

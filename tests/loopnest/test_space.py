@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -152,7 +153,7 @@ def test_vectors_are_shared_out() -> None:
 # -- communication ---------------------------------------------------------------------------------
 
 
-def pair(scope: Scope) -> tuple[NestSpace, dict]:
+def pair(scope: Scope) -> tuple[NestSpace, dict[str, Any]]:
     """A value is produced along one dimension and used along another."""
     p = dim("p", 4)
     c = dim("c", like=p)

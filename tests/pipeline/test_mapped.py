@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +12,7 @@ import pytest
 from bench.common.narrowed import answer
 
 from warploom.array import build as al
-from warploom.array.code.program import compile_candidate
+from warploom.array.code.program import Compiled, compile_candidate
 from warploom.array.joint.model import JointModel
 from warploom.array.language.ir import Term
 from warploom.array.types import array
@@ -44,7 +44,7 @@ def choices(count: int) -> list[Choice]:
 class Interrupted(Rig):
     """Ctrl-C while the second candidate is measured."""
 
-    def measure(self, compiled, samples):
+    def measure(self, compiled: Compiled, samples: int) -> Sequence[float]:
         if self._wanted is not None:
             raise KeyboardInterrupt
         return super().measure(compiled, samples)

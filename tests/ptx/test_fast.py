@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from bench.common.ptx import device_kernels as kernels
-from bench.common.ptx.programs import PROGRAMS
+from bench.common.ptx.programs import PROGRAMS, Program
 from bench.common.ptx.spelling import THREADS, inputs, instruction, parts, program, spelled
 from tests.ptx.test_instructions import CASES
 from tests.ptx.test_kernels import kept
@@ -39,7 +39,7 @@ def same_bits(some: list[Any], others: list[Any]) -> bool:
 
 
 @pytest.mark.parametrize("run", PROGRAMS, ids=lambda p: p.name)
-def test_programs(run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_programs(run: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = kept(run.file).kernel(run.name)
     reports, results = [], []
     ways: list[tuple[EngineName, int]] = [("numpy", 1), ("c", 1), ("c", 3)]

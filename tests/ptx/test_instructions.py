@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any
 
@@ -216,7 +216,7 @@ def test_votes(name: str) -> None:
         assert outs[0][start : start + 32].tolist() == VOTES[name](lanes)
 
 
-def _mask(bits) -> int:
+def _mask(bits: Iterable[Any]) -> int:
     return sum(int(bit) << lane for lane, bit in enumerate(bits))
 
 

@@ -31,7 +31,9 @@ KERNEL = """.version 8.5
 """
 
 
-def launched(body: str, grid: int = 1, block: int = 32, **options) -> tuple[ptx.Report, np.ndarray]:
+def launched(
+    body: str, grid: int = 1, block: int = 32, **options: Any
+) -> tuple[ptx.Report, np.ndarray]:
     out = np.zeros(64, np.uint32)
     kernel = ptx.load(KERNEL.format(body=body), "k.ptx").kernel("k")
     return kernel.launch(grid, block, [out], **options), out

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from tests.tools import is_here
@@ -67,7 +69,7 @@ def wanted(a: np.ndarray, b: np.ndarray, c: np.ndarray, kind: str, total: str) -
     return fused.fused(fused.terms(x, kind), fused.terms(y, kind), c, total, rule)
 
 
-def launched(case: tuple, iteration: int, engine: EngineName) -> None:
+def launched(case: tuple[Any, ...], iteration: int, engine: EngineName) -> None:
     """Loaded, multiplied and stored; the bits of `iteration` say which matrices lie by rows."""
     (m, n, k), kind, total, *held = case
     rng = np.random.default_rng(m + k)
@@ -98,7 +100,7 @@ def launched(case: tuple, iteration: int, engine: EngineName) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]}-{case[1]}-{case[2]}")
-def test_as_mma(case: tuple) -> None:
+def test_as_mma(case: tuple[Any, ...]) -> None:
     for iteration in range(8):
         launched(case, iteration, "numpy")
 
@@ -112,7 +114,7 @@ def test_as_c() -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not is_here("c"), reason="no C compiler")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]}-{case[1]}-{case[2]}")
-def test_all_as_c(case: tuple) -> None:
+def test_all_as_c(case: tuple[Any, ...]) -> None:
     for iteration in (0, 3, 6):
         launched(case, iteration, "c")
 

@@ -7,7 +7,7 @@ tuple of objects, sums and products as tables of partial results.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import Any
 
@@ -28,6 +28,7 @@ from warploom.search.space.ir import (
     Chosen,
     Compare,
     Composition,
+    Constraint,
     Counted,
     Counter,
     Equation,
@@ -57,6 +58,7 @@ QUESTIONS = {
 
 
 At = dict[Variable, Any]
+Literals = dict[Any, Any]  # by value
 
 
 class Model:
@@ -66,7 +68,7 @@ class Model:
         self.space = space
         self.model = cp_model.CpModel()
         self.literals: dict[tuple[str, tuple[Any, ...], object], Any] = {}
-        self.counted: dict[tuple[Counter, tuple[Any, ...]], dict[Any, Any]] = {}
+        self.counted: dict[tuple[Counter, tuple[Any, ...]], Literals] = {}
         self.started: dict[tuple[str, tuple[Any, ...]], list[tuple[int, Any]]] = {}
         self.never: set[object] = set()  # literals of values that no start has
         self.true = self.model.new_constant(1)
@@ -178,7 +180,7 @@ class Model:
                 kept.append(self.both([u, v]))
         return self.either(kept)
 
-    def options(self, term: Term, at: At) -> dict[Any, Any]:
+    def options(self, term: Term, at: At) -> Literals:
         match term:
             case int():
                 return {term: self.true}
@@ -190,14 +192,14 @@ class Model:
             case Counted(counter, arguments):
                 return self.count(counter, tuple(at[v] for v in arguments))
 
-    def count(self, counter: Counter, objects: tuple) -> dict[object, object]:
+    def count(self, counter: Counter, objects: tuple[Any, ...]) -> Literals:
         """Every value that the counter may have, with the literal that it has it."""
         key = (counter, objects)
         if key not in self.counted:
             self.counted[key] = self.totals(counter, objects)
         return self.counted[key]
 
-    def totals(self, counter: Counter, objects: tuple) -> dict[object, object]:
+    def totals(self, counter: Counter, objects: tuple[Any, ...]) -> Literals:
         outer = dict(zip(counter.per, objects, strict=True))
         totals = self.options(counter.base, outer)
         for amount in counter.amounts:
@@ -209,8 +211,8 @@ class Model:
                 totals = self.added(counter, totals, amounts, counts)
         return totals
 
-    def added(self, counter: Counter, totals: dict, amounts: dict, counts) -> dict:
-        reached: dict[object, list] = {}
+    def added(self, counter: Counter, totals: Literals, amounts: Literals, counts: Any) -> Literals:
+        reached: dict[Any, list[Any]] = {}
         for total, literal in totals.items():
             reached.setdefault(total, []).append(self.both([literal, counts.negated()]))
             for amount, own in amounts.items():
@@ -221,7 +223,7 @@ class Model:
 
     # -- constraints -------------------------------------------------------------------------------
 
-    def add(self, constraint) -> None:
+    def add(self, constraint: Constraint) -> None:
         match constraint:
             case Requirement(_, sentence):
                 flags = flagged(sentence)
@@ -235,7 +237,7 @@ class Model:
             case Equation():
                 self.equation(constraint)
 
-    def compose(self, choice: Choice, table) -> None:
+    def compose(self, choice: Choice, table: Sequence[Sequence[int]]) -> None:
         """What no start of a pair allows is not asked, nor what allows everything; from c to a
         only where that would say something else than from a to c."""
         items = dict.fromkeys(item for instance in choice.instances for item in instance)
@@ -251,7 +253,7 @@ class Model:
                         self.model.add_bool_or(first.negated(), second.negated(), *third, absent)
 
     @staticmethod
-    def mirrored(choice: Choice, table) -> bool:
+    def mirrored(choice: Choice, table: Sequence[Sequence[int]]) -> bool:
         """Whether a table says the same of (c, b) and (b, a) as of (a, b) and (b, c)."""
         step, values = choice.inverse, range(len(choice.values))
         return step is not None and all(
@@ -259,7 +261,7 @@ class Model:
             for u, v, w in product(values, repeat=3)
         )
 
-    def possible(self, choice: Choice, objects: tuple) -> list[tuple[int, Any]]:
+    def possible(self, choice: Choice, objects: tuple[Any, ...]) -> list[tuple[int, Any]]:
         """The values that an instance may start with, by their places, and their literals."""
         if (choice.name, objects) not in self.started:
             found = ((at, self.value(choice, objects, v)) for at, v in enumerate(choice.values))
@@ -268,7 +270,7 @@ class Model:
             ]
         return self.started[choice.name, objects]
 
-    def table(self, terms, rows) -> None:
+    def table(self, terms: Sequence[Chosen], rows: Iterable[Sequence[Any]]) -> None:
         variables = dict.fromkeys(v for term in terms for v in term.arguments)
         for at in self.environments(variables, {}):
             places = [(term.choice, tuple(at[v] for v in term.arguments)) for term in terms]
@@ -282,7 +284,7 @@ class Model:
         kind = constraint.kind
         inner = [v for v in constraint.part.arguments if v not in constraint.total.arguments]
         for at in self.environments(constraint.total.arguments, {}):
-            totals: dict = {1 if kind == "product" else 0: self.true}
+            totals: Literals = {1 if kind == "product" else 0: self.true}
             for deep in self.environments(inner, at):
                 there = self.both([self.active(deep[v]) for v in inner])
                 counter = Counter("", kind, (), (), 0)
@@ -297,7 +299,9 @@ class Model:
 
     # -- questions ---------------------------------------------------------------------------------
 
-    def solvable(self, candidates: Candidates, propagator: Propagator, wanted: dict[int, int]):
+    def solvable(
+        self, candidates: Candidates, propagator: Propagator, wanted: dict[int, int]
+    ) -> Any:
         """Whether a solution lies within the domains and has some of the wanted values, which are
         given by position; one of them is enough."""
         model = self.model.clone()

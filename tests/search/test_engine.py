@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -241,7 +241,7 @@ def test_knuths_estimate_is_right_on_average() -> None:
 
 
 @pytest.mark.parametrize("walk", [descents, weighted_descents])
-def test_children_are_equally_likely(walk) -> None:
+def test_children_are_equally_likely(walk: Callable[..., Any]) -> None:
     """Three values of which one is dead at the second look: the others come half of the time."""
     space = Space("draw")
     things = space.objects("things", "abc")
