@@ -135,9 +135,9 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: warploom.warp_sketch(nothing_to_sketch_with),
         "takes nothing",
     ),
-    "a class as a sketch": (lambda: warploom.warp_sketch(Sketch), "is a function, not a type"),
+    "a class as a sketch": (lambda: warploom.warp_sketch(Sketch), "is a function, not a type"),  # type: ignore[arg-type]
     "a sketch called": (
-        lambda: warploom.warp_sketch(lambda k: None)(4),  # type: ignore[func-returns-value]
+        lambda: warploom.warp_sketch(lambda k: None)(4),
         "no function of arrays",
     ),
     "nothing at another size": (
@@ -188,7 +188,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         r"takes \(…, 3\)",
     ),
     "an output by name": (
-        lambda: warploom.load("aos-sum", fields=3)(np.ones((4, 3)), out=np.ones(4)),
+        lambda: warploom.load("aos-sum", fields=3)(np.ones((4, 3)), out=np.ones(4)),  # type: ignore[arg-type]
         "'out' is given by name, but arrays are given in order",
     ),
     "an output by name, of a sketch": (
@@ -228,7 +228,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         "a step of 3 for 'q'",
     ),
     "no language": (
-        lambda: warploom.compile(sketched(RIGHT)).text("metal"),  # type: ignore[arg-type]
+        lambda: warploom.compile(sketched(RIGHT)).text("metal"),
         "no language 'metal'",
     ),
     "no array": (lambda: warploom.compile(sketched(RIGHT))([1, 2]), "an array, not a list"),

@@ -19,7 +19,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import partial
 from itertools import product, zip_longest
 from pathlib import Path
 from typing import Any
@@ -32,6 +31,7 @@ from bench.array.tasks import (
     planned,
     statically,
 )
+from bench.common.narrowed import answer
 from bench.harness import arguments, earlier, environment, save
 
 from warploom.array.code.program import Candidate
@@ -86,18 +86,19 @@ def counts(record: Record) -> None:
         "constraints": released(tree, "none").by_kind,
         "sound_constraints": sound(tree).by_kind,
     }
-    for fusion in ("coded", "intended", "private"):
+    fusions: tuple[Fusion, ...] = ("coded", "intended", "private")
+    for fusion in fusions:
         rules = released(tree, fusion)
         start = time.process_time()
-        found = count_mappings(rules).outcome.answer
+        found = answer(count_mappings(rules).outcome)
         took = time.process_time() - start
         own = record.part("counts", "mappings", fusion)
         own |= {"count": found, "seconds": round(took, 2), **_by_cpsat(rules, found, own)}
         print(f"{fusion}: {json.dumps(own)}", flush=True)
         record.keep()
     row["peak_mb"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
-    row["sound_mappings_with_fusion"] = _model(H200, "coded").mappings().answer
-    row["sound_mappings_with_fusion_as_meant"] = _model(H200).mappings().answer
+    row["sound_mappings_with_fusion"] = answer(_model(H200, "coded").mappings())
+    row["sound_mappings_with_fusion_as_meant"] = answer(_model(H200).mappings())
     record.keep()
 
 
@@ -107,15 +108,15 @@ def _by_cpsat(rules: Any, count: int, before: dict[str, Any]) -> dict[str, Any]:
 
     start = time.process_time()
     try:
-        answer = solve_by_cpsat(rules).answer
+        theirs = answer(solve_by_cpsat(rules))
     except WarploomError as error:
         return {"cpsat": before.get("cpsat", error.message)}
-    mine = all_mappings(rules).outcome.answer
-    same = set(map(bytes, answer)) == set(map(bytes, mine))
+    mine = answer(all_mappings(rules).outcome)
+    same = set(map(bytes, theirs)) == set(map(bytes, mine))
     return {
-        "cpsat": len(answer),
+        "cpsat": len(theirs),
         "cpsat_seconds": round(time.process_time() - start, 1),
-        "the_same_set": same and len(answer) == count,
+        "the_same_set": same and len(theirs) == count,
     }
 
 
@@ -128,6 +129,11 @@ def _model(machine: Machine, fusion: Fusion = "intended") -> JointModel:
 
 
 Submit = Callable[[list[Candidate]], Future[list[str]]]
+
+
+def _submitted(farm: Farm, task: Callable[..., list[str]], *given: Any) -> Submit:
+    """What sends candidates to the farm, after what the task takes besides."""
+    return lambda candidates: farm.submit(task, *given, candidates)
 
 
 @dataclass(frozen=True)
@@ -199,13 +205,13 @@ def joint(record: Record, count: int, farm: Farm) -> None:
             took.append(time.process_time() - start)
         model = _model(machine, fusion)
         start = time.process_time()
-        drawn = model.sample(many, SEED).answer
+        drawn = answer(model.sample(many, SEED))
         row |= {
             "first_seconds": round(min(took), 3),
             "sampling_seconds": round(time.process_time() - start, 1),
             "drawn": model.drawn, "with_room": model.kept,
         }  # fmt: skip
-        submit = partial(farm.submit, statically, machine.name)
+        submit = _submitted(farm, statically, machine.name)
         parts.append(Part(f"joint {name}", row, drawn, submit))
     _check(record, parts)
 
@@ -216,8 +222,8 @@ def small(record: Record, count: int, farm: Farm) -> None:
     for machine in (machine_named("mali"), H200):
         row = record.part("small", machine.name)
         if row.get("checked", 0) < count:
-            drawn = _model(machine).sample(count, SEED).answer
-            submit = partial(farm.submit, in_little_numerically)
+            drawn = answer(_model(machine).sample(count, SEED))
+            submit = _submitted(farm, in_little_numerically)
             parts.append(Part(f"small {machine.name}", row, drawn, submit))
     _check(record, parts)
 
@@ -229,10 +235,10 @@ def workloads(record: Record, count: int, farm: Farm, part: str, way: str) -> No
         if row.get("checked", 0) >= count:
             continue
         program, made = planned(name)
-        drawn = JointModel(program, sizes, CUDA, plan=made).sample(count, SEED).answer
+        drawn = answer(JointModel(program, sizes, CUDA, plan=made).sample(count, SEED))
         row["sizes"] = sizes
-        submit = partial(farm.submit, numerically, name, way)
-        plain = partial(farm.submit, numerically, name, "opencl, not optimised")
+        submit = _submitted(farm, numerically, name, way)
+        plain = _submitted(farm, numerically, name, "opencl, not optimised")
         parts.append(Part(f"{part} {name}", row, drawn, submit, plain if way == "opencl" else None))
     _check(record, parts)
 

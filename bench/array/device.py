@@ -336,7 +336,9 @@ def naive_again(out: Path) -> None:
 
 def dry() -> None:
     """Small layers: compiled to machine code, run by the kernel evaluator and on PTX."""
-    from bench.array.prepare import compiled_convolution, compiled_naive, on_ptx
+    from bench.array.prepare import compiled_naive, on_ptx
+
+    from warploom.pipeline.mapped import compiled_convolution
 
     for name, (layer, blocks) in SMALL.items():
         rng = np.random.default_rng(3)

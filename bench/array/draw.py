@@ -7,6 +7,7 @@ import random
 from functools import cache
 
 from bench.array.tasks import planned
+from bench.common.narrowed import answer
 
 from warploom.array.code.program import Candidate
 from warploom.array.joint.model import JointModel
@@ -34,7 +35,7 @@ def drawn(way: str, layer: Convolution, count: int) -> list[Candidate]:
     fusion = WAYS.get(way, "intended")
     model = JointModel(program, layer.sizes(), H200, fusion, plan=made, memory=MEMORY)
     outcome = model.best(count, AMONG, SEED) if way == BY_MODEL else model.sample(count, SEED)
-    return outcome.answer
+    return answer(outcome)
 
 
 @cache

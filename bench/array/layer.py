@@ -10,7 +10,7 @@ import statistics
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from bench.array.prepare import Prepared, text_of
@@ -148,7 +148,7 @@ class Device:
         found: dict[str, Callable[[], object]] = {}
         for name, memory in formats.items():
             a, b = x.contiguous(memory_format=memory), w.contiguous(memory_format=memory)
-            found[f"cudnn, {name}"] = lambda a=a, b=b: f.conv2d(a, b, **step)
+            found[f"cudnn, {name}"] = partial(f.conv2d, a, b, **step)
         return found
 
     def im2col(self, layer: Convolution, arrays: dict[str, Any]) -> Callable[[], object]:
@@ -206,7 +206,7 @@ def search(
     if not isinstance(outcome, Found):
         raise DeviceError(f"no blocks were measured: {outcome}")
     order = {text_of(blocks): at for at, blocks in enumerate(tried)}
-    trials = [
+    trials: list[dict[str, Any]] = [
         {"blocks": each.text, "seconds": each.seconds if each.samples else None,
          "bytes": temporary_bytes(layer, each.candidate),
          "model": seconds(layer, each.candidate, H200.rates), "error": each.error}
@@ -270,6 +270,11 @@ def naive_seconds(layer: Convolution, naive: Prepared) -> float:
     return device.time(launch, times=2, count=5)
 
 
+def _all(launches: list[Callable[[], object]]) -> None:
+    for launch in launches:
+        launch()
+
+
 def one_graph(
     layers: list[tuple[Convolution, str]], ours: dict[str, list[Prepared]]
 ) -> dict[str, float]:
@@ -284,6 +289,5 @@ def one_graph(
         launches["cudnn"].append(device.cudnn(layer, arrays)[fastest])
         launches["im2col"].append(device.im2col(layer, arrays))
     return {
-        way: device.time(lambda each=each: [launch() for launch in each], times=1, count=25)
-        for way, each in launches.items()
+        way: device.time(partial(_all, each), times=1, count=25) for way, each in launches.items()
     }

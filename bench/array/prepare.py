@@ -35,10 +35,9 @@ def text_of(blocks: Blocks) -> str:
 
 def blocks_of(layer: Convolution, text: str) -> Blocks:
     """Those that `text_of` wrote."""
-    sizes = [int(each) for each in re.split(r"[^0-9]+", text)]
+    bm, bn, bk, rm, rn, parts, *more = (int(each) for each in re.split(r"[^0-9]+", text))
     lanes = LANES if layer.channels % LANES == 0 else 1
-    slices = sizes[6] if len(sizes) > 6 else 1
-    return Blocks(*sizes[:6], lanes=lanes, slices=slices)
+    return Blocks(bm, bn, bk, rm, rn, parts, lanes=lanes, slices=more[0] if more else 1)
 
 
 @dataclass(frozen=True, slots=True)

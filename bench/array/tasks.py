@@ -30,6 +30,13 @@ from warploom.trust.mapped import check_on
 Shapes = list[tuple[int, ...]]
 CONV4_2 = workload.VGG_16["conv4_2"].sizes()
 LITTLE = workload.Convolution(4, 4, 4, 4)
+
+
+@cache
+def _convolution() -> Program:
+    return convolution.mid_level(workload.convolution())
+
+
 # Sizes that no power of two divides, beside those that the tiles of a recipe have to divide.
 SHAPES: dict[str, tuple[Callable[[], Program], dict[str, int], Shapes]] = {
     "total": (workload.total, {"n": 37}, [(37,)]),
@@ -40,13 +47,8 @@ SHAPES: dict[str, tuple[Callable[[], Program], dict[str, int], Shapes]] = {
     "stencil_1d": (workload.stencil_1d, {"n": 29}, [(29,), (3,)]),
     "stencil_2d": (lambda: stencil.mid_level(workload.stencil_2d()), {"n": 9, "m": 14},
                    [(9, 14), (3, 3)]),
-    "convolution": (lambda: _convolution(), LITTLE.sizes(), [(4, 4, 4), (4, 3, 3, 4)]),
+    "convolution": (_convolution, LITTLE.sizes(), [(4, 4, 4), (4, 3, 3, 4)]),
 }  # fmt: skip
-
-
-@cache
-def _convolution() -> Program:
-    return convolution.mid_level(workload.convolution())
 
 
 @cache

@@ -23,7 +23,7 @@ extern "C" __global__ void copy(const int n, const float* x, float* y) {
 
 
 @triton.jit
-def _copy(x, y, n, block: tl.constexpr):  # type: ignore[no-untyped-def]
+def _copy(x, y, n, block: tl.constexpr):
     at = tl.program_id(0) * block + tl.arange(0, block)
     inside = at < n
     tl.store(y + at, tl.load(x + at, mask=inside), mask=inside)
@@ -102,7 +102,7 @@ def by_library(
         torch.library.register_autograd(qualified, lambda _, g: g.t().contiguous(), lib=library)
     if gradient in ("own", "own-keyset"):
         _own_gradient(library, run, name, operator, gradient == "own-keyset")
-    return operator  # type: ignore[no-any-return]
+    return operator
 
 
 def _own_gradient(library: Any, run: Any, name: str, operator: Any, keyset: bool) -> None:

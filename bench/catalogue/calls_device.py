@@ -187,7 +187,7 @@ def parts() -> Record:
     raw = torch._C._cuda_getCurrentRawStream
     key = read_torch(x)[0]
     table = {(key,): 1}
-    strided = getattr(torch._C._dynamo.guards, "_empty_strided_cuda", None)
+    strided: Any = getattr(torch._C._dynamo.guards, "_empty_strided_cuda", None)
     cell = ctypes.c_uint64(4096)
     launches = _launches()
     cx = cupy.asarray(x)
@@ -267,7 +267,7 @@ def _launches() -> dict[str, Callable[[], object]]:
 
         value = int(repr(handle).rpartition("(")[2].rstrip(")>"), 16)
         f, s = driver.CUfunction(value), driver.CUstream(0)
-        where = ctypes.addressof(table._obj)
+        where = ctypes.addressof(table._obj)  # type: ignore[attr-defined]
         found["launch: cuda.bindings"] = lambda: driver.cuLaunchKernel(
             f, 4, 1, 1, 256, 1, 1, 0, s, where, 0
         )

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -383,7 +384,7 @@ def _others_2d(gpu: Gpu, contest: Contest, taps: int, image: Any, w: Any, out: A
         contest.attempt("npp", lambda: by_npp(w, "coefficients in order"))
     contest.attempt("torch", by_torch)
     for tall, wide, warps in baselines.TRITON_BLOCKS:
-        contest.attempt("triton", lambda t=tall, c=wide, n=warps: by_triton(t, c, n))
+        contest.attempt("triton", partial(by_triton, tall, wide, warps))
 
 
 def _verdict_2d(taps: int, rows: dict[str, Any], floor: float) -> dict[str, Any]:
@@ -531,7 +532,7 @@ def dry() -> None:
         entry, parameters = find(each.job.entry), dict(each.job.parameters)
         case = entry.case(each.kernel, size, **parameters)
         arguments = case.fresh()
-        runtime.Callable(each.kernel, "simulator")(*arguments)
+        runtime.load(each.kernel, "simulator")(*arguments)
         assert entry.agrees(each.kernel, case, arguments), each.name
         print(f"{each.name} from another process: {each.registers} registers, agrees")
 

@@ -173,7 +173,7 @@ extern "C" __global__ void __launch_bounds__({BLOCK}) {name}({kind}* out, int it
 
 def built(text: str) -> tuple[Compiled, dict[str, Any]]:
     """Machine code by nvcc, and what the assembler says of each kernel."""
-    options = ("-Xptxas", "-v", "-Werror", "all-warnings")
+    options: tuple[str, ...] = ("-Xptxas", "-v", "-Werror", "all-warnings")
     options = options if "cub/" not in text else options[:2]
     made = compile_cuda(text, "sm_90", kind="cubin", compiler="nvcc", options=options)
     used = {
@@ -327,6 +327,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="*", default=KINDS, help=", ".join(KINDS))
     options = parser.parse_args()
     record: dict[str, Any] = earlier(options.out, {"rows": {}}, again=options.again or options.dry)
+    texts: dict[str, tuple[Callable[..., str], tuple[Any, ...]]]
     texts = {f"scan {d} {op}": (scan_text, (d, op)) for d, op in SCANS}
     texts |= {f"exchange {n}": (timing_text, (n,)) for n in options.fields}
     texts |= {f"move {n}": (moving_text, (n,)) for n in options.fields}

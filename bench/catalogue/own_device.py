@@ -97,7 +97,8 @@ def main() -> int:
     }
     before = earlier(options.out, again=options.again or options.dry)
     record["sketches"] |= before.get("sketches", {})
-    asked = [each for each in (*OWN, *more.variations()) if options.only in each.name]
+    every: list[Own | more.Variation] = [*OWN, *more.variations()]
+    asked = [each for each in every if options.only in each.name]
     asked = [each for each in asked if each.name not in record["sketches"]]
     for own in asked:
         judged = (

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Any
 
-from bench.catalogue.settings_compile import Built, Job, Record, build, built_all
+from bench.catalogue.settings_compile import Job, Record, build, built_all
 from bench.catalogue.settings_gpu import Gpu
 from bench.catalogue.settings_structures import INPUT_BYTES, Structures, measure_structures
 from bench.catalogue.settings_windows import LINE, SIDE, measure_1d, measure_2d
@@ -87,7 +87,7 @@ def run(options: Any) -> int:
     by_row = built_all([job for some in missing.values() for job in some])
     print(f"compiled in {time.monotonic() - started:.0f} s", flush=True)
     gpu = Gpu()
-    measures: dict[str, Callable[[list[Built]], Record]] = {
+    measures: dict[str, Callable[..., Record]] = {
         **{f"1d/{t}": lambda built, t=t: measure_1d(gpu, t, built) for t in TAPS_1D},
         **{f"2d/{t}": lambda built, t=t: measure_2d(gpu, t, built) for t in TAPS_2D},
         **{r.key: lambda built, r=r: measure_structures(gpu, r, built, []) for r in moved},

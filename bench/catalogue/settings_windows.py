@@ -80,7 +80,7 @@ def measure_2d(gpu: Gpu, taps: int, built: list[Built]) -> Record:
     found: Record = {"ceiling": ceiling, "floors": floors, "ours": {}, "others": {}}
     size = {"height": SIDE, "columns": SIDE}
     for each in built:
-        arguments = {name: np.int32(value) for name, value in size.items()}
+        arguments: dict[str, Any] = {name: np.int32(value) for name, value in size.items()}
         arguments |= {"image": image.data_ptr(), "w": w.reshape(-1), "out": out.data_ptr()}
         found["ours"][each.job.label] = contest(gpu, each, arguments, out, wanted, size)
     found["others"]["npp"] = by_npp(gpu, taps, image, w, out, wanted)

@@ -144,7 +144,7 @@ class Pair:
         from triton.experimental.gluon import language as ttgl
 
         @gluon.jit
-        def asked(a: ttgl.constexpr, b: ttgl.constexpr):  # type: ignore[no-untyped-def]
+        def asked(a: ttgl.constexpr, b: ttgl.constexpr):
             ttgl.static_print(ttgl.bank_conflicts(a, b))
 
         kind, held, shared = self._layouts()
@@ -166,7 +166,7 @@ class Pair:
         from triton.experimental.gluon import language as ttgl
 
         @gluon.jit
-        def moved(x, y, m: ttgl.constexpr, n: ttgl.constexpr, a: ttgl.constexpr, b: ttgl.constexpr):  # type: ignore[no-untyped-def]
+        def moved(x, y, m: ttgl.constexpr, n: ttgl.constexpr, a: ttgl.constexpr, b: ttgl.constexpr):
             row = ttgl.arange(0, m, layout=ttgl.SliceLayout(1, a))
             column = ttgl.arange(0, n, layout=ttgl.SliceLayout(0, a))
             at = row[:, None] * n + column[None, :]

@@ -94,7 +94,7 @@ def shuffles(count: int) -> dict[str, Any]:
     from triton.experimental.gluon import language as ttgl
 
     @gluon.jit
-    def moved(x, y, n: ttgl.constexpr, a: ttgl.constexpr, b: ttgl.constexpr):  # type: ignore[no-untyped-def]
+    def moved(x, y, n: ttgl.constexpr, a: ttgl.constexpr, b: ttgl.constexpr):
         at = ttgl.arange(0, n, layout=a)
         to = ttgl.arange(0, n, layout=b)
         ttgl.store(y + to, ttgl.convert_layout(ttgl.load(x + at), b))
@@ -119,14 +119,11 @@ def shuffles(count: int) -> dict[str, Any]:
         ptx = triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": 1})
         ops = OPS.findall(ptx.asm["ptx"])
         theirs = ops.count("shfl.sync")
-        plan = convert(
-            *(
-                from_bases({"register": b[:register_bits], "lane": b[register_bits:]}, None)
-                for b in (one, two)
-            ),
-            size,
-            shared=False,
+        source_, target = (
+            from_bases({"register": b[:register_bits], "lane": b[register_bits:]}, None)
+            for b in (one, two)
         )
+        plan = convert(source_, target, size, shared=False)
         ours = plan.shuffles.rounds if plan.shuffles is not None else 0
         if len(ops) > theirs:
             found["by_memory"] += 1
@@ -184,7 +181,7 @@ def emulated(_: int) -> dict[str, Any]:
     from triton.experimental.gluon import language as ttgl
 
     @gluon.jit
-    def moved(x, y, m: ttgl.constexpr, n: ttgl.constexpr, a: ttgl.constexpr, b: ttgl.constexpr):  # type: ignore[no-untyped-def]
+    def moved(x, y, m: ttgl.constexpr, n: ttgl.constexpr, a: ttgl.constexpr, b: ttgl.constexpr):
         row = ttgl.arange(0, m, layout=ttgl.SliceLayout(1, a))
         column = ttgl.arange(0, n, layout=ttgl.SliceLayout(0, a))
         w = ttgl.convert_layout(ttgl.load(x + row[:, None] * n + column[None, :]), b)
@@ -212,7 +209,7 @@ def emulated(_: int) -> dict[str, Any]:
 
 
 def _run(text: str, size: int, shape: tuple[int, int], threads: int, shared: int) -> dict[str, Any]:
-    kind = {1: np.uint8, 2: np.uint16, 4: np.uint32}[size]
+    kind: Any = {1: np.uint8, 2: np.uint16, 4: np.uint32}[size]
     x = np.random.default_rng(size).integers(0, np.iinfo(kind).max, shape, kind)
     y = np.zeros(shape[::-1], kind)
     try:

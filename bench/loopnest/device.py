@@ -25,6 +25,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from datetime import date
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -411,10 +412,9 @@ def main() -> None:
     parser.add_argument("--curves", action="store_true")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
-    torch = None
+    torch: Any = None
     if not given.dry:
-        import torch
-
+        torch = import_module("torch")
         torch.backends.cuda.matmul.allow_tf32 = False
     names: Sequence[str] = given.only or list(ROWS)
     folders = [given.out, given.resume]
@@ -427,7 +427,7 @@ def main() -> None:
         return
     records, kept = read(folders, RECORDS, []), read(folders, MEASURED, {})
     for name in names:
-        before = next((each for each in records if each["name"] == name), {})
+        before: dict[str, Any] = next((each for each in records if each["name"] == name), {})
         found = resumed(kept[name]) if name in kept else Found(math.inf)
         if 0 < given.enough <= found.measured:
             continue

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Hashable
 from functools import cache
 
 import numpy as np
@@ -43,7 +44,7 @@ def numbered(name: str) -> SpaceProblem:
     for longer."""
     space = space_of(name)
     made = [dim for inst in space.program.instructions for dim in _made(inst)]
-    place = {dim: at for at, dim in enumerate(dict.fromkeys(made))}
+    place: dict[Hashable, int] = {dim: at for at, dim in enumerate(dict.fromkeys(made))}
     columns = space.propagator.columns(space.kind)
     kinds = {at: dim for at, (dim,) in enumerate(space.kind.instances, columns.start)}
     held = space.propagator.columns(space.layout)

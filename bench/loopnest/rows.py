@@ -138,14 +138,14 @@ def matmul(name: str, m: int, n: int, k: int, wanted: float, stride: int = 1) ->
 def tensor_fixes(columns: int) -> list[str]:
     """Tiles of tensor cores: fragments of rows lie beside each other in memory, and so do columns,
     which are in two levels of tiles or in three."""
-    rows_, columns_ = ("m1", "m2"), [f"n{at + 1}" for at in range(columns)]
+    rows_, columns_ = ("m1", "m2"), tuple(f"n{at + 1}" for at in range(columns))
     thread = {"m": "m2", "n": columns_[-2]}
     fixes = ["lowered=TRUE", "dim_kind(k0)=LOOP", "dim_kind(m0)=BLOCK", "dim_kind(n0)=BLOCK",
              "dim_kind(sum_1.k2)=TENSOR", "dim_kind(sum_1.k1)=UNROLL|LOOP",
              "order(sum_1.k1,sum_1.k2)=OUTER", "stages=2|3|4",
              "dim_kind(A_1.m1)=DEAL", "dim_kind(B_1.n1)=DEAL",
              "cache(A_1)=CACHE_SHARED", "cache(B_1)=CACHE_SHARED"]  # fmt: skip
-    ranked = {"A_1": ("k2", "m2", "k1", "m1")}
+    ranked: dict[str, tuple[str, ...]] = {"A_1": ("k2", "m2", "k1", "m1")}
     ranked["B_1"] = ("n2", "n1", "k2", "k1") if columns == 2 else ("n3", "n2", "k2", "k1", "n1")
     for load, tiles in ranked.items():
         fixes += [f"layout({load}>sum_1.put.{t})={at}" for at, t in enumerate(tiles)]

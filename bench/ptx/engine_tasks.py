@@ -17,6 +17,7 @@ from bench.ptx.launches import Job
 
 from warploom import ptx
 from warploom.machine.counters import Counters
+from warploom.ptx.emulate.asked import EngineName
 from warploom.ptx.fast import cores
 from warploom.ptx.table import OPCODES
 
@@ -104,7 +105,9 @@ def _kernel(job: Job, look: bool) -> Row:
     if not look and not why_not:
         results, seconds = [], []
         # The second time it is compiled already; then its blocks are shared out at once.
-        for engine, many, first in (("numpy", 1, 1), ("c", 1, SLICE), ("c", 1, SLICE), ("c", 4, 1)):
+        ways: list[tuple[EngineName, int, int]]
+        ways = [("numpy", 1, 1), ("c", 1, SLICE), ("c", 1, SLICE), ("c", 4, 1)]
+        for engine, many, first in ways:
             args, cores.FIRST_SLICE = job.fresh(), first
             started = time.monotonic()
             report = kernel.launch(

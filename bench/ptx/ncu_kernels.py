@@ -76,7 +76,9 @@ FILL = "\n".join(
 
 def _accesses() -> Iterator[tuple[str, str]]:
     for place, index in GLOBAL_PLACES.items():
-        kinds = ("b32",) if place in ("backwards", "three apart") else ("b32", "v4.b32")
+        kinds: tuple[str, ...] = (
+            ("b32",) if place in ("backwards", "three apart") else ("b32", "v4.b32")
+        )
         if place in ("in line", "shifted by one"):
             kinds = tuple(WIDTHS)
         for kind in kinds:

@@ -154,13 +154,14 @@ def compare(other: Path, side: int, repeats: int) -> list[dict[str, Any]]:
             "seconds": round(seconds, 3), "seconds_other": round(seconds_other, 3),
             "millions_a_second": round(now[1] / seconds / 1e6, 1),
         })  # fmt: skip
-    mine.end(), theirs.end()
+    mine.end()
+    theirs.end()
     return found
 
 
 def measure(side: int) -> dict[str, dict[str, float]]:
     """Each kernel and mode of this checkout: the best of some tries, and the first."""
-    here = Launches(ROOT, side)
+    here = Launches(side)
     found: dict[str, dict[str, float]] = {}
     for row in here.rows:
         started = time.monotonic()

@@ -15,10 +15,11 @@ import numpy as np
 from bench.ptx.launches import Job
 
 from warploom import ptx
+from warploom.ptx.emulate.texture import AddressMode
 
 THREADS = 128
 COUNT = 8 * THREADS  # of a kernel
-MODES = (
+MODES: tuple[tuple[AddressMode, bool], ...] = (
     ("clamp", False),
     ("border", False),
     ("clamp", True),
@@ -183,10 +184,11 @@ def whole() -> Iterator[Job]:
     yield job("fetch_fractions", fetch("1d", "f32", "s32"), image, given)
     given = rng.integers(-5, 18, (COUNT, 4)).astype(np.int32)
     inside = given % np.array([13, 11, 1, 1], np.int32)
-    for name, at, modes in (
+    ways: list[tuple[str, np.ndarray, tuple[AddressMode, ...]]] = [
         ("whole_2d", inside, ("clamp",)),
         ("open_whole_2d", given, ("clamp", "border")),
-    ):
+    ]
+    for name, at, modes in ways:
         for mode in modes:
             image = ptx.texture(numbers((11, 13), "f4", 15), "linear", mode)
             yield job(f"{name}_{mode}", fetch("2d", "f32", "s32", count=1), image, at)
@@ -216,7 +218,8 @@ def others() -> Iterator[Job]:
         given,
     )
     four = numbers((11, 13, 4), "f4", 20)
-    for channel, mode in (("r", "clamp"), ("g", "border"), ("b", "clamp"), ("a", "clamp")):
+    channels: dict[str, AddressMode] = {"r": "clamp", "g": "border", "b": "clamp", "a": "clamp"}
+    for channel, mode in channels.items():
         image = ptx.texture(four, address=mode, channels=4)
         yield job(
             f"point_gather_{channel}", fetch("2d", "f32", "f32", f"tld4.{channel}"), image, given

@@ -22,6 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -246,7 +247,7 @@ def main() -> int:
                 dask = Dask(Path(folder))
                 try:
                     name = f"{DASK} workers of Dask{', one killed' if killed else ''}"
-                    way(name, Cluster(dask.address), (lambda d=dask: d.end(1)) if killed else None)
+                    way(name, Cluster(dask.address), partial(dask.end, 1) if killed else None)
                 finally:
                     dask.close()
         again, row = stopped()

@@ -7,22 +7,21 @@ import warploom.began  # noqa: F401 - before any other: it takes the time
 from warploom.pictured import Pictured
 
 if TYPE_CHECKING:
-    from warploom.catalogue import entries as kernels  # noqa: F401 - public by this name
+    from warploom.catalogue import entries
     from warploom.catalogue.loaded import load as load
     from warploom.errors import WarploomError as WarploomError
     from warploom.pipeline.certificate import certificate as certificate
-    from warploom.pipeline.compiled import compiled as compile  # noqa: F401 - public by this name
+    from warploom.pipeline.compiled import compiled
     from warploom.pipeline.header import device_function as device_function
-    from warploom.pipeline.pictures import picture as show  # noqa: F401 - likewise
-    from warploom.ptx.shuffle import rewrite as insert_shuffles  # noqa: F401 - likewise
+    from warploom.pipeline.pictures import picture
+    from warploom.ptx.shuffle import rewrite
     from warploom.search.budget import Budget as Budget
     from warploom.sketch.build import Sketch as Sketch
     from warploom.sketch.front import load_file as load_file
     from warploom.sketch.front import load_text as load_text
-    from warploom.sketch.given import text_of as to_swflow  # noqa: F401 - likewise
-    from warploom.sketch.given import verified as verify  # noqa: F401 - likewise
+    from warploom.sketch.given import text_of, verified
     from warploom.sketch.simt.code import to_kernel as to_kernel
-    from warploom.sketch.simt.function import sketch as warp_sketch  # noqa: F401 - likewise
+    from warploom.sketch.simt.function import sketch
     from warploom.sketch.simt.solve import reinstantiate as reinstantiate
     from warploom.sketch.simt.solve import solve as solve
     from warploom.sketch.synth.show import show_fill as show_fill
@@ -30,6 +29,15 @@ if TYPE_CHECKING:
     from warploom.sketch.synth.transfer import transfer as transfer
     from warploom.sketch.term import spec as spec
     from warploom.without_gpu.front import emulate as emulate
+
+    # Public by another name than at home.
+    compile = compiled
+    insert_shuffles = rewrite
+    kernels = entries
+    show = picture
+    to_swflow = text_of
+    verify = verified
+    warp_sketch = sketch
 
 __version__ = "0.1.0"
 

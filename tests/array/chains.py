@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 from warploom.array import build as al
 from warploom.array.language.ir import Param, Term
+from warploom.array.language.op import Boundary
 from warploom.array.language.size import value_of
 from warploom.array.types import Array, Scalar, Tuple, Type, Vector, array, base
 from warploom.index.ir import Expr, Var
@@ -56,7 +58,7 @@ class Chains:
                 return made
         return term
 
-    def ways(self, term: Term, depth: int) -> list:
+    def ways(self, term: Term, depth: int) -> list[Any]:
         type_, random = term.type, self.random
         if isinstance(type_, Tuple):
             return [lambda: al.get(random.randrange(len(type_.parts)), term)]
@@ -73,7 +75,7 @@ class Chains:
             ways += [lambda: al.map_(lambda row: self.step(row, depth - 1), term)] * 4
         return ways
 
-    def of_array(self, term: Term, type_: Array) -> list:
+    def of_array(self, term: Term, type_: Array) -> list[Any]:
         random, size = self.random, self.number(type_.size)
         half = [by for by in (2, 3) if size % by == 0]
         ways = [
@@ -90,8 +92,8 @@ class Chains:
             ways.append(lambda: al.as_vector(2, term))
         if self.writable:
             return ways
-        some = random.choice(("clamp", "wrap", "mirror", "constant"))
-        boundary = "clamp" if isinstance(base(type_), Tuple | Vector) else some
+        some: Boundary = random.choice(("clamp", "wrap", "mirror", "constant"))
+        boundary: Boundary = "clamp" if isinstance(base(type_), Tuple | Vector) else some
         ways += [
             lambda: al.pad(1, self.size(1), term, boundary, -5),
             lambda: al.slide(self.size(min(2, size)), 1, term),

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from warploom.array.language.op import SpaceName
 from warploom.array.language.size import normal
 from warploom.array.mapping.tree import MapNode, MapTree
 from warploom.index.parse import parse
 
 DATA = Path(__file__).with_name("data") / "convolution_maps.txt"
+
+
+SPACES: dict[str, SpaceName] = {"global": "global", "local": "local", "private": "private"}
 
 
 def convolution_maps() -> MapTree:
@@ -22,8 +26,8 @@ def convolution_maps() -> MapTree:
                 int(number),
                 None if parent == "-" else int(parent),
                 normal(parse(size)),
-                frozenset(writes.split()),
-                frozenset(reads.split()),
+                frozenset(map(SPACES.__getitem__, writes.split())),
+                frozenset(map(SPACES.__getitem__, reads.split())),
                 perfect == "yes",
                 tuple(normal(parse(each)) for each in folds.split(";") if each),
             )

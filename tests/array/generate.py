@@ -12,6 +12,7 @@ import numpy as np
 
 from warploom.array import build as al
 from warploom.array.language.ir import Param, Term, is_concrete
+from warploom.array.language.op import Boundary
 from warploom.array.types import Array, Scalar, Tuple, Type, Vector, array, base, shape
 from warploom.index.evaluate import evaluate as evaluate_index
 from warploom.kernel.dtype import i32
@@ -120,7 +121,7 @@ class Generator:
         self, element: Type, size: int, depth: int, local: tuple[Param, ...], again: Any
     ) -> list[Any]:
         random = self.random
-        ways = [
+        ways: list[Any] = [
             lambda: self.mapped(element, size, depth, local, again),
             lambda: al.scan(lambda s, x: self.term(element, depth, (*local, s, x)), again(element),
                            again(array(self.small(), size))),
@@ -173,7 +174,7 @@ class Generator:
         inner = size - left - right
         if inner < 1:
             return None
-        boundary = self.random.choice(("clamp", "wrap", "mirror", "constant"))
+        boundary: Boundary = self.random.choice(("clamp", "wrap", "mirror", "constant"))
         if boundary == "constant" and isinstance(base(element), Tuple):
             boundary = "clamp"
         return al.pad(left, right, again(array(element, inner)), boundary, 7)

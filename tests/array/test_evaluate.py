@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from bench.common.narrowed import answer, of
 from tests.array.generate import Generator, random_type, random_value
 from tests.array.mapped import run_candidate
 from tests.array.naive import OPS, as_lists, naive
@@ -51,7 +52,7 @@ def test_many_random_expressions() -> None:
 def test_convolution_is_what_it_is_called() -> None:
     h, w = al.sizes("h w")
 
-    def window(rows: al.Term) -> al.Term:
+    def window(rows: Term) -> Term:
         return al.fold(lambda s, x: s + x, 0.0, al.join(rows))
 
     blur = al.program(
@@ -70,7 +71,11 @@ def test_convolution_is_what_it_is_called() -> None:
 def test_sizes_that_are_not_an_axis_are_given() -> None:
     n, c = al.sizes("n c")
     rows = al.program("rows", lambda x: al.split(c, x), x=array(i32, n))
-    assert evaluate(rows, np.arange(6, dtype=np.int32), c=2).tolist() == [[0, 1], [2, 3], [4, 5]]
+    assert of(np.ndarray, evaluate(rows, np.arange(6, dtype=np.int32), c=2)).tolist() == [
+        [0, 1],
+        [2, 3],
+        [4, 5],
+    ]
     with pytest.raises(CheckError, match="c does not divide n: 6 by 4") as caught:
         evaluate(rows, np.arange(6, dtype=np.int32), c=4)
     assert caught.value.span is not None
@@ -82,9 +87,9 @@ def test_sizes_that_are_not_an_axis_are_given() -> None:
 def test_conversions() -> None:
     x = np.array([1.5, -2.5, 1e20], np.float32)
     whole = al.program("whole", lambda x: al.map_(lambda v: al.convert(i32, v), x), x=array(f32, 3))
-    assert evaluate(whole, x).tolist() == [1, -2, 2**31 - 1]
+    assert of(np.ndarray, evaluate(whole, x)).tolist() == [1, -2, 2**31 - 1]
     model = JointModel(whole, {}, CUDA)  # a conversion alone is something that a map computes
-    (candidate,) = model.best(1, 20).answer
+    (candidate,) = answer(model.best(1, 20))
     assert run_candidate(model.plan, candidate, x)[1].tolist() == [1, -2, 2**31 - 1]
 
 
@@ -100,13 +105,13 @@ def test_numbers_of_16_bits_are_converted_by_what_they_stand_for() -> None:
         (bf16, np.array([0x3F80, 0xC000, 0x4040], np.uint16), [0x3F00, 0xBF80, 0x3FC0]),
     ):
         floats = al.program("floats", lambda x: al.map_(halved, x), x=array(dtype, 3))
-        assert evaluate(floats, given).tolist() == [0.5, -1.0, 1.5]
+        assert of(np.ndarray, evaluate(floats, given)).tolist() == [0.5, -1.0, 1.5]
         back = al.program(
             "back",
             lambda x, d=dtype: al.map_(lambda v: al.convert(d, halved(v)), x),
             x=array(dtype, 3),
         )
-        assert evaluate(back, given).tolist() == list(wanted)
+        assert of(np.ndarray, evaluate(back, given)).tolist() == list(wanted)
         model = JointModel(back, {}, CUDA)
-        (candidate,) = model.best(1, 20).answer
+        (candidate,) = answer(model.best(1, 20))
         assert run_candidate(model.plan, candidate, given)[1].tolist() == list(wanted)

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from bench.common.narrowed import answer
 from tests.array.mapped import run_candidate, same
 
 from warploom.array import build as al
@@ -39,7 +40,7 @@ from warploom.machine.record import CUDA, H200, Machine, machine_named
 from warploom.search.outcome import Found, Impossible, Reason, Undecided
 from warploom.trust.mapped import check_on, words_at_once
 
-SMALL = {
+SMALL: dict[str, tuple[Callable[[], Program], dict[str, int], list[tuple[int, ...]]]] = {
     "total": (workload.total, {"n": 9}, [(9,)]),
     "dot": (workload.dot, {"n": 10}, [(10,), (10,)]),
     "matvec": (workload.matvec, {"m": 7, "n": 6}, [(7, 6), (6,)]),
@@ -76,6 +77,7 @@ def check_workload(name: str, count: int, machine: Machine, seed: int = 1) -> No
     model = JointModel(program, sizes, machine)
     for candidate in sampled(model, count, seed):
         wanted = evaluate(program, *values, **candidate.sizes)
+        assert not isinstance(wanted, tuple)
         compiled, found = run_candidate(model.plan, candidate, *values)
         for at, kernel in enumerate(compiled.kernels):
             check_on(kernel, machine)
@@ -144,7 +146,7 @@ def test_a_size_that_is_not_there_is_refused() -> None:
 )
 def test_parts_together_are_all_mappings(program: Program) -> None:
     constraints = sound(map_tree(plan(program), 0), "coded")
-    parts, every = parts_of(constraints).answer, all_mappings(constraints).outcome.answer
+    parts, every = answer(parts_of(constraints)), answer(all_mappings(constraints).outcome)
     assert parts.count == len(every)
     drawn, _ = parts.draw(np.random.default_rng(0), 200, Groups(CUDA))
     rows = np.stack([drawn[each] for each in constraints.choices], 1)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import typing
+from collections.abc import Callable
 from random import Random
 
 import numpy as np
 import pytest
+from bench.common.narrowed import of
 from tests.array.generate import NUMBER, Generator, random_type, random_value
 
 from warploom.array import build as al
-from warploom.array.language.evaluate import evaluate
+from warploom.array.language.evaluate import Value, evaluate
 from warploom.array.language.ir import (
     Apply,
     Lambda,
@@ -80,7 +83,7 @@ def is_call(term: Term, name: str) -> bool:
     return isinstance(term, Apply) and isinstance(term.op, Call) and term.op.name == name
 
 
-def lambda_of(type_: Type, body) -> Lambda:
+def lambda_of(type_: Type, body: Callable[[Param], Term]) -> Lambda:
     param = fresh(type_)
     return close((param,), body(param))
 
@@ -130,7 +133,8 @@ class Instances:
             case Rearranged(names):
                 move = self.random.choice(MOVES)
                 for name in names:
-                    given = next(p for p in self.parts if is_call(p, name)).arguments[0].type
+                    called = of(Apply, next(p for p in self.parts if is_call(p, name)))
+                    given = called.arguments[0].type
                     made.functions[name] = lambda_of(type_instance(given, made), move)
             case Undone(there, back):
                 move = self.random.choice((al.transpose, lambda x: x))
@@ -179,13 +183,13 @@ def applied(law: Law, made: Binding) -> Applied:
     return Applied(law).with_(**given).hinting(**hints)
 
 
-def meaning(term: Term, inputs: list[Param], seed: int):
+def meaning(term: Term, inputs: list[Param], seed: int) -> Value:
     program = Program("side", tuple(inputs), term)
     random = np.random.default_rng(seed)
     return evaluate(program, *(random_value(random, each.type) for each in inputs))
 
 
-def same(left, right) -> bool:
+def same(left: typing.Any, right: typing.Any) -> bool:
     if isinstance(left, tuple):
         return all(same(a, b) for a, b in zip(left, right, strict=True))
     return bool((np.asarray(left) == np.asarray(right)).all())
@@ -264,7 +268,7 @@ def test_what_depends_on_the_element_stays_inside() -> None:
 
 
 def test_only_operators_with_their_neutral_number_are_reordered() -> None:
-    def total(f, start) -> Term:
+    def total(f: Callable[..., Term], start: Term | float) -> Term:
         return al.reduce(f, start, X)
 
     right = PARTIAL.with_(size=2)

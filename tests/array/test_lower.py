@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 import numpy as np
@@ -16,7 +17,7 @@ from warploom.array import workload
 from warploom.array.code.program import Candidate, compile_candidate
 from warploom.array.code.spread import Spread
 from warploom.array.language.evaluate import evaluate
-from warploom.array.language.ir import Program
+from warploom.array.language.ir import Program, Term
 from warploom.array.plan.plan import as_stored, plan
 from warploom.array.recipe import convolution as conv
 from warploom.array.recipe import matmul as product
@@ -24,7 +25,7 @@ from warploom.array.recipe import stencil as tiles
 from warploom.array.types import array
 from warploom.errors import CheckError, UnsupportedError
 from warploom.kernel.dtype import f32, i32
-from warploom.kernel.ir import Barrier, Load, Registers, Shared, Store, walk
+from warploom.kernel.ir import Barrier, Load, Registers, Shared, Stmt, Store, walk
 from warploom.runtime.host import HostFunction
 
 
@@ -63,7 +64,7 @@ def integers(shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).integers(-9, 10, shape).astype(np.int32)
 
 
-def rows_in_local_memory(x):
+def rows_in_local_memory(x: Term) -> Term:
     """Each row is doubled into local memory and read backwards."""
     doubled = al.to_local(al.map_local(0, lambda v: v * 2, x))
     return al.map_local(0, lambda v: v + 1, al.reverse(doubled))
@@ -85,7 +86,7 @@ def test_local_memory_has_barriers_both_ways() -> None:
     assert [each.size for each in _shared(body)] == [10]
 
 
-def _shared(body: list) -> list[Shared]:
+def _shared(body: list[Stmt]) -> list[Shared]:
     return [each for each in body if isinstance(each, Shared)]
 
 
@@ -132,7 +133,7 @@ def test_vectors_are_wide_where_all_begin_at_multiples() -> None:
 
 
 def test_warps_and_lanes() -> None:
-    def rows(x):
+    def rows(x: Term) -> Term:
         return al.map_warp(lambda row: al.map_lane(lambda v: v + 1, row), x)
 
     program = al.program("warps", lambda x: al.map_group(0, rows, x), x=array(i32, 3, 5, 40))
@@ -146,7 +147,7 @@ def test_warps_and_lanes() -> None:
 def test_a_value_for_each_thread_in_local_memory() -> None:
     """What a group shares but each thread makes anew is there once for each of them."""
 
-    def row(x):
+    def row(x: Term) -> Term:
         return al.fold(lambda s, v: s + v, 0, al.to_local(al.map_(lambda v: v * 3, x)))
 
     program = al.program(
@@ -172,7 +173,7 @@ CONVOLUTION = {
 }  # fmt: skip
 
 
-RECIPES = {
+RECIPES: dict[str, tuple[Callable[[], Program], dict[str, int], list[tuple[int, ...]]]] = {
     "matmul": (lambda: product.mid_level(workload.matmul(i32), staged=True), MATMUL,
                [(6, 8), (8, 8)]),
     "stencil": (lambda: tiles.mid_level(workload.stencil_2d(3, "mirror", i32)), STENCIL,

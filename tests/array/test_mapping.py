@@ -6,11 +6,13 @@ from itertools import product
 from random import Random
 
 import pytest
+from bench.common.narrowed import answer
 from tests.array.fixture import convolution_maps
 from tests.array.listings import listing_1, listing_3
 
 from warploom.array import build as al
-from warploom.array.language.ir import Program
+from warploom.array.language.ir import Program, Term
+from warploom.array.language.op import SpaceName
 from warploom.array.mapping.constraint import GLOBAL, PARALLEL, RUNS, Constraints, broken
 from warploom.array.mapping.fusion import Fusion
 from warploom.array.mapping.released import released
@@ -77,18 +79,20 @@ def test_cp_sat_finds_the_published_mappings() -> None:
     pytest.importorskip("ortools")
     from warploom.array.mapping.cpsat import solve_by_cpsat
 
-    for fusion, count in (("coded", 41_094), ("intended", 45_162), ("private", 66_816)):
+    counts: dict[Fusion, int] = {"coded": 41_094, "intended": 45_162, "private": 66_816}
+    for fusion, count in counts.items():
         constraints = released(convolution_maps(), fusion)
         outcome = solve_by_cpsat(constraints)
         assert isinstance(outcome, Found)
         assert outcome.complete
         assert len(outcome.answer) == count
-        by_search = all_mappings(constraints).outcome.answer
+        by_search = answer(all_mappings(constraints).outcome)
         assert set(map(bytes, outcome.answer)) == set(map(bytes, by_search))
 
 
 # -- the published examples ------------------------------------------------------------------------
 
+SPACES: tuple[SpaceName, ...] = ("global", "global", "local", "private")
 TABLE_1 = {  # loops A B C D E
     "M1": ("g0", "seq", "seq", "seq", "seq"),
     "M2": ("g1", "g0", "seq", "g0", "seq"),
@@ -160,7 +164,7 @@ def test_a_lone_map_at_the_top() -> None:
 def test_a_write_outside_of_all_maps_allows_no_parallel_one() -> None:
     """Every thread would write what all see."""
 
-    def body(x: al.Term) -> al.Term:
+    def body(x: Term) -> Term:
         first = al.to_local(al.copy(al.element(0, x)))
         return al.let(first, lambda f: al.map_(lambda v: v + f, x))
 
@@ -179,7 +183,7 @@ def test_a_reduction_alone_has_one_mapping() -> None:
 def test_captured_values_count() -> None:
     """A private value used inside a map that neither takes nor returns it."""
 
-    def body(row: al.Term) -> al.Term:
+    def body(row: Term) -> Term:
         own = al.copy(al.element(0, row)) * 3
         return al.let(own, lambda p: al.map_(lambda v: v * p, row))
 
@@ -234,14 +238,24 @@ def released_by_hand(tree: MapTree, runs: dict[int, str]) -> bool:
     return all(used & set(PARALLEL) <= {runs[m] for m in chain} for chain in chains)
 
 
+def random_space(random: Random) -> frozenset[SpaceName]:
+    return frozenset([random.choice(SPACES)])
+
+
 def random_tree(random: Random, size: int) -> MapTree:
     nodes: list[MapNode] = []
     for number in range(size):
         parent = None if not number else random.choice([None, *range(number)] + [number - 1] * 3)
-        spaces = lambda: frozenset([random.choice(["global", "global", "local", "private"])])  # noqa: E731
         only = parent is not None and all(each.parent != parent for each in nodes)
         nodes.append(
-            MapNode(number, parent, Const(4), spaces(), spaces(), only and random.random() < 0.5)
+            MapNode(
+                number,
+                parent,
+                Const(4),
+                random_space(random),
+                random_space(random),
+                only and random.random() < 0.5,
+            )
         )
     return MapTree(tuple(nodes), tuple(random_buffers(random, nodes)), ())
 
@@ -254,7 +268,7 @@ def random_buffers(random: Random, nodes: list[MapNode]) -> list[Shared]:
         write, read = random.choice(chains), random.choice(chains)
         scope = tuple(a for a, b in zip(write, read, strict=False) if a == b)
         scope = scope[: random.randrange(len(scope) + 1)]
-        space = random.choice(["local", "private", "global"])
+        space: SpaceName = random.choice(["local", "private", "global"])
         found.append(Shared(f"b{at}", space, scope, (write,), (read,)))
     return found
 

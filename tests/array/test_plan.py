@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from tests.array.execute import Execution
@@ -13,13 +15,13 @@ from warploom.array.plan.plan import as_stored, plan
 from warploom.errors import UnsupportedError
 
 
-def same(left, right) -> bool:
+def same(left: Any, right: Any) -> bool:
     if isinstance(left, tuple):
         return all(same(a, b) for a, b in zip(left, right, strict=True))
     return left.shape == right.shape and bool((left == right).all())
 
 
-def lifted(value):
+def lifted(value: Any) -> Any:
     return tuple(map(lifted, value)) if isinstance(value, tuple) else value[None]
 
 

@@ -60,7 +60,7 @@ def test_every_variant_is_right_everywhere(entry: Entry, given: dict[str, Parame
     header = named_header(entry, given)
     for device in ("c", "ptx", "opencl"):
         require(device)
-        assert [each for each in header.verify(device) if each.wrong] == []  # type: ignore[arg-type]
+        assert [each for each in header.verify(device) if each.wrong] == []
     assert [each for each in verify(entry, given) if each.wrong] == []
 
 
@@ -114,7 +114,7 @@ def test_what_there_is_not_is_refused() -> None:
         ("inclusive-scan", {"operator": "-"}),
     ):
         with pytest.raises(CheckError):
-            device_function(name, **wrong)  # type: ignore[arg-type]
+            device_function(name, **wrong)
 
 
 def test_the_specification_moves_what_the_words_say() -> None:

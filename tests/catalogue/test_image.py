@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bench.common.narrowed import of
 from tests.catalogue.agreement import (
     DEVICES,
     check_agreement,
@@ -19,7 +20,7 @@ from warploom.catalogue import find
 from warploom.errors import CheckError, DeviceError
 
 ENTRY = find("convolution-2d")
-FEW_TAPS = [variant for variant in ENTRY.variants if variant.get("taps", 3) <= 7]
+FEW_TAPS = [variant for variant in ENTRY.variants if of(int, variant.get("taps", 3)) <= 7]
 SMALL = [{"height": 3, "columns": 5}, {"height": 7, "columns": 132}]
 
 

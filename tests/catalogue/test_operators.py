@@ -195,5 +195,5 @@ def test_what_does_not_fit_is_refused(torch: Torch) -> None:
         (lambda: torch.fakes["warploom::aos_sum"](tensor(4)), "at least 2 axes"),
     ):
         with pytest.raises(WarploomError, match=message):
-            call()  # type: ignore[no-untyped-call]
+            call()
     assert issubclass(DeviceError, WarploomError)

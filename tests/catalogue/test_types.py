@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -59,7 +60,7 @@ def test_every_type_everywhere(name: str, given: dict[str, Parameter], dtype: st
     for device in ("c", "ptx", "opencl"):
         require(device)
         sizes = entry.sizes(**entry.settings(settings))[2::7]
-        found = verify(entry, settings, device, sizes)  # type: ignore[arg-type]
+        found = verify(entry, settings, device, sizes)
         assert [each for each in found if each.wrong] == []
 
 
@@ -93,7 +94,7 @@ def test_images_come_in_batches() -> None:
     assert {size["images"] for size in sizes} > {1}
     for device in ("simulator", "c"):
         require(device)
-        found = verify(entry, settings, device, sizes)  # type: ignore[arg-type]
+        found = verify(entry, settings, device, sizes)
         assert [each for each in found if each.wrong] == []
     images = np.random.default_rng(0).integers(0, 9, (2, 3, 7, 33)).astype(np.float32)
     weights = np.arange(9, dtype=np.float32)
@@ -129,7 +130,7 @@ def test_own_sketches_of_codes(dtype: str) -> None:
         entry = entry_of("own", made.tiled)
         for device in ("simulator", "c"):
             require(device)
-            found = verify(entry, {}, device, entry.sizes()[::4])  # type: ignore[arg-type]
+            found = verify(entry, {}, device, entry.sizes()[::4])
             assert [each for each in found if each.wrong] == []
     x = np.arange(24, dtype=np.float32)
     kind = DType(dtype)
@@ -166,7 +167,7 @@ def test_torch_tensors_of_bfloat16_in_host_memory(monkeypatch: pytest.MonkeyPatc
         def numpy(self) -> np.ndarray[tuple[int], np.dtype[np.int16]]:
             return bits.view(np.int16)
 
-    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(int16="int16"))  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(int16="int16"))
     found = view.view(Tensor(), "x")
     assert (found.dtype, found.pointer, found.shape) == (bf16, bits.ctypes.data, (6,))
 
@@ -174,7 +175,8 @@ def test_torch_tensors_of_bfloat16_in_host_memory(monkeypatch: pytest.MonkeyPatc
 def test_of_nothing_nothing_is_made() -> None:
     x = np.zeros((0, 3), np.int16)
     assert warploom.load("aos-to-soa", fields=3)(x).shape == (3, 0)
-    assert warploom.load("soa-to-aos", fields=np.int64(3))(x.T).shape == (0, 3)
+    three: Any = np.int64(3)
+    assert warploom.load("soa-to-aos", fields=three)(x.T).shape == (0, 3)
     assert warploom.load("aos-sum", fields=3)(x).shape == (0,)
     assert warploom.load("transposition", m=2, n=3)(np.zeros((0, 2, 3))).shape == (0, 3, 2)
     image, weights = np.zeros((0, 5), np.float32), np.ones((3, 3), np.float32)

@@ -254,6 +254,7 @@ def test_the_executable_answers_again_and_lists_what_it_keeps(tmp_path: Path, cl
 
 def test_the_store_is_no_part_of_the_question(ask: Ask, tmp_path: Path) -> None:
     """The same question in another file has the same key, so that files can be copied and moved."""
+    asked: tuple[list[str], ...]
     asked = (["--store", "a"], ["--store=b"], [], ["--store", "c", "--processes", "2"])
     keys = {question_of("synth", [SUMS, *words, "--best"]).key.digest for words in asked}  # type: ignore[union-attr]
     assert len(keys) == 1

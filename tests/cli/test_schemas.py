@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench.common.cli.commands import COMMANDS, ROOT, Command
+from bench.common.cli.commands import COMMANDS, Command
 from bench.common.cli.tile import FILE
+from bench.harness import ROOT
 from tests.cli.conftest import Cli
 
 from warploom.cli.start import COMMANDS as NAMES

@@ -48,7 +48,7 @@ def ended(monkeypatch: pytest.MonkeyPatch, row: Row, stop: Callable[[], BaseExce
     monkeypatch.setattr(row.work, work)
 
 
-STOPS = {
+STOPS: dict[str, tuple[Callable[[], BaseException], int, str]] = {
     "Ctrl-C": (KeyboardInterrupt, 130, "interrupted"),
     "memory": (MemoryError, 3, "memory"),
     "the budget's memory": (lambda: BudgetSpentError(Reason.MEMORY), 3, "memory budget spent"),

@@ -8,11 +8,13 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
 import pytest
+from tests.cli.conftest import Cli
 
 from warploom.bench.published import published_sketch
 from warploom.catalogue import names
@@ -23,19 +25,22 @@ from warploom.index.evaluate import evaluate
 from warploom.index.parse import parse
 from warploom.search.budget import Budget, BudgetSpentError, resident_megabytes
 from warploom.search.outcome import Reason
+from warploom.sketch.explain import reason, suggest
 from warploom.sketch.front import load_text
 from warploom.sketch.holes import choice_from_json
 from warploom.sketch.synth import solve
 from warploom.sketch.term.ir import Apply
 from warploom.sketch.term.verify import verify
 
+Write = Callable[..., str]
+
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reasons and suggestions have seconds of the clock: enough of them, whoever else works."""
-    monkeypatch.setattr(why.reason, "SECONDS", 600.0)
-    monkeypatch.setattr(why.suggest, "SECONDS", 600.0)
-    monkeypatch.setattr(why.suggest, "_EACH", 60.0)
+    monkeypatch.setattr(reason, "SECONDS", 600.0)
+    monkeypatch.setattr(suggest, "SECONDS", 600.0)
+    monkeypatch.setattr(suggest, "_EACH", 60.0)
 
 
 SUMS = """x: [12] = range(0, 12)
@@ -96,7 +101,7 @@ goal: [32,31] trove
 
 
 @pytest.fixture
-def write(tmp_path: Path):  # type: ignore[no-untyped-def]
+def write(tmp_path: Path) -> Write:
     def to_file(text: str | bytes, name: str = "s.swflow") -> str:
         path = tmp_path / name
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
@@ -105,7 +110,7 @@ def write(tmp_path: Path):  # type: ignore[no-untyped-def]
     return to_file
 
 
-def test_a_found_fill_is_shown_with_its_verdict(cli, write) -> None:
+def test_a_found_fill_is_shown_with_its_verdict(cli: Cli, write: Write) -> None:
     ran = cli("synth", write(SUMS), "--stats")
     assert ran.status == 0
     assert "found" in ran.out
@@ -115,7 +120,7 @@ def test_a_found_fill_is_shown_with_its_verdict(cli, write) -> None:
     assert ran.err == ""
 
 
-def test_impossible_is_status_1_and_a_spent_budget_3(cli, write) -> None:
+def test_impossible_is_status_1_and_a_spent_budget_3(cli: Cli, write: Write) -> None:
     ran = cli("synth", write(IMPOSSIBLE))
     assert (ran.status, "no fill exists" in ran.out) == (1, True)
     ran = cli("synth", "--seconds", "0", "transposition")
@@ -127,7 +132,7 @@ def test_impossible_is_status_1_and_a_spent_budget_3(cli, write) -> None:
 
 
 @pytest.mark.usefixtures("patient")
-def test_impossible_says_why(cli, write, tmp_path: Path) -> None:
+def test_impossible_says_why(cli: Cli, write: Write, tmp_path: Path) -> None:
     file = tmp_path / "out.json"
     idle = "u: [4] = ?rots{main=0,second=0,out=0}(x)\n"
     text = IMPOSSIBLE.replace("y: [4]", idle + "y: [4]")
@@ -146,13 +151,13 @@ def test_impossible_says_why(cli, write, tmp_path: Path) -> None:
     assert isinstance(record["suggestions"], list)
 
 
-def test_a_symbol_that_no_input_holds_is_an_error(cli, write) -> None:
+def test_a_symbol_that_no_input_holds_is_an_error(cli: Cli, write: Write) -> None:
     ran = cli("synth", write(IMPOSSIBLE.replace("0, 1, 2]", "0, 1, 7]")))
     assert ran.status == 2
     assert "s.swflow:3:7: goal cell (3) asks for symbol 7, which no input holds" in ran.err
 
 
-def test_the_json_contract(cli, write, tmp_path: Path) -> None:
+def test_the_json_contract(cli: Cli, write: Write, tmp_path: Path) -> None:
     file = tmp_path / "out.json"
     ran = cli("synth", write(SUMS), write(IMPOSSIBLE, "b"), "trove-8x3", "--json", str(file))
     assert ran.status == 1
@@ -169,7 +174,7 @@ def test_the_json_contract(cli, write, tmp_path: Path) -> None:
     assert records[0]["phases"]["sets"] > 0  # gather sets are part of the time
 
 
-def test_the_json_holds_the_choices_themselves(cli, write, tmp_path: Path) -> None:
+def test_the_json_holds_the_choices_themselves(cli: Cli, write: Write, tmp_path: Path) -> None:
     """Family, parameters, text and index expressions: enough to build the fill again and run it."""
     file = tmp_path / "out.json"
     cli("synth", write(SUMS), "trove-8x3", "gaussian", "--json", str(file))
@@ -195,7 +200,7 @@ def test_the_json_holds_the_choices_themselves(cli, write, tmp_path: Path) -> No
             assert verify(program, program.goals[0], fill)
 
 
-def test_the_json_of_other_sizes_holds_the_choices_too(cli, tmp_path: Path) -> None:
+def test_the_json_of_other_sizes_holds_the_choices_too(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "out.json"
     ran = cli("synth", "gaussian", "--transfer", "lanes=16", "--json", str(file))
     assert ran.status == 0
@@ -205,7 +210,7 @@ def test_the_json_of_other_sizes_holds_the_choices_too(cli, tmp_path: Path) -> N
         assert each["choices"][0]["o1"]["family"] == "hvx"
 
 
-def test_standard_input_with_and_without_a_dash(cli) -> None:
+def test_standard_input_with_and_without_a_dash(cli: Cli) -> None:
     for args in ([], ["-"]):
         ran = cli("synth", *args, stdin=SUMS.encode())
         assert (ran.status, ran.out.startswith("<stdin>: found")) == (0, True)
@@ -213,7 +218,7 @@ def test_standard_input_with_and_without_a_dash(cli) -> None:
     assert (ran.status, ran.err.splitlines()[0]) == (2, "<stdin>:1:10: byte 0xFF is not UTF-8")
 
 
-def test_engines_and_modes(cli) -> None:
+def test_engines_and_modes(cli: Cli) -> None:
     for engine in ("default", "pairs", "smt"):
         assert "2 fills (all there are)" in cli("synth", "trove-8x3", "--engine", engine).out
     assert "1 fill (asked for one)" in cli("synth", "trove-8x3", "--first").out
@@ -222,7 +227,7 @@ def test_engines_and_modes(cli) -> None:
     assert cli("synth", "trove-8x3", "--best", "--first").status == 2
 
 
-def test_goals_are_separate_records(cli, write, tmp_path: Path) -> None:
+def test_goals_are_separate_records(cli: Cli, write: Write, tmp_path: Path) -> None:
     file = tmp_path / "out.json"
     text = write(SUMS + "goal: [4] = fold [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 10]]\n")
     assert cli("synth", text, "--json", str(file)).status == 1
@@ -235,7 +240,7 @@ def test_goals_are_separate_records(cli, write, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", BAD.values(), ids=BAD.keys())
-def test_bad_text_is_one_located_error(cli, write, text: str) -> None:
+def test_bad_text_is_one_located_error(cli: Cli, write: Write, text: str) -> None:
     started = time.process_time()
     ran = cli("synth", write(text), stdin=b"")
     assert time.process_time() - started < 20
@@ -247,7 +252,7 @@ def test_bad_text_is_one_located_error(cli, write, text: str) -> None:
     assert len(ran.err) < 2000
 
 
-def test_binary_junk_is_one_located_error(cli, write) -> None:
+def test_binary_junk_is_one_located_error(cli: Cli, write: Write) -> None:
     for junk in (bytes(range(256)) * 400, b"\x7fELF\x02\x01\x01" + b"\0" * 5000, b"\0" * 100_000):
         ran = cli("synth", write(junk, "junk"))
         assert ran.status == 2
@@ -255,7 +260,7 @@ def test_binary_junk_is_one_located_error(cli, write) -> None:
         assert len(ran.err.splitlines()) <= 4
 
 
-def test_one_bad_input_does_not_stop_the_others(cli, write) -> None:
+def test_one_bad_input_does_not_stop_the_others(cli: Cli, write: Write) -> None:
     ran = cli("synth", "nowhere.swflow", write(BAD["unbound name"], "bad"), write(SUMS))
     assert ran.status == 2
     assert "no file and no known sketch is called 'nowhere.swflow'" in ran.err
@@ -263,7 +268,7 @@ def test_one_bad_input_does_not_stop_the_others(cli, write) -> None:
     assert "found" in ran.out
 
 
-def test_names_are_suggested(cli) -> None:
+def test_names_are_suggested(cli: Cli) -> None:
     assert "did you mean transposition?" in cli("synth", "transpositon").err
     assert "swinv_like/l3/trove-crc-5: found" in cli("synth", "swinv_like/l3/trove-crc-5").out
 
@@ -296,7 +301,7 @@ def leaves():
 """
 
 
-def test_python_files(cli, write) -> None:
+def test_python_files(cli: Cli, write: Write) -> None:
     file = write(PYTHON, "mine.py")
     for name in ("stencil", "ready", "program"):
         assert cli("synth", f"{file}::{name}").status == 0
@@ -315,7 +320,7 @@ def test_python_files(cli, write) -> None:
         ("wrong", "at least 1"),
     ],
 )
-def test_python_files_that_fail(cli, write, name: str, message: str) -> None:
+def test_python_files_that_fail(cli: Cli, write: Write, name: str, message: str) -> None:
     ran = cli("synth", f"{write(PYTHON, 'mine.py')}::{name}")
     assert ran.status == 2
     assert message in ran.err
@@ -324,13 +329,13 @@ def test_python_files_that_fail(cli, write, name: str, message: str) -> None:
         assert re.match(r"\S*mine\.py:\d+:\d+: ", ran.err)
 
 
-def test_python_files_that_cannot_be_read(cli, write) -> None:
+def test_python_files_that_cannot_be_read(cli: Cli, write: Write) -> None:
     assert cli("synth", "nowhere.py::x").status == 2
     ran = cli("synth", f"{write('def f(:', 'bad.py')}::f")
     assert (ran.status, bool(re.match(r"\S*bad\.py:1:\d+: ", ran.err))) == (2, True)
 
 
-def test_sizes(cli, tmp_path: Path) -> None:
+def test_sizes(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "out.json"
     ran = cli("synth", "gaussian", "--transfer", "lanes=16", "--json", str(file))
     assert ran.status == 0
@@ -344,7 +349,7 @@ def test_sizes(cli, tmp_path: Path) -> None:
     assert "has no sizes" in cli("synth", "-", "--size", "n=3", stdin=SUMS.encode()).err
 
 
-def test_unexpected_exceptions_are_one_message(cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unexpected_exceptions_are_one_message(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object, **__: object) -> None:
         raise ValueError("surprise")
 
@@ -355,11 +360,13 @@ def test_unexpected_exceptions_are_one_message(cli, monkeypatch: pytest.MonkeyPa
     assert "Traceback" not in ran.err
 
 
-def test_ctrl_c_keeps_what_was_found(cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_ctrl_c_keeps_what_was_found(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     def pressed(_: Budget) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(solve.Budget, "check", pressed)
+    monkeypatch.setattr(Budget, "check", pressed)
     file = tmp_path / "out.json"
     ran = cli("synth", "trove-8x3", "transposition", "--json", str(file))
     assert ran.status == 130
@@ -380,12 +387,12 @@ def test_a_real_interrupt_ends_the_process_quietly(tmp_path: Path) -> None:
     assert b"Traceback" not in err
 
 
-def test_an_unwritable_json_file_is_an_error(cli, tmp_path: Path) -> None:
+def test_an_unwritable_json_file_is_an_error(cli: Cli, tmp_path: Path) -> None:
     ran = cli("synth", "trove-8x3", "--json", str(tmp_path / "no" / "out.json"))
     assert (ran.status, "cannot write" in ran.err) == (2, True)
 
 
-def test_help_teaches_with_an_example_that_runs(cli, write) -> None:
+def test_help_teaches_with_an_example_that_runs(cli: Cli, write: Write) -> None:
     text = cli("synth", "--help").out
     example = [line[4:] for line in text.splitlines() if re.match(r"    (\w+: \[|goal)", line)]
     assert cli("synth", write("\n".join(example))).status == 0
@@ -402,7 +409,7 @@ goal: [1] = + [[0, 1, 2, 3]]
 """
 
 
-def test_another_operator_is_refused_with_both_places(cli, write) -> None:
+def test_another_operator_is_refused_with_both_places(cli: Cli, write: Write) -> None:
     path = write(SUMS.replace("= +", "= *"), "product.swflow")
     ran = cli("synth", str(path))
     assert ran.status == 2
@@ -412,7 +419,7 @@ def test_another_operator_is_refused_with_both_places(cli, write) -> None:
     assert "not covered: what 'fold' computes" in ran.out
 
 
-def test_laws_are_chosen_and_named(cli, write, tmp_path: Path) -> None:
+def test_laws_are_chosen_and_named(cli: Cli, write: Write, tmp_path: Path) -> None:
     path, record = write(NESTED, "nested.swflow"), tmp_path / "out.json"
     assert cli("synth", str(path)).status == 1
     ran = cli("synth", str(path), "--laws", "flatten", "--json", str(record))
@@ -426,7 +433,7 @@ def test_laws_are_chosen_and_named(cli, write, tmp_path: Path) -> None:
     assert cli("synth", str(path), "--laws", "some").status == 2
 
 
-def test_a_refuted_fill_is_no_success(cli, write) -> None:
+def test_a_refuted_fill_is_no_success(cli: Cli, write: Write) -> None:
     text = """
 from warploom import Sketch
 
@@ -445,7 +452,7 @@ def sketch():
     assert "refuted: cell (0) holds" in ran.out
 
 
-def test_on_a_terminal_it_lists_the_names(cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_terminal_it_lists_the_names(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(name in cli("synth", "--help").out for name in ("gaussian", "aos-to-soa"))
     monkeypatch.setattr(command, "_on_terminal", lambda: True)
     ran = cli("synth")
@@ -453,7 +460,7 @@ def test_on_a_terminal_it_lists_the_names(cli, monkeypatch: pytest.MonkeyPatch) 
     assert all(name in ran.out for name in names())
 
 
-def test_a_transfer_and_the_reason_share_the_budget_of_their_sketch(cli, write) -> None:
+def test_a_transfer_and_the_reason_share_the_budget_of_their_sketch(cli: Cli, write: Write) -> None:
     # Each of these took several times its seconds, or gigabytes, with a budget of its own. The
     # seconds are many times what the search needs, as the machine may be busy.
     memory = resident_megabytes()
@@ -468,7 +475,7 @@ def test_a_transfer_and_the_reason_share_the_budget_of_their_sketch(cli, write) 
     assert resident_megabytes() < memory + 250
 
 
-def test_the_reason_is_given_what_is_left_of_time_and_memory(cli, write) -> None:
+def test_the_reason_is_given_what_is_left_of_time_and_memory(cli: Cli, write: Write) -> None:
     result = solve.synthesize(load_text(NEVER_TRANSPOSED))
     given: list[Budget] = []
 
@@ -483,14 +490,14 @@ def test_the_reason_is_given_what_is_left_of_time_and_memory(cli, write) -> None
     assert (given[0].megabytes, given[0].seconds) == (4000, 3.0)
 
 
-def test_memory_that_is_not_finite_is_one_error(cli, write) -> None:
+def test_memory_that_is_not_finite_is_one_error(cli: Cli, write: Write) -> None:
     ran = cli("synth", write(SUMS), "--memory", "inf")
     assert (ran.status, "--memory must be finite" in ran.err) == (2, True)
     assert Budget(None, math.inf).at_once(7, 1.0) == 7
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
-def test_output_that_cannot_be_written_is_one_error(write) -> None:
+def test_output_that_cannot_be_written_is_one_error(write: Write) -> None:
     with Path("/dev/full").open("w") as full:
         ran = subprocess.run(
             [sys.executable, "-m", "warploom.cli", "synth", write(SUMS)],
@@ -500,7 +507,7 @@ def test_output_that_cannot_be_written_is_one_error(write) -> None:
     assert ran.stderr == "cannot write the output: No space left on device\n"
 
 
-def test_sets_that_would_not_fit_say_what_they_need(cli, write) -> None:
+def test_sets_that_would_not_fit_say_what_they_need(cli: Cli, write: Write) -> None:
     large = """x: [8192] = range(0, 8192)
 a: [1024,8] = load_rep(x)
 b: [1024,8] = ?col_xforms(a)

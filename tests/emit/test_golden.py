@@ -16,7 +16,7 @@ from warploom.kernel.ir import Kernel
 Golden = Callable[[str, str], None]
 
 
-KERNELS = {
+KERNELS: dict[str, Callable[[], Kernel]] = {
     "transpose": kernels.transpose,
     "stencil": kernels.stencil,
     "aos3": kernels.aos_to_soa,

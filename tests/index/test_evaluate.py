@@ -25,7 +25,7 @@ def test_arrays_agree_with_numbers(expr: Expr, env: dict[str, int]) -> None:
             with pytest.raises(CheckError):
                 evaluate(expr, arrays)
         return
-    assert np.array_equal(np.broadcast_to(evaluate(expr, arrays), (2,)), [expected, expected])
+    assert np.array_equal(np.broadcast_to(evaluate(expr, arrays), (2,)), np.full(2, expected))
 
 
 @given(expressions(), environments())

@@ -91,9 +91,9 @@ def test_equal_expressions_are_one_object() -> None:
     assert (x + 1) * y is (x + 1) * y
     assert x + 1 is not 1 + x
     assert lift(True) is Const(1)
-    assert lift(np.int64(3)) is Const(3)
-    assert x + np.int32(3) is x + 3
-    assert np.int32(3) - x is 3 - x
+    assert lift(np.int64(3)) is Const(3)  # type: ignore[arg-type]
+    assert x + np.int32(3) is x + 3  # type: ignore[arg-type]
+    assert np.int32(3) - x is 3 - x  # type: ignore[operator]
 
 
 @given(expressions())
@@ -106,7 +106,7 @@ def test_an_expression_has_no_truth_value_and_takes_no_float() -> None:
     with pytest.raises(TypeError, match="and_"):
         bool(x.lt(3))
     with pytest.raises(TypeError):
-        _ = x + 1.5  # type: ignore[operator]
+        _ = x + 1.5  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         _ = x < 3  # type: ignore[operator]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -50,7 +51,10 @@ def false_at(each: Law) -> dict[str, int] | None:
     for numbers, boxes in instances(each):
         tried += 1
         axes = np.ix_(*[np.arange(low, high + 1) for low, high in boxes.values()])
-        env = {**numbers, **dict(zip(boxes, axes, strict=True))}
+        env: dict[str, int | np.ndarray[Any, Any]] = {
+            **numbers,
+            **dict(zip(boxes, axes, strict=True)),
+        }
         sizes = tuple(high - low + 1 for low, high in boxes.values())
         places = np.argwhere(np.broadcast_to(np.asarray(evaluate(wrong, env)), sizes))
         if len(places):

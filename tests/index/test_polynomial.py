@@ -80,7 +80,7 @@ def test_arithmetic(left: Expr, right: Expr, env: dict[str, int]) -> None:
 def test_forms_that_meet() -> None:
     normal = Normal({"x": (0, 100), "y": (0, 3), "n": (1, 1000)})
     n = Var("n")
-    for one, other in [
+    pairs: list[tuple[Expr, Expr]] = [
         ((x * 8 + y) // 4, x * 2),
         ((x * 8 + y) % 8, y),
         ((x // 4) // 8, x // 32),
@@ -95,7 +95,8 @@ def test_forms_that_meet() -> None:
         (x // -3, (0 - x) // 3),
         (x ^ 0, x),
         ((x ^ 5) // 8, x // 8),
-    ]:
+    ]
+    for one, other in pairs:
         assert normal.of(one) == normal.of(other)
     assert normal.of(y // 4) == constant(0)
     assert normal.of(x // 4) != normal.of(x // 5)

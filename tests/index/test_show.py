@@ -15,7 +15,7 @@ from tests.index.strategies import BOUNDS, NAMES, environments, expressions, gri
 
 from warploom.errors import CheckError, EmitError, UnsupportedError
 from warploom.index.evaluate import evaluate
-from warploom.index.ir import Const, Expr, Var, select, walk
+from warploom.index.ir import Binary, Const, Expr, Var, select, walk
 from warploom.index.show import C_HELPERS, c_helpers, c_text, show
 
 x, y = Var("x"), Var("y")
@@ -200,7 +200,7 @@ def small_value(expr: Expr, env: dict[str, int], limit: int) -> int | None:
     width = limit.bit_length() - 1
     counts = [
         evaluate(part.right, env) for part in walk(expr)
-        if getattr(part, "op", "") in ("<<", ">>")
+        if isinstance(part, Binary) and part.op in ("<<", ">>")
     ]  # fmt: skip
     fits = all(-limit <= int(part) < limit for part in parts)
     return int(parts[-1]) if fits and all(int(count) < width for count in counts) else None

@@ -5,10 +5,11 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+from bench.common.narrowed import of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warploom.index.ir import Var
+from warploom.index.ir import Expr, Var
 from warploom.index.terms import Modular, Polynomial, Ratios, Sum, modular, terms_range
 
 VALUES = {0: 3, 1: -7, 2: 12}
@@ -17,9 +18,10 @@ MONOMIALS = st.lists(st.integers(0, 2), max_size=3).map(lambda atoms: tuple(sort
 WHOLE = st.dictionaries(MONOMIALS, st.integers(-9, 9), max_size=4)
 POLYNOMIALS = WHOLE.map(Polynomial({}).of)
 MODULAR = WHOLE.map(lambda terms: modular(8, terms))
-POWERS = st.dictionaries(
-    st.sampled_from(sorted(NAMED, key=lambda each: each.name)), st.sampled_from([-2, -1, 1, 2])
-).map(lambda powers: tuple(sorted(powers.items(), key=lambda each: each[0].name)))
+ATOMS: list[Expr] = list(NAMED)
+POWERS = st.dictionaries(st.sampled_from(ATOMS), st.sampled_from([-2, -1, 1, 2])).map(
+    lambda powers: tuple(sorted(powers.items(), key=lambda each: of(Var, each[0]).name))
+)
 RATIOS = st.dictionaries(POWERS, st.fractions(-3, 3, max_denominator=4), max_size=4).map(
     Ratios({}).of
 )

@@ -18,7 +18,7 @@ from warploom.kernel.build import Builder, from_index
 from warploom.kernel.check import check
 from warploom.kernel.dtype import i32
 from warploom.kernel.evaluate import run
-from warploom.kernel.ir import Kernel
+from warploom.kernel.ir import Kernel, Store
 
 THREADS = 8
 n, m = Var("n"), Var("m")
@@ -79,7 +79,7 @@ def random_kernel(seed: int) -> Kernel:
     k.grid(random.choice((1, 2, n // 4 + 1, (n + 7) // 8, m)))
     names: list[Expr] = [k.thread, k.thread_x, k.lane, k.warp, k.block_x, n, m]
     bounds = random.choice(((0, 3), (0, n), (0, (m + 3) // 4), (k.block_x, n), (1, 4)))
-    with k.loop("i", *bounds, random.choice((1, 1, 2)), unroll=False) as i:
+    with k.loop("i", bounds[0], bounds[1], random.choice((1, 1, 2)), unroll=False) as i:
         at = k.let("at", index(random, [*names, i, i, k.thread, k.thread]))
         condition = guard(random, at, length, [*names, i]) if random.random() < 0.7 else None
         if condition is not None and random.random() < 0.5:
@@ -90,9 +90,7 @@ def random_kernel(seed: int) -> Kernel:
     return k.raw()
 
 
-def _store(at: Expr, condition: Expr | None) -> object:
-    from warploom.kernel.ir import Store
-
+def _store(at: Expr, condition: Expr | None) -> Store:
     return Store("y", at, from_index(1), condition)
 
 

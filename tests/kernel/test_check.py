@@ -347,7 +347,7 @@ def test_what_is_no_value_and_no_condition_is_refused_where_it_is_given() -> Non
         (lambda: cast(f32, 3), "3 is no value of a kernel"),  # type: ignore[arg-type]
         (lambda: sqrt(2.0), "2.0 is no value"),  # type: ignore[arg-type]
         (lambda: fma(2.0, v, v), "2.0 is no value"),  # type: ignore[arg-type]
-        (lambda: v + None, "None is no value"),  # type: ignore[operator]
+        (lambda: v + None, "None is no value"),  # type: ignore[arg-type]
         (lambda: choose(True, v, v), "True is no condition"),  # type: ignore[arg-type]
         (lambda: choose(v, v, v), "is no condition"),  # type: ignore[arg-type]
         (lambda: k.when(v.gt(0)).__enter__(), "no condition on threads"),  # type: ignore[arg-type]

@@ -72,7 +72,7 @@ def test_a_select_of_registers_becomes_a_select_of_values() -> None:
         y = np.zeros(100, np.float32)
         run(kernel, [x, y])
         results.append(y)
-    assert np.array_equal(*results)
+    assert np.array_equal(results[0], results[1])
 
 
 @pytest.mark.parametrize("deep", [False, True])

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bench.common.narrowed import of
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.tools import is_here
@@ -84,7 +85,7 @@ def test_all_codes_on_all_devices(dtype: DType) -> None:
     for device in ("c", "ptx"):
         if is_here(device):
             found = np.zeros_like(wanted)
-            load(kernel, device)(x, found)  # type: ignore[arg-type]
+            load(kernel, device)(x, found)
             assert (found == wanted).all(), device
 
 
@@ -104,7 +105,7 @@ def test_it_computes_as_it_did_and_rounds_once(
     entry = entries()[name]
     kernel = entry.kernel(**settings)
     case = entry.case(kernel, {"n": 77}, 3, **settings)
-    codes = [coded(a, dtype) if _is_float(a) else a for a in case.arguments]
+    codes = [coded(of(np.ndarray, a), dtype) if _is_float(a) else a for a in case.arguments]
     wide = [decoded(a, dtype) if isinstance(a, np.ndarray) else a for a in codes]
     run(kernel, wide)
     run(stored_as(kernel, dtype), codes)

@@ -10,6 +10,7 @@ from random import Random
 import numpy as np
 import pytest
 from bench.common.kernel import kernels
+from bench.common.narrowed import of
 
 from warploom.errors import CheckError, DeviceError
 from warploom.index.ir import Expr, Var
@@ -164,7 +165,7 @@ def test_no_fewer_would_do(seed: int) -> None:
             stmts: list[Stmt] = []
             for place, stmt in enumerate(body):
                 stmts += [Barrier("block" if place in gaps else "warp"), stmt]
-            loop = replace(kernel.body[-1], body=(*stmts, Barrier("warp")))  # type: ignore[type-var]
+            loop = replace(of(For, kernel.body[-1]), body=(*stmts, Barrier("warp")))
             assert races(replace(kernel, body=(*kernel.body[:-1], loop)))
 
 

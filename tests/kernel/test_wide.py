@@ -128,7 +128,7 @@ def test_what_is_made_of_names_alone_is_computed_in_64_bits() -> None:
     y[k.block_x] = v
     wide = with_index(k.done(predicate=True), i64)
     for language in ("cuda", "opencl", "c"):
-        text = emit(wide, language)  # type: ignore[arg-type]
+        text = emit(wide, language)
         assert re.search(r"block_x \* 1LL? \* \(?block_y \* 1LL?", text), text
 
 
@@ -140,7 +140,7 @@ def test_own_sketches_on_every_device() -> None:
     for device in ("simulator", "c", "ptx"):
         if device != "simulator":
             require(device)
-        there = Compiled(made.tiled, device)  # type: ignore[arg-type]
+        there = Compiled(made.tiled, device)
         assert np.array_equal(there(x), x.reshape(-1, 3).sum(axis=1))
 
 

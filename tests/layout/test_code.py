@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from warploom.emit.index_function import index_function
 from warploom.errors import WarploomError
 from warploom.index.table import tabulated
 from warploom.layout.language.build import padded, row_major, swizzled
-from warploom.layout.language.evaluate import Numbers, values
+from warploom.layout.language.evaluate import values
 from warploom.layout.language.expression import expression, names_of, sizes_of
 from warploom.layout.language.ir import Compose, Layout, Matrix, Table, compose
 from warploom.layout.language.parse import parse
@@ -48,7 +49,7 @@ LAYOUTS: dict[str, Layout] = {
 }
 
 
-def in_order(layout: Layout, results: Numbers) -> Numbers:
+def in_order(layout: Layout, results: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Results for the first coordinate slowest, as a layout's values come: the first fastest."""
     return np.asarray(results.reshape(sizes_of(layout)).T).ravel()
 

@@ -77,7 +77,7 @@ def test_half_results_are_operands() -> None:
 
 
 # What Triton 3.9 emits where it converts by shuffles.
-TRITON = {
+TRITON: dict[tuple[str, str, int, tuple[int, ...]], int] = {
     ("blocked([1,1],[1,32],[1,1],[1,0])", "blocked([1,2],[2,16],[1,1],[1,0])", 4, (2, 32)): 2,
     ("mma_c()", "mma_a(4)", 1, (16, 32)): 4,
 }

@@ -260,7 +260,9 @@ def test_what_is_promised_is_never_more_than_what_is_counted() -> None:
         for place in random.integers(len(every), size=12):
             layout = every[int(place)]
             answer = task.answer(layout)
-            for rows in (1, 3, 24) if answer is not None else ():
+            if answer is None:
+                continue
+            for rows in (1, 3, 24):
                 promise = task.promise(layout, rows)
                 assert promise.least <= answer.cost, (number, layout)
                 if is_linear(layout):

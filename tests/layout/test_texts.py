@@ -183,9 +183,9 @@ def test_tiles_wider_than_an_atom_lie_in_blocks(width: int, element_bytes: int) 
             text = f"NVMMASharedLayout({width}, {8 * element_bytes}, 2, transposed={transposed})"
             found = offset_bases(given_layout(text, shape, element_bytes))["offset"]
             assert found == nvmma_bases(shape, width, element_bytes, transposed), shape
-    for shape in ((2, 8, columns * 2), (1, 512, columns * 2)):
-        found = offset_bases(nvmma_shared(shape, width, element_bytes))["offset"]
-        assert found == nvmma_bases(shape, width, element_bytes, False), shape
+    for deep in ((2, 8, columns * 2), (1, 512, columns * 2)):
+        found = offset_bases(nvmma_shared(deep, width, element_bytes))["offset"]
+        assert found == nvmma_bases(deep, width, element_bytes, False), deep
 
 
 @pytest.mark.parametrize(

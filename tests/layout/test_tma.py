@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -56,7 +57,7 @@ def test_the_best_of_all_boxes_with_its_proof() -> None:
         solved = solve(task, "tma")
         assert solved.best is not None
         assert solved.best.cost == task.least
-        assert solved.best.score.per_request == (4,)
+        assert solved.best.score.per_request == (Fraction(4),)
         record = certificate(task, solved)
         assert record["layout"].startswith(text)
         check_layout(record)

@@ -26,7 +26,7 @@ class Generator:
             name, size, *self.usable(size, listed, tail), dynamic=dynamic, tail=tail
         )
 
-    def usable(self, size: int, listed: list, tail: bool) -> list:
+    def usable(self, size: int, listed: list[tuple[int, ...]], tail: bool) -> list[tuple[int, ...]]:
         sizes = [tuple(n for n in tile if tail or size % n == 0) for tile in listed]
         return [tile for tile in sizes if tile]
 
@@ -56,7 +56,7 @@ class Generator:
         axes = nest._axes_in(value)
         extra = [axis for axis in self.axes if axis not in (*axes, *over) and pick.random() < 0.3]
         shape = [*axes, *extra]
-        out = nest.array("out", *(shape or [1]))
+        out = nest.array("out", *shape) if shape else nest.array("out", 1)
         out[tuple(shape) or 0] = value * nest.parameter("scale") if pick.random() < 0.4 else value
         return nest.done()
 

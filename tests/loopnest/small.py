@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any, cast
 
 from warploom.kernel.dtype import f32
 from warploom.loopnest.communicate import communications
@@ -78,7 +79,7 @@ def program(dims: list[Dim], insts: list[Instruction]) -> Program:
     )
     free = tuple(d for d in listed if not any(d in i.dims for i in insts))
     made = Program("small", axes, tiles, (), (), tuple(insts), communications(tuple(insts)))
-    return _WithDims(made, free) if free else made
+    return cast(Program, _WithDims(made, free)) if free else made
 
 
 class _WithDims:
@@ -98,14 +99,14 @@ class _WithDims:
 class Left:
     """What is left of the choices of a program after some decisions."""
 
-    def __init__(self, made: NestSpace, *decisions: tuple) -> None:
+    def __init__(self, made: NestSpace, *decisions: tuple[Any, ...]) -> None:
         self.made = made
         taken: list[Decision] = [
             decision(choice, objects, *values) for choice, objects, *values in decisions
         ]
         self.root: Candidates = made.propagator.root(taken)
 
-    def __call__(self, choice: Choice, *objects: object) -> set:
+    def __call__(self, choice: Choice, *objects: object) -> set[Any]:
         assert len(self.root) == 1
         return set(self.made.propagator.domain(self.root, 0, choice, *objects).values)
 

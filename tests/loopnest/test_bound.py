@@ -26,7 +26,7 @@ from warploom.loopnest.must_facts import MustFacts
 from warploom.loopnest.sector import distinct_bytes
 from warploom.loopnest.space import NestSpace
 from warploom.loopnest.target import Target
-from warploom.machine.rates import rates_record
+from warploom.machine.rates import Rates, rates_record
 from warploom.machine.record import H200, KNOWN, machine_named
 from warploom.search.branching.descent import descents
 from warploom.search.branching.fix import fixed
@@ -85,7 +85,7 @@ def test_rates_that_were_measured_are_read_from_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rates", [K4000, H200.rates], ids=lambda rates: rates.name)
-def test_bounds_grow_along_decisions(rates) -> None:
+def test_bounds_grow_along_decisions(rates: Rates) -> None:
     space = NestSpace(matmul(64, 96, 32))
     assert grows_along(space, Bound(space, rates), 6, seed=4) > 300
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
+from bench.common.narrowed import present
 from tests.loopnest.small import (
     FAKE,
     Left,
@@ -151,7 +153,7 @@ def test_vectors_are_shared_out() -> None:
 # -- communication ---------------------------------------------------------------------------------
 
 
-def pair(scope: Scope) -> tuple[NestSpace, dict]:
+def pair(scope: Scope) -> tuple[NestSpace, dict[str, Any]]:
     """A value is produced along one dimension and used along another."""
     p = dim("p", 4)
     c = dim("c", like=p)
@@ -243,8 +245,9 @@ def test_registers_and_shared_memory_have_an_end() -> None:
     made = NestSpace(matmul(64, 64, 64, tiles))
     fold = next(i for i in made.program.instructions if i.name == "sum_1")
     m1, n1 = (next(d for d in fold.dims if str(d) == f"sum_1.{t}") for t in ("m1", "n1"))
-    start = fold.running.start
-    apart = [(made.order, (s, d), "BEFORE") for s, d in fold.running.pairs]
+    running = present(fold.running)
+    start = running.start
+    apart = [(made.order, (s, d), "BEFORE") for s, d in running.pairs]
     wide = [(made.kind, (d,), "UNROLL") for d in (m1, n1)]
     left = Left(made, *wide, *apart)
     _, high = made.propagator.range(left.root, 0, made.result_registers, fold)

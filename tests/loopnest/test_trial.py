@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from bench.common.loopnest.running import implementations
 
 from warploom.errors import CheckError
 from warploom.kernel.dtype import DType
-from warploom.kernel.ir import Assign, Kernel, Number, Operation
+from warploom.kernel.ir import Assign, For, Kernel, Number, Operation, Stmt
 from warploom.loopnest import trial
 from warploom.loopnest.build import LoopNest, exp, sqrt
 from warploom.loopnest.decided import Implementation
@@ -61,7 +62,7 @@ def test_what_is_wrong_is_wrong(kind: str, monkeypatch: pytest.MonkeyPatch) -> N
         kernel = lower(made)
         return replace(kernel, body=tuple(map(_more, kernel.body)))
 
-    def _more(stmt: object) -> object:
+    def _more(stmt: Stmt) -> Stmt:
         if isinstance(stmt, Assign) and isinstance(stmt.value, Operation):
             dtype = stmt.target.dtype
             if kind == "infinities":
@@ -70,7 +71,7 @@ def test_what_is_wrong_is_wrong(kind: str, monkeypatch: pytest.MonkeyPatch) -> N
                 return replace(stmt, value=Number(float("nan"), dtype))
             more = Number(1e-7 if kind == "small" else 1, dtype)
             return replace(stmt, value=Operation("+", (stmt.value, more)))
-        if hasattr(stmt, "body"):
+        if isinstance(stmt, For):
             return replace(stmt, body=tuple(map(_more, stmt.body)))
         return stmt
 
@@ -163,7 +164,7 @@ def test_what_was_kept_is_whole_and_possible() -> None:
     nest = Nest(scaled(), H200.rates)
     kept = nest.record(nest.search("random", 2), Kept())
     best = kept["best"]
-    for wrong in (
+    wrongs: list[dict[str, Any]] = [
         {"best": {}},
         {"best": {**best, "nanoseconds": "x"}},
         {"best": {**best, "nanoseconds": nest.least() / 2}},  # faster than any can be
@@ -174,6 +175,7 @@ def test_what_was_kept_is_whole_and_possible() -> None:
         {"best": {**best, "decisions": 7}},
         {"runs": -7},
         {"evaluated": -1},
-    ):
+    ]
+    for wrong in wrongs:
         with pytest.raises(CheckError, match=r"kept|record of a decision"):
             nest.kept_from({**kept, **wrong})

@@ -7,9 +7,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from bench.common.narrowed import of
 from tests.machine.flags import GRID, Act, FlagTrace, flag_races, make_flags
 
 from warploom import ptx
+from warploom.errors import Span
 from warploom.machine import flag, shadow
 from warploom.machine.flag import Order
 from warploom.machine.race import RaceDetector
@@ -38,7 +40,10 @@ def directly(trace: FlagTrace) -> Pairs:
             manner = Semantics(kind, scope, 4) if kind.strong else Semantics(kind)
             place = np.array([4 * act.word])
             detector.access("words", 16, threads, place, 4, manner, number, order=order)
-    return {frozenset({race.first.label, race.second.label}) for race in detector.races}
+    return {
+        frozenset({of(int, race.first.label), of(int, race.second.label)})
+        for race in detector.races
+    }
 
 
 TEXT = """.version 8.0
@@ -77,7 +82,7 @@ def through_ptx(trace: FlagTrace) -> Pairs:
     kernel = ptx.load(TEXT.format(body=body), "flags.ptx").kernel("k")
     report = kernel.launch(trace.blocks, trace.size, [np.zeros(4, np.uint32)], races="all")
     return {
-        frozenset({race.first.label.line - FIRST_LINE, race.second.label.line - FIRST_LINE})
+        frozenset(of(Span, each.label).line - FIRST_LINE for each in (race.first, race.second))
         for race in report.races
     }
 

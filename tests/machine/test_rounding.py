@@ -102,7 +102,10 @@ def test_sums_that_nearly_cancel(seed: int, shift: int, near: int) -> None:
 
 def test_shapes_broadcast() -> None:
     a = np.arange(6, dtype=np.float32).reshape(2, 3)
-    assert fma(a, np.float32(2), np.asarray(1, np.float32)).tolist() == (a * 2 + 1).tolist()
+    assert (
+        fma(a, np.asarray(2, np.float32), np.asarray(1, np.float32)).tolist()
+        == (a * 2 + 1).tolist()
+    )
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

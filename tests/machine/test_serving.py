@@ -50,7 +50,7 @@ def addresses(text: str) -> list[int]:
 def kind_of(name: str) -> RequestKind:
     for kind in ("ldmatrix", "stmatrix", "ld", "st"):
         if name.startswith(kind):
-            return kind  # type: ignore[return-value]
+            return kind
     assert name.startswith("red")
     return "st"
 

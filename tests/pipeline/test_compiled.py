@@ -144,8 +144,10 @@ def test_of_nothing_nothing_is_made() -> None:
 
 
 def test_whole_numbers_may_be_those_of_numpy() -> None:
-    eight, x = np.int64(8), numbers(16)
-    made = warploom.compile(turned(), lanes=eight, warps=np.int32(2), steps={"x": eight})
+    eight: Any = np.int64(8)
+    two: Any = np.int32(2)
+    x = numbers(16)
+    made = warploom.compile(turned(), lanes=eight, warps=two, steps={"x": eight})
     assert np.array_equal(made(x), warploom.compile(turned())(x))
 
 

@@ -31,7 +31,7 @@ def test_own_sketches_become_functions(own: Own) -> None:
     sizes = header.called.entry.sizes()[2::8]
     for device in ("c", "ptx"):
         require(device)
-        assert [each for each in header.verify(device, sizes) if each.wrong] == []  # type: ignore[arg-type]
+        assert [each for each in header.verify(device, sizes) if each.wrong] == []
 
 
 def test_a_moving_sketch_is_a_template_and_an_adding_one_has_a_type() -> None:

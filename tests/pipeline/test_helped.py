@@ -113,7 +113,7 @@ def test_a_worker_with_the_label_measures(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(timed_nest, "GpuNestBench", Pretended)
     bench = far_nest_bench(axpy(8), None, Travelled())
     assert (bench.device, bench.arch) == ("pretended GPU", "sm_90")
-    assert bench.measure(3, 2) == [3.0, 3.0]  # type: ignore[arg-type]
+    assert bench.measure(3, 2) == [3.0, 3.0]
 
 
 def test_a_spent_budget_ends_it() -> None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from bench.common.narrowed import answer
 
 from warploom.array import build as al
-from warploom.array.code.program import compile_candidate
+from warploom.array.code.program import Compiled, compile_candidate
 from warploom.array.joint.model import JointModel
 from warploom.array.language.ir import Term
 from warploom.array.types import array
@@ -37,13 +38,13 @@ OTHER = al.program("other", lambda x: al.map_(lambda v: v + 2, x), x=array(f32, 
 
 def choices(count: int) -> list[Choice]:
     model = JointModel(TILED, {"n": 12}, CUDA)
-    return [choice_of(model, each) for each in model.best(count, 200).answer]
+    return [choice_of(model, each) for each in answer(model.best(count, 200))]
 
 
 class Interrupted(Rig):
     """Ctrl-C while the second candidate is measured."""
 
-    def measure(self, compiled, samples):
+    def measure(self, compiled: Compiled, samples: int) -> Sequence[float]:
         if self._wanted is not None:
             raise KeyboardInterrupt
         return super().measure(compiled, samples)
@@ -79,7 +80,7 @@ def test_sampling_that_is_interrupted_gives_what_there_is() -> None:
 def test_another_result_is_dropped() -> None:
     right = choices(1)[0]
     model = JointModel(OTHER, {"n": 12}, CUDA)
-    (candidate,) = model.best(1, 50).answer
+    (candidate,) = answer(model.best(1, 50))
     wrong = choice_of(model, candidate)
     outcome = tune_choices("tiled", {}, [right, wrong], Rig("c"), pool=HERE)
     assert isinstance(outcome, Found)
@@ -112,7 +113,7 @@ def total(by: float) -> Choice:
         unused=array(f32, N),
     )
     model = JointModel(program, {"n": 12}, CUDA)
-    return choice_of(model, model.best(1, 50).answer[0])
+    return choice_of(model, answer(model.best(1, 50))[0])
 
 
 def test_what_takes_the_evaluator_long_is_compared_with_the_first(
@@ -124,11 +125,11 @@ def test_what_takes_the_evaluator_long_is_compared_with_the_first(
     assert "not that of the first" in errors(one, misled(one, two))[1]
 
 
-def elementwise(name: str, f: Callable[[Term], Term], dtype: DType = f32) -> Choice:
+def elementwise(name: str, f: Callable[..., Term], dtype: DType = f32) -> Choice:
     model = JointModel(
         al.program(name, lambda x: al.map_(f, x), x=array(dtype, N)), {"n": 12}, CUDA
     )
-    return choice_of(model, model.best(1, 50).answer[0])
+    return choice_of(model, answer(model.best(1, 50))[0])
 
 
 def errors(*listed: Choice) -> list[str]:
@@ -211,7 +212,7 @@ def test_memory_beside_inputs_and_output(memory: int) -> None:
         x=array(f32, N),
     )
     model = JointModel(total, {"n": 12}, CUDA, memory=memory)
-    found = model.sample(60, 3).answer
+    found = answer(model.sample(60, 3))
     for candidate in found[:6]:
         compiled = compile_candidate(model.plan, candidate)
         assert model.bytes_between(candidate) == compiled.temporary_bytes <= memory

@@ -42,7 +42,7 @@ def test_own_sketches_are_checked_like_the_catalogue(own: Own) -> None:
 @pytest.mark.parametrize("language", ["opencl", "c"])
 def test_other_languages(language: str) -> None:
     (reversal,) = (own for own in OWN if own.name == "reversal")
-    assert "reversal" in reversal.compiled().text(language)  # type: ignore[arg-type]
+    assert "reversal" in reversal.compiled().text(language)
 
 
 def test_every_file_of_the_folder_is_listed() -> None:

@@ -26,7 +26,6 @@ from warploom.loopnest.lower import lower
 from warploom.loopnest.space import NestSpace
 from warploom.loopnest.target import Target
 from warploom.machine.record import H200
-from warploom.pipeline import timed_nest
 from warploom.pipeline.nest import Nest
 from warploom.pipeline.timed_nest import (
     GpuNestBench,
@@ -37,6 +36,7 @@ from warploom.pipeline.timed_nest import (
 from warploom.runtime import rig
 from warploom.runtime.compile import Compiled
 from warploom.runtime.rig import Built
+from warploom.search.branching.candidate import Candidates
 from warploom.search.branching.descent import descents
 from warploom.search.branching.problem import SpaceProblem
 from warploom.search.budget import Budget
@@ -87,7 +87,7 @@ def pool() -> Iterator[ThreadPoolExecutor]:
 NEST = Nest(axpy(3, cut=Cut(tail=True)), H200.rates, Target(H200))
 
 
-def leaves(count: int, seed: int = 0):
+def leaves(count: int, seed: int = 0) -> Candidates:
     problem = SpaceProblem(NEST.space.propagator, (), NEST.space.branch)
     found = descents(problem, count, np.random.default_rng(seed))
     return found.leaves.take(found.arrived)
@@ -181,7 +181,7 @@ def test_all_points_of_what_is_folded_are_needed() -> None:
 
 
 def test_digests_are_of_texts() -> None:
-    kernel = timed_nest.lower(NEST.implementation(leaves(1)))
+    kernel = lower(NEST.implementation(leaves(1)))
     assert Written(kernel, "a").digest != Written(kernel, "b").digest
 
 

@@ -8,6 +8,7 @@ shared memory or in the argument. `races` names what races.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -49,7 +50,7 @@ class Litmus:
             body=self.body.replace("SP", self.space),
         )  # fmt: skip
 
-    def found(self, **options) -> set[str]:
+    def found(self, **options: Any) -> set[str]:
         kernel = ptx.load(self.text, f"litmus{self.number}.ptx").kernel("k")
         blocks = 2 if self.where == "G" else 1
         report = kernel.launch(

@@ -15,7 +15,16 @@ FORMATS = {
     "f32": (24, -126, 127),
     "f64": (53, -1022, 1023),
 }
-INTEGRAL = {"rni": round, "rzi": math.trunc, "rmi": math.floor, "rpi": math.ceil}
+INTEGRAL: dict[str, Callable[[Fraction], int]] = {
+    "rni": round,
+    "rzi": math.trunc,
+    "rmi": math.floor,
+    "rpi": math.ceil,
+}
+
+
+WHOLE: dict[str, Callable[[Fraction], int]]
+WHOLE = {"rn": round, "rz": math.trunc, "rm": math.floor, "rp": math.ceil}
 
 
 def round_to(x: Fraction, kind: str, mode: str) -> Fraction | float:
@@ -28,7 +37,7 @@ def round_to(x: Fraction, kind: str, mode: str) -> Fraction | float:
         exponent -= 1
     quantum = Fraction(2) ** (max(exponent, low) - precision + 1)
     scaled = x / quantum
-    whole = {"rn": round, "rz": math.trunc, "rm": math.floor, "rp": math.ceil}[mode](scaled)
+    whole = WHOLE[mode](scaled)
     result = whole * quantum
     largest = (2 - Fraction(2) ** (1 - precision)) * Fraction(2) ** high
     if abs(result) <= largest:

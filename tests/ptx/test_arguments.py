@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+from typing import Any
 
 import numpy as np
 import pytest
@@ -92,7 +93,9 @@ NORMAL = np.float32(2.0**-126)
         (1.5, 2.25, 3.75, 3.75),
     ],
 )
-def test_sums_of_singles_flush_in_global_memory_alone(start, added, flushed, kept) -> None:
+def test_sums_of_singles_flush_in_global_memory_alone(
+    start: float, added: float, flushed: float, kept: float
+) -> None:
     out = np.array([start, 9, 9, start, 9], np.float32)
     ptx.load(ATOMIC).kernel("k").launch(1, 1, [out, np.float32(added)])
     want = np.array([flushed, start, kept, flushed, start], np.float32)
@@ -113,13 +116,13 @@ def test_structures_are_bytes() -> None:
         out = np.zeros(1, np.int32)
         kernel.launch(1, 1, [given, out])
         assert out[0] == 7
-    for given in (8, "12345678", None, 1 << 50, [0] * 8):
+    for wrong in (8, "12345678", None, 1 << 50, [0] * 8):
         with pytest.raises(DeviceError, match=r"structure; .* cannot be passed"):
-            kernel.launch(1, 1, [given, np.zeros(1, np.int32)])
+            kernel.launch(1, 1, [wrong, np.zeros(1, np.int32)])
 
 
 @pytest.mark.parametrize("given", [1.5, "9", None, True, -1, 1 << 40])
-def test_shared_bytes_are_a_number(given) -> None:
+def test_shared_bytes_are_a_number(given: Any) -> None:
     with pytest.raises(DeviceError, match=r"shared"):
         ptx.load(ATOMIC).kernel("k").launch(
             1, 1, [np.zeros(5, np.float32), 1.0], shared_bytes=given
@@ -134,7 +137,7 @@ PASSED = """.version 8.0
 """
 
 
-def passed(kind: str, value) -> bytes:
+def passed(kind: str, value: Any) -> bytes:
     """The bytes that a kernel finds in its parameter."""
     bits = int(kind[1:])
     out = np.zeros(bits // 8, np.uint8)
@@ -147,7 +150,7 @@ def passed(kind: str, value) -> bytes:
 @pytest.mark.parametrize(
     "value", [1.0, 1.5, np.float16(2), np.float32(2), np.float64(2), np.array(2.0)]
 )
-def test_a_float_is_no_integer(kind: str, value) -> None:
+def test_a_float_is_no_integer(kind: str, value: Any) -> None:
     with pytest.raises(DeviceError, match=rf"argument 1 \('x'\) is a \.{kind}, a float is given"):
         passed(kind, value)
 
@@ -157,7 +160,7 @@ def test_a_float_is_no_integer(kind: str, value) -> None:
     [2, True, np.int8(2), np.int32(2), np.uint32(7), np.int64(-3), np.bool_(True), np.array(5)],
 )
 @pytest.mark.parametrize("kind", ["f32", "f64"])
-def test_an_integer_for_a_float_has_its_value(kind: str, value) -> None:
+def test_an_integer_for_a_float_has_its_value(kind: str, value: Any) -> None:
     """Also one of as many bits, which were taken for those of a float."""
     assert (
         passed(kind, value) == np.array(float(value), f"<{kind[0]}{int(kind[1:]) // 8}").tobytes()
@@ -187,6 +190,6 @@ def test_bits_have_no_meaning_of_their_own() -> None:
         ("u32", b"1234"),
     ],
 )
-def test_numbers_that_cannot_be_passed(kind: str, value) -> None:
+def test_numbers_that_cannot_be_passed(kind: str, value: Any) -> None:
     with pytest.raises(DeviceError, match=r"argument 1 \('x'\)"):
         passed(kind, value)

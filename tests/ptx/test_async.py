@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 import pytest
 from tests.ptx.litmus import Litmus, in_line
 from tests.tools import is_here
 
 from warploom import ptx
 from warploom.errors import DeviceError
-from warploom.ptx.fast.engine import EngineName
+from warploom.ptx.emulate.asked import EngineName
 
 HEAD = """.version 8.4
 .target sm_90a
@@ -24,7 +27,7 @@ ret; }}
 WAIT = "W{n}: mbarrier.try_wait.parity.shared::cta.b64 %p2, [bar], {parity}; @!%p2 bra W{n};"
 
 
-def run(body: str, args: list, threads: int = 32, **options) -> ptx.Report:
+def run(body: str, args: list[Any], threads: int = 32, **options: Any) -> ptx.Report:
     kinds = ", ".join(
         f".param .align 64 .b8 p{i}[128]" if isinstance(a, ptx.TensorMap) else f".param .u64 p{i}"
         for i, a in enumerate(args)
@@ -133,7 +136,7 @@ def test_what_lies_outside_is_a_half_of_one_kind(dtype: type) -> None:
         + "\nshl.b32 %r1, %t, 3; add.u32 %r2, %s, %r1; ld.shared.u64 %l6, [%r2]; cvt.u64.u32 %l7, %r1; add.u64 %l7, %l2, %l7; st.global.u64 [%l7], %l6;"
     )  # fmt: skip
     side = 128 // np.dtype(dtype).itemsize
-    array = np.ones((4, side), dtype)
+    array: npt.NDArray[Any] = np.ones((4, side), dtype)
     run(body, [ptx.tensor_map(array, (2, side), nan_outside=True), out])
     assert (out[:64] == 0x7FF7).all()
     assert out[64:].view(dtype).tolist() == [1] * side

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -24,7 +26,14 @@ MEET = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
 NEIGHBOUR = "mapa.shared::cluster.u32 %r8, %r6, %r7;"
 
 
-def run(body: str, blocks=4, cluster=2, given=None, races="all", **options):
+def run(
+    body: str,
+    blocks: Any = 4,
+    cluster: int = 2,
+    given: Any = None,
+    races: Any = "all",
+    **options: Any,
+) -> tuple[np.ndarray, Any]:
     text = HEAD.replace("CLUSTER", f".reqnctapercluster {cluster}, 1, 1")
     out = np.zeros(blocks * 32 if isinstance(blocks, int) else 0, np.uint32)
     source = np.arange(1024, dtype=np.uint32) if given is None else given

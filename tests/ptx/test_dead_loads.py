@@ -79,7 +79,7 @@ USES = {
 
 def run(body: str, **options: Any) -> ptx.Report:
     kernel = ptx.load(TEXT.format(body=body), "k.ptx").kernel("k")
-    given = {"races": "all", "benign": True} | options
+    given: dict[str, Any] = {"races": "all", "benign": True} | options
     return kernel.launch(1, 64, [np.zeros(2048, np.uint32), np.uint32(0)], **given)
 
 

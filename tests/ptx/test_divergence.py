@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -42,7 +44,7 @@ class Writer:
         self.labels = 0
         self.deepest = 0
 
-    def write(self, statements: list, depth: int = 0, out: str = "") -> None:
+    def write(self, statements: list[Any], depth: int = 0, out: str = "") -> None:
         self.deepest = max(self.deepest, depth)
         for statement in statements:
             match statement:
@@ -79,7 +81,7 @@ class Writer:
         return f"L{self.labels}"
 
 
-def kernel(statements: list) -> str:
+def kernel(statements: list[Any]) -> str:
     writer = Writer()
     writer.write(statements)
     load = "".join(f"mad.lo.u32 %r{n}, %r{n - 1}, 2654435761, {n};" for n in range(1, REGISTERS))
@@ -95,7 +97,7 @@ def kernel(statements: list) -> str:
 
 @settings(deadline=None, max_examples=20)
 @given(program)
-def test_together_as_alone(statements: list) -> None:
+def test_together_as_alone(statements: list[Any]) -> None:
     loaded = ptx.load(kernel(statements)).kernel("k")
     threads = 48
     alone, blocks, batches = (np.zeros((threads, REGISTERS), np.uint32) for _ in range(3))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,13 +28,15 @@ INDEX = """
 """
 
 
-def launch(body: str, array: np.ndarray, grid=2, block=32, **options) -> ptx.Report:
+def launch(
+    body: str, array: np.ndarray, grid: Any = 2, block: Any = 32, **options: Any
+) -> ptx.Report:
     text = f"{HEADER}.visible .entry k(.param .u64 a)\n{{{INDEX}{body}\n  ret;\n}}\n"
     return ptx.load(text, "k.ptx").kernel("k").launch(grid, block, [array], **options)
 
 
 def refused(
-    body: str, message: str, *, size: int = 64, where: str = "", **options
+    body: str, message: str, *, size: int = 64, where: str = "", **options: Any
 ) -> WarploomError:
     with pytest.raises(WarploomError, match=message) as caught:
         launch(body, np.zeros(size, np.uint32), **options)
@@ -245,7 +248,7 @@ def test_store_to_constant() -> None:
         (1, 32, ["text"], "cannot be passed"),
     ],
 )
-def test_bad_launches(grid, block, args, message: str) -> None:
+def test_bad_launches(grid: Any, block: Any, args: list[Any], message: str) -> None:
     text = f"{HEADER}.visible .entry k(.param .u64 a)\n{{ ret; }}\n"
     with pytest.raises(DeviceError, match=message):
         ptx.load(text).kernel("k").launch(grid, block, args)

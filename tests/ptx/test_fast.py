@@ -7,13 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bench.common.ptx import device_kernels as kernels
+from bench.common.ptx.programs import PROGRAMS, Program
 from bench.common.ptx.spelling import THREADS, inputs, instruction, parts, program, spelled
-from tests.ptx.test_instructions import CASES, kernels
-from tests.ptx.test_kernels import PROGRAMS, kept
+from tests.ptx.test_instructions import CASES
+from tests.ptx.test_kernels import kept
 from tests.tools import is_here
 
 from warploom import ptx
 from warploom.errors import DeviceError, WarploomError
+from warploom.ptx.emulate.asked import EngineName
 from warploom.ptx.fast import cores as cores_module
 from warploom.ptx.fast import engine as engine_module
 from warploom.ptx.table import OPCODES
@@ -27,16 +30,20 @@ LEFT = {
 }  # fmt: skip
 
 
+ENGINES: tuple[EngineName, ...] = ("numpy", "c")
+
+
 def same_bits(some: list[Any], others: list[Any]) -> bool:
     pairs = zip(some, others, strict=True)
     return all(a.tobytes() == b.tobytes() for a, b in pairs if isinstance(a, np.ndarray))
 
 
 @pytest.mark.parametrize("run", PROGRAMS, ids=lambda p: p.name)
-def test_programs(run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_programs(run: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = kept(run.file).kernel(run.name)
     reports, results = [], []
-    for engine, cores in (("numpy", 1), ("c", 1), ("c", 3)):
+    ways: list[tuple[EngineName, int]] = [("numpy", 1), ("c", 1), ("c", 3)]
+    for engine, cores in ways:
         args = run.make()
         if cores > 1:  # from the beginning, however soon it ends
             monkeypatch.setattr(cores_module, "FIRST_SLICE", 1)
@@ -257,7 +264,7 @@ def test_lanes_part_and_meet_again() -> None:
     kernel = kernel_of(body)
     mixes = [
         kernel.launch(1, 45, [data], engine=engine).mix
-        for data, engine in zip(found, ("numpy", "c"), strict=True)
+        for data, engine in zip(found, ENGINES, strict=True)
     ]
     assert found[0].tolist() == found[1].tolist()
     assert found[0].any()
@@ -402,7 +409,7 @@ ld.global.f64 %d1, [%a]; ld.global.f64 %d2, [%b];
         report = kernel.launch(1, x.size, [x.copy(), y.copy(), out], engine=engine)
         assert report.engine == engine
         results.append(out)
-    np.testing.assert_array_equal(*results)
+    np.testing.assert_array_equal(results[0], results[1])
     quiet = np.uint64(1 << 51)
     value = x.view(np.float64)
     first = np.isnan(value)

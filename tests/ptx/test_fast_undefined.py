@@ -14,6 +14,7 @@ from tests.tools import is_here
 
 from warploom import ptx
 from warploom.errors import WarploomError
+from warploom.ptx.emulate.asked import EngineName
 
 pytestmark = pytest.mark.skipif(not is_here("c"), reason="no C compiler")
 
@@ -94,7 +95,7 @@ ret;
 """
 
 
-def outcome(seed: int, engine: str) -> tuple[str, bytes, str]:
+def outcome(seed: int, engine: EngineName) -> tuple[str, bytes, str]:
     out = np.zeros(THREADS, np.uint32)
     try:
         report = ptx.load(kernel_text(seed)).kernel("k").launch(2, THREADS, [out], engine=engine)

@@ -62,7 +62,7 @@ CASES = {
 def run(body: str, threads: int = 32, seed: int = 3, **options: Any) -> ptx.Report:
     rng = np.random.default_rng(seed)
     kernel = ptx.load(TEXT.format(body=body), "k.ptx").kernel("k")
-    given = {"races": "all", "benign": True} | options
+    given: dict[str, Any] = {"races": "all", "benign": True} | options
     return kernel.launch(
         1, threads, [rng.normal(size=64).astype(np.float32), np.zeros(64, np.float32)], **given
     )

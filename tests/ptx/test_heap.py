@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,7 +36,7 @@ def module() -> ptx.LoadedModule:
 
 @pytest.mark.parametrize("races", [False, "all"])
 @pytest.mark.parametrize("schedule", [None, 3])
-def test_a_list_of_every_thread(races, schedule: int | None) -> None:
+def test_a_list_of_every_thread(races: Any, schedule: int | None) -> None:
     out = np.zeros(150, np.int32)
     loaded = module()
     report = loaded.kernel("list").launch(3, 50, [out, 7], races=races, schedule=schedule)
@@ -264,12 +265,12 @@ st.param.b64 [n], 8; call (r), malloc, (n); ld.param.b64 %l2, [r]; ld.param.u64 
 
 
 @pytest.mark.parametrize("size", [-1, 1 << 40, 1.5, "8"])
-def test_heaps_that_cannot_be(size) -> None:
+def test_heaps_that_cannot_be(size: Any) -> None:
     with pytest.raises(DeviceError, match="a device heap of"):
         module().kernel("words").launch(1, 1, [], heap_bytes=size)
 
 
-def test_its_size_can_be_said_everywhere(gpu, tmp_path: Path) -> None:
+def test_its_size_can_be_said_everywhere(gpu: Any, tmp_path: Path) -> None:
     out = np.zeros(32, np.int32)
     emulate(FOLDER / "heap.ptx", "fill", heap_bytes=4096)[1, 32](out, 1024)
     assert out.sum() == 4
@@ -330,9 +331,12 @@ def test_few_threads_free_pieces_of_any_size(
     """All bytes of a piece are looked at for races, many at once."""
     asked = []
     access = RaceDetector.access
-    monkeypatch.setattr(
-        RaceDetector, "access", lambda *args, **more: asked.append(1) or access(*args, **more)
-    )
+
+    def counted(*args: Any, **more: Any) -> Any:
+        asked.append(1)
+        return access(*args, **more)
+
+    monkeypatch.setattr(RaceDetector, "access", counted)
     report = (
         ptx.load(FREED).kernel("k").launch(2, block, [size], races="all", batch_threads=at_once)
     )

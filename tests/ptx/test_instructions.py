@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
+from bench.common.narrowed import present
 from bench.common.ptx import device_kernels as kernels
 from tests.ptx import oracle
 
@@ -16,11 +19,11 @@ from warploom import ptx
 CASES = {case.name: case for case in kernels.cases()}
 
 
-def instruction(case) -> str:
+def instruction(case: kernels.Case) -> str:
     return case.asm.split(" ")[0]
 
 
-def run(case) -> tuple[list[np.ndarray], list[np.ndarray]]:
+def run(case: kernels.Case) -> tuple[list[np.ndarray], list[np.ndarray]]:
     module = ptx.load(kernels.PTX_HEADER + kernels.ptx_source(case), f"{case.name}.ptx")
     inputs, outputs = kernels.inputs(case), kernels.outputs(case)
     grid = kernels.SIZE // kernels.BLOCK
@@ -28,7 +31,7 @@ def run(case) -> tuple[list[np.ndarray], list[np.ndarray]]:
     return inputs, outputs
 
 
-def _names(chooser) -> list[str]:
+def _names(chooser: Callable[[str], object]) -> list[str]:
     return [
         name for name, case in CASES.items()
         if case.asm[0] != "{" and case.asm.count(";") == 1 and chooser(instruction(case)) is not None
@@ -43,7 +46,7 @@ def _is_float(name: str) -> bool:
     "name", [n for n in _names(oracle.integer) if not _is_float(instruction(CASES[n]))]
 )
 def test_integers(name: str) -> None:
-    kind, meaning = oracle.integer(instruction(CASES[name]))
+    kind, meaning = present(oracle.integer(instruction(CASES[name])))
     inputs, (out,) = run(CASES[name])
     want = [oracle.wrap(meaning(*map(int, row)), kind) for row in zip(*inputs, strict=True)]
     bits = np.dtype(f"u{out.itemsize}")
@@ -52,7 +55,7 @@ def test_integers(name: str) -> None:
 
 @pytest.mark.parametrize("name", _names(oracle.arithmetic))
 def test_float_arithmetic(name: str) -> None:
-    meaning = oracle.arithmetic(instruction(CASES[name]))
+    meaning = present(oracle.arithmetic(instruction(CASES[name])))
     kind = CASES[name].results[0]
     inputs, (out,) = run(CASES[name])
     checked = 0
@@ -68,7 +71,7 @@ def test_float_arithmetic(name: str) -> None:
 
 @pytest.mark.parametrize("name", _names(oracle.conversion))
 def test_conversions(name: str) -> None:
-    meaning = oracle.conversion(instruction(CASES[name]))
+    meaning = present(oracle.conversion(instruction(CASES[name])))
     (source,), (out,) = run(CASES[name])
     for value, got in zip(source, out, strict=True):
         want = meaning(value)
@@ -150,7 +153,7 @@ def test_carries(name: str) -> None:
 @pytest.mark.parametrize("table", [0x96, 0xE8, 0x1B, 0xC5, 0x80, 0xFE])
 def test_lop3(table: int) -> None:
     inputs, (out,) = run(CASES[f"lop3_b32__{table:#x}".replace("#", "")])
-    want = [oracle._lop3(*map(int, row), table) for row in zip(*inputs, strict=True)]
+    want = [oracle._lop3(int(a), int(b), int(c), table) for a, b, c in zip(*inputs, strict=True)]
     assert out.tolist() == want
 
 
@@ -173,9 +176,9 @@ def test_prmt_modes(mode: str) -> None:
 
 @pytest.mark.parametrize("name", [n for n in CASES if n.startswith("shfl_")])
 def test_shuffles(name: str) -> None:
-    _, mode, segment = name.split("_")
+    _, mode, word = name.split("_")
     (value, amount), (out, flag) = run(CASES[name])
-    segment = int(segment, 16) >> 8
+    segment = int(word, 16) >> 8
     for thread in range(kernels.SIZE):
         lane, b = thread % 32, int(amount[thread]) & 31
         size = (~segment & 31) + 1  # lanes of a segment
@@ -213,7 +216,7 @@ def test_votes(name: str) -> None:
         assert outs[0][start : start + 32].tolist() == VOTES[name](lanes)
 
 
-def _mask(bits) -> int:
+def _mask(bits: Iterable[Any]) -> int:
     return sum(int(bit) << lane for lane, bit in enumerate(bits))
 
 
@@ -247,7 +250,7 @@ def test_barrier_reductions(op: str) -> None:
     assert out.reshape(yes.shape).tolist() == [[int(w)] * kernels.BLOCK for w in want]
 
 
-APPROXIMATE = {
+APPROXIMATE: dict[str, Callable[..., Any]] = {
     "rcp": lambda x: 1 / x, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "ex2": np.exp2,
     "lg2": np.log2, "sin": np.sin, "cos": np.cos, "tanh": np.tanh, "div": np.divide,
 }  # fmt: skip

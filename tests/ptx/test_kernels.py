@@ -6,10 +6,11 @@ import shutil
 import subprocess
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from bench.common.ptx.programs import PROGRAMS
+from bench.common.ptx.programs import PROGRAMS, Program
 
 from warploom import ptx
 
@@ -19,7 +20,7 @@ HERE = Path(__file__).parent
 RACY = ("spin", "compare_and_swap")  # on purpose
 
 
-def run(module: ptx.LoadedModule, program, **options) -> ptx.Report:
+def run(module: ptx.LoadedModule, program: Program, **options: Any) -> ptx.Report:
     before, args = program.make(), program.make()
     kernel = module.kernel(program.name)
     report = kernel.launch(
@@ -38,14 +39,14 @@ def kept(name: str) -> ptx.LoadedModule:
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.name)
 @pytest.mark.parametrize("batch_threads", [1, 300, 1 << 14])
-def test_kept_text(program, batch_threads: int) -> None:
+def test_kept_text(program: Program, batch_threads: int) -> None:
     run(kept(program.file), program, batch_threads=batch_threads)
 
 
 @pytest.mark.parametrize(
     "program", [p for p in PROGRAMS if p.name not in RACY], ids=lambda p: p.name
 )
-def test_no_false_alarms(program) -> None:
+def test_no_false_alarms(program: Program) -> None:
     run(kept(program.file), program, races=True, counters=True)
 
 
@@ -71,12 +72,12 @@ def _by_nvrtc(source: Path) -> str:
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.name)
-def test_compiled_now(program) -> None:
+def test_compiled_now(program: Program) -> None:
     run(ptx.load(compiled(program.file), f"{program.file}.ptx"), program)
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.name)
-def test_compiled_by_nvrtc(program) -> None:
+def test_compiled_by_nvrtc(program: Program) -> None:
     text = _nvrtc_text(program.file)
     assert ptx.show(ptx.parse(text)) == text
     run(ptx.load(text, f"{program.file}.ptx"), program)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,7 +31,9 @@ KERNEL = """.version 8.5
 """
 
 
-def launched(body: str, grid: int = 1, block: int = 32, **options) -> tuple[ptx.Report, np.ndarray]:
+def launched(
+    body: str, grid: int = 1, block: int = 32, **options: Any
+) -> tuple[ptx.Report, np.ndarray]:
     out = np.zeros(64, np.uint32)
     kernel = ptx.load(KERNEL.format(body=body), "k.ptx").kernel("k")
     return kernel.launch(grid, block, [out], **options), out
@@ -152,9 +155,12 @@ def test_who_waits_at_a_flag_of_the_block_asks_for_no_clocks(
     """All that touch a barrier in shared memory are of one block: nothing has to be worked out."""
     asked: list[int] = []
     unordered = Vector.unordered
-    monkeypatch.setattr(
-        Vector, "unordered", lambda *args: asked.append(args[1].size) or unordered(*args)
-    )
+
+    def counted(*args: Any) -> Any:
+        asked.append(args[1].size)
+        return unordered(*args)
+
+    monkeypatch.setattr(Vector, "unordered", counted)
     body = """
   setp.ne.u32 %p0, %r0, 0;
   @%p0 bra MET;

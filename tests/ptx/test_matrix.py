@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from bench.common.ptx.matrix_kernels import (
@@ -134,7 +136,7 @@ def test_doubles_are_chains_of_fma() -> None:
                     assert w[row, column] == total
 
 
-def _doubles(form: Product, operand: str, words: np.ndarray, warp: int) -> dict:
+def _doubles(form: Product, operand: str, words: np.ndarray, warp: int) -> dict[Any, Any]:
     values = words.view(np.float64).reshape(WARPS, 32, -1)[warp]
     return {
         spot(form, operand, lane, i): values[lane, i]

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -22,14 +24,14 @@ E: ret; }}
 """
 
 
-def run(body: str, threads: int = 64, n: int = 0, **options) -> list[int]:
+def run(body: str, threads: int = 64, n: int = 0, **options: Any) -> list[int]:
     out = np.zeros(threads, np.uint32)
     kernel = ptx.load(TEXT.format(body=body), "k.ptx").kernel("k")
     kernel.launch(1, threads, [out, n], **options)
     return out.tolist()
 
 
-def refused(body: str, message: str, threads: int = 64, n: int = 0, **options) -> None:
+def refused(body: str, message: str, threads: int = 64, n: int = 0, **options: Any) -> None:
     with pytest.raises(DeviceError, match=message) as caught:
         run(body, threads, n, **options)
     assert caught.value.span is not None

@@ -6,6 +6,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -151,7 +152,7 @@ def test_variables_by_their_names() -> None:
      ("table", [1.0] * 4, "a list for variable 'table'"), ("count", 5, "a int for variable"),
      ("nothing", np.zeros(1), "no variable 'nothing'")],
 )  # fmt: skip
-def test_values_that_do_not_fit(name: str, value, message: str) -> None:
+def test_values_that_do_not_fit(name: str, value: Any, message: str) -> None:
     with pytest.raises(DeviceError, match=message):
         ptx.load(TEXT).set_variable(name, value)
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.ptx.test_kernels import PROGRAMS, kept
+from bench.common.ptx.programs import PROGRAMS
+from tests.ptx.test_kernels import kept
 from tests.ptx.test_order import racing_lines, written
 from tests.tools import is_here
 
@@ -74,7 +75,7 @@ def trace(rng: np.random.Generator) -> np.ndarray:
         if chance < 0.5 * often:
             step[:] = BAR
         elif chance < 0.7 * often:
-            block, warp = rng.integers(BLOCKS), 32 * int(rng.integers(2))
+            block, warp = int(rng.integers(BLOCKS)), 32 * int(rng.integers(2))
             step[block, warp : warp + 32] = WARP_SYNC
         else:
             for _ in range(int(rng.integers(1, 3))):

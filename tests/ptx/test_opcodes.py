@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,6 +34,7 @@ from warploom.errors import DeviceError, UnsupportedError
 from warploom.ptx import known
 from warploom.ptx.emulate import compile as compiler
 from warploom.ptx.emulate import floats
+from warploom.ptx.emulate.context import Step
 from warploom.ptx.opcode import Control, MemoryEffect, Opcode, OpcodeForm, Slot
 from warploom.ptx.shuffle import rewrite
 from warploom.ptx.symbolic.form import Form as Value
@@ -90,7 +92,7 @@ def test_every_form_is_handled() -> None:
     module = ptx.parse(text)
     refused: list[str] = []
 
-    def note(error: Exception) -> compiler.Step:
+    def note(error: Exception) -> Step:
         refused.append(str(error))
         return lambda _: None
 
@@ -256,7 +258,7 @@ def shuffles() -> int:
 def change(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     """Changes a record for one test."""
 
-    def changed(name: str, **fields: object) -> None:
+    def changed(name: str, **fields: Any) -> None:
         monkeypatch.setitem(OPCODES, name, replace(OPCODES[name], **fields))
         known.form_with.cache_clear()
 

@@ -6,12 +6,14 @@ import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from bench.common.narrowed import of
 
 from warploom import ptx
-from warploom.errors import WarploomError
+from warploom.errors import Span, WarploomError
 from warploom.ptx.findings import race_fault
 from warploom.ptx.launch import LoadedModule
 from warploom.ptx.source import SourceMap
@@ -49,11 +51,12 @@ def written_in(name: str) -> list[Written]:
         if head:
             said = re.search(r"// ((?:\w+ \d+ ?)*)(?:error: (.*))?$", line)
             numbers = dict(re.findall(r"(\w+) (\d+)", said[1] if said else ""))
-            sizes = [
+            grid, block, cluster = (
                 int(numbers.get(word, usual))
                 for word, usual in (("grid", 2), ("block", 64), ("cluster", 1))
-            ]
-            found.append(Written(name, head[1], *sizes, (said and said[2]) or ""))
+            )
+            error = (said and said[2]) or ""
+            found.append(Written(name, head[1], grid, block, cluster, error))
         if line.endswith("//!"):
             found[-1].lines.add(number)
     return found
@@ -65,7 +68,7 @@ def module(name: str) -> tuple[LoadedModule, SourceMap]:
     return loaded, SourceMap(loaded.module)
 
 
-def racing_lines(kernel: Written, **options) -> set[int]:
+def racing_lines(kernel: Written, **options: Any) -> set[int]:
     loaded, places = module(kernel.file)
     a, b = (np.arange(4096) * 37 % 64).astype(np.int32), np.zeros(4096, np.int32)
     report = loaded.kernel(kernel.name).launch(
@@ -75,7 +78,7 @@ def racing_lines(kernel: Written, **options) -> set[int]:
     lines = set()
     for race in report.races:
         for side in (race.first, race.second):
-            place = places.at(side.label)
+            place = places.at(of(Span, side.label))
             assert place is not None
             outer = place.frames[-1]  # not in a header
             assert outer.file == f"{kernel.file}.cu"
@@ -155,7 +158,7 @@ def test_inlined_code_knows_where() -> None:
         .launch(1, 64, [*np.zeros((2, 4096), np.int32), 0], races="all", check=False)
         .races
     )
-    place = places.at(race.first.label)
+    place = places.at(of(Span, race.first.label))
     assert place is not None
     assert [frame.file for frame in place.frames] == ["common.cuh", "racy.cu"]
     assert "inlined at racy.cu:" in place.words

@@ -41,8 +41,8 @@ def test_clang(rng: np.random.Generator) -> None:
     module.kernel("powers").launch(2, 32, [base, exponent, powers, 100])
     assert powers.tolist() == (base**exponent).tolist()
     module.kernel("classify").launch(1, 256, [values, out, 250])
-    want = [_classify(int(v)) for v in values[:250]]
-    assert out[:250].tolist() == want
+    classes = [_classify(int(v)) for v in values[:250]]
+    assert out[:250].tolist() == classes
 
 
 def _classify(v: int) -> int:

@@ -9,6 +9,7 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
+from bench.common.narrowed import of, present
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -78,7 +79,10 @@ def test_module() -> None:
     assert (module.version, module.target, module.address_size) == ((8, 0), ("sm_80", "debug"), 64)
     table, vec = module.variables
     assert (table.space, table.sizes, table.align) == ("const", (2, 2), 8)
-    assert [v.value for v in table.initial][-2:] == [3, 0]  # a short row is filled up
+    assert [of(ir.Immediate, v).value for v in present(table.initial)][-2:] == [
+        3,
+        0,
+    ]  # a short row is filled up
     assert (vec.vector, vec.attributes) == (4, ("(.managed)",))
     declared, function = module.functions
     assert declared.body is None
@@ -100,31 +104,35 @@ def test_operands() -> None:
       st.shared::cta.b32 [0x20], %r1;
     """
     ld, setp, mov, tid, address, tex, call, new, store = body(text)
-    assert (ld.predicate.name, ld.negated, ld.modifiers[1]) == ("p", True, "L1::no_allocate")
-    assert ld.operands[0].elements[1] == ir.Symbol("_")
+    assert (present(ld.predicate).name, ld.negated, ld.modifiers[1]) == (
+        "p",
+        True,
+        "L1::no_allocate",
+    )
+    assert of(ir.Vector, ld.operands[0]).elements[1] == ir.Symbol("_")
     assert ld.operands[1] == ir.Address(ir.Register("%rd1", "b64", "%rd1"), -8)
     assert setp.operands[0] == ir.Pair(ir.Register("p", "pred", "p"), ir.Register("q", "pred", "q"))
-    assert setp.operands[2].value == -16
+    assert of(ir.Immediate, setp.operands[2]).value == -16
     assert isinstance(setp.operands[3], ir.Negated)
     assert mov.operands[0] == ir.Component(ir.Register("%v", "f32", "%v", 4), 1)
-    assert mov.operands[1].spelling is ir.Spelling.SINGLE
+    assert of(ir.Immediate, mov.operands[1]).spelling is ir.Spelling.SINGLE
     assert tid.operands[1] == ir.Special("%tid.x")
     assert address.operands[1] == ir.Offset(ir.Symbol("table"), 16)
-    assert isinstance(tex.operands[1].more[0], ir.Vector)
+    assert isinstance(of(ir.Address, tex.operands[1]).more[0], ir.Vector)
     assert [type(o).__name__ for o in call.operands] == ["Arguments", "Symbol", "Arguments"]
     assert new.name == "some.new::thing"
-    assert [o.value for o in new.operands[2:]] == [15, 5, 32]
-    assert store.operands[0].base.value == 32
+    assert [of(ir.Immediate, o).value for o in new.operands[2:]] == [15, 5, 32]
+    assert of(ir.Immediate, of(ir.Address, store.operands[0]).base).value == 32
 
 
 def test_scopes_have_their_own_registers() -> None:
     outer, inner, second, after = body(
         ".reg .b32 x; mov.u32 x, 1;\n{ .reg .b64 x; mov.u64 x, 2; }\n{ .reg .b64 x; mov.u64 x, 3; }\nmov.u32 x, 4;"
     )
-    keys = [i.operands[0].key for i in (outer, inner, second, after)]
+    keys = [of(ir.Register, i.operands[0]).key for i in (outer, inner, second, after)]
     assert keys[0] == keys[3] == "x"
     assert len(set(keys)) == 3
-    assert inner.operands[0].type == "b64"
+    assert of(ir.Register, inner.operands[0]).type == "b64"
 
 
 def test_other_statements() -> None:
@@ -237,7 +245,7 @@ def test_integers_in_every_base(value: int) -> None:
         f"0{value:o}" if value else "0",
         f"{value}U",
     ]
-    assert {lex.number(s).value for s in spellings} == {value}
+    assert {present(lex.number(s)).value for s in spellings} == {value}
 
 
 @pytest.mark.slow

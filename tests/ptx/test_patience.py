@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -59,6 +60,9 @@ TEXTS = {
 }  # fmt: skip
 
 
+T = TypeVar("T")
+
+
 class Clock:
     """Time that passes by being looked at."""
 
@@ -73,7 +77,7 @@ class Clock:
         if self.looks > self.end:
             raise BudgetSpentError(Reason.SECONDS)
 
-    def count(self, action: Callable[[], object]) -> tuple[object, int]:
+    def count(self, action: Callable[[], T]) -> tuple[T, int]:
         before = self.looks
         return action(), self.looks - before
 
@@ -106,7 +110,7 @@ class Counted(list[list[int]]):
 
     asked = 0
 
-    def __getitem__(self, index):  # type: ignore[override]
+    def __getitem__(self, index: Any) -> Any:
         self.asked += 1
         return super().__getitem__(index)
 
@@ -128,7 +132,7 @@ class Cut(str):
     __slots__ = ()
     times = 0
 
-    def split(self, *words):  # type: ignore[override]
+    def split(self, *words: Any) -> list[str]:
         type(self).times += 1
         return super().split(*words)
 

@@ -7,6 +7,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -189,7 +190,7 @@ def test_without_a_folder_to_write_to_the_original_is_assembled(
     def refuse(prefix: str) -> None:
         raise FileNotFoundError(f"no folder for {prefix}")
 
-    monkeypatch.setattr(ptxas.tempfile, "TemporaryDirectory", refuse)
+    monkeypatch.setattr(tempfile, "TemporaryDirectory", refuse)
     assert ptxas.main(["-arch=sm_60", str(bench.input)]) == 4
     assert bench.seen.read_text() == READ_ONLY
     assert capfd.readouterr().err.count("warploom-ptxas") == 1

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from bench.common.narrowed import of
 
 from warploom import ptx
-from warploom.errors import DeviceError
+from warploom.errors import DeviceError, Span
 
 TEXT = """.version 8.0
 .target sm_80
@@ -78,7 +79,9 @@ def test_branches_of_one_warp_meet_at_barriers_of_their_own() -> None:
 def test_every_pair_of_instructions_once() -> None:
     body = "st.shared.u32 [d], %t;\nld.shared.u32 %r1, [d];\nmov.u32 %r3, 0;\nL: st.shared.u32 [d+4], %t;\nadd.u32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, 9; @%p1 bra L;"
     found = report(body, WARP).races
-    lines = sorted(sorted((race.first.label.line, race.second.label.line)) for race in found)
+    lines = sorted(
+        sorted(of(Span, each.label).line for each in (race.first, race.second)) for race in found
+    )
     assert lines == [[7, 7], [7, 8], [10, 10]]
 
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -44,7 +46,7 @@ def text(look: str, called: bool = False) -> str:
     return HEAD + CALLED.replace("MEET", meet) + KERNEL.replace("MEET", call)
 
 
-def run(source: str, blocks: int, **options) -> np.ndarray:
+def run(source: str, blocks: int, **options: Any) -> np.ndarray:
     n = blocks * 32
     out = np.zeros(n, np.uint32)
     arguments = [np.zeros(1, np.uint32), np.zeros(n, np.uint32), out]
@@ -58,14 +60,16 @@ def run(source: str, blocks: int, **options) -> np.ndarray:
 @pytest.mark.parametrize("races", [False, True])
 @pytest.mark.parametrize("called", [False, True])
 @pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS)
-def test_a_barrier_of_the_grid(look: str, called: bool, races: bool, monkeypatch) -> None:
+def test_a_barrier_of_the_grid(
+    look: str, called: bool, races: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Blocks of several batches: the first ones waited for what had not begun."""
     monkeypatch.setattr(trial, "BATCH_THREADS", 64)
     out = run(text(look, called), 12, races=races)
     assert out.tolist() == np.roll(np.arange(12 * 32), -32).tolist()
 
 
-def test_who_has_not_begun_is_said(monkeypatch) -> None:
+def test_who_has_not_begun_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trial, "RESIDENT_THREADS", 64)
     with pytest.raises(LimitError, match="; 10 blocks of the grid have not begun"):
         ptx.load(text(LOOKS["atomics"])).kernel("k").launch(

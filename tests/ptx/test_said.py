@@ -6,6 +6,7 @@ import json
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ def _beside_the_source(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(FOLDER)
 
 
-def launch(n: int, **options) -> ptx.Report:
+def launch(n: int, **options: Any) -> ptx.Report:
     module = ptx.load((FOLDER / "demo.ptx").read_text(), "demo.ptx")
     return module.kernel("demo").launch(1, 32, [np.zeros(64, np.int32), n], **options)
 
@@ -53,7 +54,9 @@ def test_faults_are_shown_where_they_were_written(n: int, message: str, line: in
         assert "demo.cu:3, inlined at demo.cu:8" in caught.value.advice
 
 
-def test_without_the_source_its_line_is_named(tmp_path: Path, monkeypatch) -> None:
+def test_without_the_source_its_line_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     text = (FOLDER / "demo.ptx").read_text().replace('"demo.cu"', '"elsewhere/demo.cu"')
     with pytest.raises(DeviceError, match=r"\(from demo.cu:11\)") as caught:

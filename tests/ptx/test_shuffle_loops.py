@@ -4,6 +4,7 @@ kernels compute the same with shuffles as without, however their lanes part and 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -101,7 +102,7 @@ class Program:
         return HEAD.format(setup="\n".join(self.setup), body="\n".join(self.lines))
 
 
-def launches(rng: np.random.Generator) -> dict[str, list[Launch]]:
+def launches(rng: np.random.Generator) -> dict[str, Sequence[Launch]]:
     threads = int(rng.choice([32, 32, 40]))
     args = (WORDS, np.zeros(64, np.uint32), int(rng.integers(1, 4)))
     return {"k": [Launch((1, 1, 1), (threads, 1, 1), args)]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ TEXT = (Path(__file__).parents[2] / "examples" / "ptx" / "stencil.ptx").read_tex
 def test_the_clock_alone_makes_no_difference(monkeypatch: pytest.MonkeyPatch, ends: bool) -> None:
     launch, asked = Kernel.launch, list[float]()
 
-    def busy(self: Kernel, *args: object, seconds: float, **options: object) -> object:
+    def busy(self: Kernel, *args: Any, seconds: float, **options: Any) -> object:
         asked.append(seconds)
         if len(asked) % 3 == 2 or (seconds == PATIENCE and not ends):
             raise LimitError("did not end in the time it was given")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from warploom import ptx
 TEXT = (Path(__file__).parent / "golden" / "nvcc" / "kernels.ptx").read_text()
 
 
-def stencil_rate(side: int, **options: bool) -> float:
+def stencil_rate(side: int, **options: Any) -> float:
     """Thread-instructions a second, 1,024-thread blocks, best of three."""
     kernel = ptx.load(TEXT).kernel("stencil")
     a = np.random.default_rng(1).random((side, side), np.float32)

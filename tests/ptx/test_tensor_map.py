@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from tests.ptx.test_async import BEGIN, STORE, WAIT, run
@@ -29,15 +31,16 @@ def test_what_a_tensor_map_needs() -> None:
         with pytest.raises(DeviceError, match=message):
             ptx.tensor_map(array, box, swizzle)
     far = np.broadcast_to(np.zeros((1, 8), np.float16), ((1 << 32) + 1, 8))
-    for given, box, message in (
+    refused: tuple[tuple[Any, Any, str], ...] = (
         (np.zeros((4, 9), np.float16), (4, 8), "multiples of 16 bytes"), ([[1.0] * 8], (1, 8), "not of a list"),
         (array, (4.5, 8), "whole numbers"), (array, 8, "a side for each"), (array, "ab", "whole numbers"),
         (array.astype(complex), (4, 8), "type complex128"), (array.astype(object), (4, 8), "type object"),
         (array.astype(">f2"), (4, 8), "type >f2"), (array[:0], (4, 8), "1 to 2..32 elements"), (far, (4, 8), "1 to 2..32 elements"),
         (array[:, 4:], (4, 8), "start at a multiple of 16 bytes"),
-    ):  # fmt: skip
+    )  # fmt: skip
+    for given, sides, message in refused:
         with pytest.raises(DeviceError, match=message):
-            ptx.tensor_map(given, box)
+            ptx.tensor_map(given, sides)
 
 
 def test_a_map_of_a_part_of_an_array() -> None:

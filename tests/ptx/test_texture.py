@@ -388,19 +388,19 @@ def test_misaligned_bytes_of_a_surface() -> None:
 
 
 REFUSED: list[tuple[Callable[[], Any], str]] = [
-    (lambda: ptx.texture([1.0]), "not of a list"), (lambda: ptx.texture(IMAGE.astype(np.float64)), "type float64"),
+    (lambda: ptx.texture([1.0]), "not of a list"), (lambda: ptx.texture(IMAGE.astype(np.float64)), "type float64"),  # type: ignore[arg-type]
     (lambda: ptx.texture(IMAGE.astype(">f4")), "type >f4"), (lambda: ptx.texture(IMAGE[:, ::2]), "not contiguous"),
     (lambda: ptx.texture(np.zeros((2, 2, 2, 2), np.float32)), "an array of 4 axes"),
     (lambda: ptx.texture(np.zeros((2, 2, 2, 2), np.float32), layered=True), "an array of 3 axes"),
-    (lambda: ptx.texture(np.float32(1)), "not of a float32"), (lambda: ptx.texture(np.zeros((), np.float32)), "an array of 0 axes"),
+    (lambda: ptx.texture(np.float32(1)), "not of a float32"), (lambda: ptx.texture(np.zeros((), np.float32)), "an array of 0 axes"),  # type: ignore[arg-type]
     (lambda: ptx.texture(IMAGE, channels=3), "1, 2 or 4 channels"), (lambda: ptx.texture(IMAGE, channels=4), "does not hold 4 channels"),
     (lambda: ptx.texture(np.zeros((0, 4), np.float32)), "a side of 0"), (lambda: ptx.texture(np.zeros((1, 1, 16385), np.uint8)), "a side of 16385"),
     (lambda: ptx.surface(np.zeros((2049, 1), np.uint8), layered=True), "2049 layers"),
-    (lambda: ptx.texture(IMAGE, "cubic"), "no filter 'cubic'"), (lambda: ptx.texture(IMAGE, address="repeat"), "no address mode 'repeat'"),
-    (lambda: ptx.texture(IMAGE, read="raw"), "no way to read 'raw'"), (lambda: ptx.texture(IMAGE, address="wrap"), "needs normalized=True"),
+    (lambda: ptx.texture(IMAGE, "cubic"), "no filter 'cubic'"), (lambda: ptx.texture(IMAGE, address="repeat"), "no address mode 'repeat'"),  # type: ignore[arg-type]
+    (lambda: ptx.texture(IMAGE, read="raw"), "no way to read 'raw'"), (lambda: ptx.texture(IMAGE, address="wrap"), "needs normalized=True"),  # type: ignore[arg-type]
     (lambda: ptx.texture(IMAGE, read="normalized"), "cannot be read as fractions"),
     (lambda: ptx.texture(IMAGE.astype(np.int32), read="normalized"), "cannot be read as fractions"),
-    (lambda: ptx.texture(IMAGE.astype(np.uint8), "linear"), "cannot be filtered"), (lambda: ptx.surface("x"), "not of a str"),
+    (lambda: ptx.texture(IMAGE.astype(np.uint8), "linear"), "cannot be filtered"), (lambda: ptx.surface("x"), "not of a str"),  # type: ignore[arg-type]
 ]  # fmt: skip
 
 

@@ -28,6 +28,7 @@ from tests.tools import is_here
 
 from warploom import ptx
 from warploom.errors import DeviceError, UnsupportedError, WarploomError
+from warploom.ptx.emulate.asked import EngineName
 from warploom.ptx.known import form_of, keys_of, registers_in, split_operands
 from warploom.ptx.show import show_instruction
 from warploom.ptx.symbolic.walk import read
@@ -59,7 +60,7 @@ def words() -> npt.NDArray[np.uint32]:
           for _ in range(THREADS)] for _ in range(5)], np.uint32)  # fmt: skip
 
 
-def launched(texts: tuple[str, ...], engine: str = "numpy") -> npt.NDArray[Any]:
+def launched(texts: tuple[str, ...], engine: EngineName = "numpy") -> npt.NDArray[Any]:
     given = words()
     others = [np.zeros((5, THREADS), dtype) for dtype in (np.uint16, np.uint64)]
     out = np.zeros((len(texts), THREADS), np.uint64)

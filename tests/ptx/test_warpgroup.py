@@ -10,8 +10,9 @@ from tests.tools import is_here
 
 from warploom import ptx
 from warploom.errors import KernelError
+from warploom.ptx.emulate.asked import EngineName
 
-ENGINES = ("numpy", "c") if is_here("c") else ("numpy",)
+ENGINES: tuple[EngineName, ...] = ("numpy", "c") if is_here("c") else ("numpy",)
 ZEROS = "".join(f" st.shared.u64 [%r1+{8 * i}], 0;" for i in range(16))
 START = (
     f"and.b32 %r1, %t, 127; mul.lo.u32 %r1, %r1, 128; add.u32 %r1, %r1, %s; {ZEROS}\n"
@@ -59,7 +60,7 @@ FOUND = {
 }  # fmt: skip
 
 
-def launched(body: str, engine: str, threads: int = 128) -> np.ndarray:
+def launched(body: str, engine: EngineName, threads: int = 128) -> np.ndarray:
     text = HEAD.format(parameters=".param .u64 p0", body=START + body)
     out = np.full(threads, -1, np.float32)
     ptx.load(text, "k.ptx").kernel("k").launch(1, threads, [out], engine=engine)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from tests.tools import is_here
@@ -10,7 +12,7 @@ from tests.tools import is_here
 from warploom import ptx
 from warploom.errors import DeviceError
 from warploom.machine import fused
-from warploom.ptx.fast.engine import EngineName
+from warploom.ptx.emulate.asked import EngineName
 
 TEXT = """.version 8.8
 .target {target}
@@ -62,12 +64,12 @@ def wanted(a: np.ndarray, b: np.ndarray, c: np.ndarray, kind: str, total: str) -
         return fused.doubles_by_fma(x, y, c)
     if total == "s32":
         wide = [v.view("i1" if kind == "s8" else "u1").astype(np.int64) for v in (x, y)]
-        return fused.whole(*wide, c, False)
+        return fused.whole(wide[0], wide[1], c, False)
     rule = fused.Rule(25, 4 if kind == "tf32" else 16)
     return fused.fused(fused.terms(x, kind), fused.terms(y, kind), c, total, rule)
 
 
-def launched(case: tuple, iteration: int, engine: EngineName) -> None:
+def launched(case: tuple[Any, ...], iteration: int, engine: EngineName) -> None:
     """Loaded, multiplied and stored; the bits of `iteration` say which matrices lie by rows."""
     (m, n, k), kind, total, *held = case
     rng = np.random.default_rng(m + k)
@@ -98,7 +100,7 @@ def launched(case: tuple, iteration: int, engine: EngineName) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]}-{case[1]}-{case[2]}")
-def test_as_mma(case: tuple) -> None:
+def test_as_mma(case: tuple[Any, ...]) -> None:
     for iteration in range(8):
         launched(case, iteration, "numpy")
 
@@ -112,7 +114,7 @@ def test_as_c() -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not is_here("c"), reason="no C compiler")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]}-{case[1]}-{case[2]}")
-def test_all_as_c(case: tuple) -> None:
+def test_all_as_c(case: tuple[Any, ...]) -> None:
     for iteration in (0, 3, 6):
         launched(case, iteration, "c")
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.report.curves import ROOT, drawings
+from bench.harness import ROOT
+from bench.report.curves import drawings
 
 
 def test_pictures_of_searches_show_what_was_measured() -> None:

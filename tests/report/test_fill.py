@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -138,7 +139,7 @@ def test_lines_of_text() -> None:
 
 
 @warp_sketch
-def stencil(k, lanes=32, taps=3):  # type: ignore[no-untyped-def]
+def stencil(k: Any, lanes: int = 32, taps: int = 3) -> None:
     lane = k.warp(lanes)
     x, y = k.input("x", lanes + taps - 1, step=lanes), k.output("y", lanes)
     r = k.load(x, rounds=2)
@@ -149,7 +150,7 @@ def stencil(k, lanes=32, taps=3):  # type: ignore[no-untyped-def]
 
 
 @stencil.specification
-def _(x, lanes, taps):  # type: ignore[no-untyped-def]
+def _(x: Any, lanes: int, taps: int) -> Any:
     return [spec.total(x[i : i + taps]) for i in range(lanes)]
 
 

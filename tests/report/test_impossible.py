@@ -27,7 +27,8 @@ def test_what_reaches_a_goal_cell_is_marked_in_memory() -> None:
     assert isinstance(step, Apply)
     held = [evaluate(program, [choice])[hole] for choice in range(len(step.gathers))]
     for cell in range(goal["cells"]):
-        reaching = {("x", each[cell].number) for each in held if isinstance(each[cell], Symbol)}
+        terms = [each[cell] for each in held]
+        reaching = {("x", term.number) for term in terms if isinstance(term, Symbol)}
         assert memory_of(data, len(data["panels"]) - 1, cell) == reaching
         wanted = impossible().goal.values[cell]
         assert isinstance(wanted, Symbol)

@@ -7,10 +7,11 @@ import re
 from html import unescape
 
 import pytest
+from bench.common.narrowed import of
 from tests.report.pages import explored, launched, mapped, page_of
 
 from warploom.array.mapping.constraint import GLOBAL, GROUP, LOCAL
-from warploom.errors import CheckError
+from warploom.errors import CheckError, Span
 from warploom.index.ir import Const
 from warploom.report.chart import Bar, Series, bars, bars_html, lines
 from warploom.report.mapping import stage_rows
@@ -46,7 +47,7 @@ def test_a_race_marks_its_two_lines() -> None:
     marked = re.findall(r'class="site raced"[^>]*><span class="at">(\d+)</span>', html)
     assert marked == ["31", "34"]
     (race,) = launched().report.races
-    assert {race.first.label.line, race.second.label.line} == {31, 34}  # type: ignore[union-attr]
+    assert {of(Span, each.label).line for each in (race.first, race.second)} == {31, 34}
     assert "write at race.ptx:31" in page_of("ptx").lines[1]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +33,7 @@ def test_a_request_has_a_cell_for_each_word() -> None:
 def test_banks_of_a_kernel_are_the_simulators() -> None:
     """A kernel through shared memory: what its one warp does is what the launch counts."""
     entry = find("aos-to-soa")
-    settings = {"fields": 4, "strategy": "shared"}
+    settings: dict[str, Any] = {"fields": 4, "strategy": "shared"}
     kernel = entry.kernel(**settings)
     size = next(each for each in entry.sizes(**entry.settings(settings)) if min(each.values()) > 64)
     seen = simulated(kernel, entry.case(kernel, size, **settings).fresh())

@@ -142,7 +142,7 @@ def _arrays(kernel: Kernel, arguments: Sequence[Any]) -> list[Any]:
         if isinstance(param, ArrayParam) and param.space == "global":
             size = int(evaluate(param.size, scalars)) * param.dtype.bytes
             memory = (ctypes.c_ubyte * size).from_address(given)
-            given = np.frombuffer(memory, param.dtype.numpy)
+            given = np.frombuffer(memoryview(memory), param.dtype.numpy)
         found.append(given)
     return found
 
@@ -219,13 +219,13 @@ class Torch(SimpleNamespace):
         self.Tensor = Tensor
         self.nn = SimpleNamespace(Parameter=type("Parameter", (Tensor,), {}))
         self.current, self.recording, self.made = 0, True, 0
+        self.selected, self.devices, self.quick = 0, 1, 0
         guards = SimpleNamespace(_empty_strided_cuda=self._quick)
         self._C = SimpleNamespace(
             _cuda_getCurrentRawStream=lambda device: self.current,
             _cuda_getDevice=lambda: self.selected,
             _dynamo=SimpleNamespace(guards=guards),
         )
-        self.selected, self.devices, self.quick = 0, 1, 0
         self.cuda = SimpleNamespace(device_count=lambda: self.devices)
         self.device = lambda text: text
 

@@ -10,6 +10,7 @@ from bench.common.kernel import kernels as samples
 from tests.tools import require
 
 from warploom import runtime
+from warploom.kernel.dtype import DType
 
 HOST_DEVICES = ("simulator", "c", "opencl", "ptx")
 SIZES = (1, 2, 31, 32, 33, 63, 64, 65, 127, 128, 129, 500)
@@ -43,7 +44,7 @@ def test_stencil(device: Any) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint32", "int64", "uint8"])
 def test_aos_to_soa(device: Any, dtype: str) -> None:
     require(device)
-    kernel = runtime.load(samples.aos_to_soa(samples.DType(dtype)), device)
+    kernel = runtime.load(samples.aos_to_soa(DType(dtype)), device)
     for n in SIZES:
         x = random(3 * n, dtype)
         y = kernel(x)
@@ -104,7 +105,7 @@ def test_coordinates(device: Any) -> None:
 @pytest.mark.parametrize(("dtype", "width"), [("float32", 4), ("int64", 2), ("uint8", 4)])
 def test_wide_accesses(device: Any, dtype: str, width: int) -> None:
     require(device)
-    kernel = runtime.load(samples.wide(samples.DType(dtype), width), device)
+    kernel = runtime.load(samples.wide(DType(dtype), width), device)
     for threads in (1, 2, 63, 64, 65, 130):
         x = random(threads * width, dtype)
         y = kernel(x)

@@ -239,7 +239,8 @@ def test_numbers_are_told_apart_by_their_bits() -> None:
     y, a = k.array("y", f32, 1), k.number("a", f32)
     y[0] = a * 1.0
     kernel = runtime.load(k.done())
-    for number in (0.0, -0.0, 0.0, np.float32(-0.0)):
+    numbers: tuple[Any, ...] = (0.0, -0.0, 0.0, np.float32(-0.0))
+    for number in numbers:
         assert np.signbit(kernel(floats(1), number)[0]) == np.signbit(number)
         assert np.signbit(kernel(floats(1), a=number)[0]) == np.signbit(number)
     before = len(kernel._plans)
@@ -247,7 +248,8 @@ def test_numbers_are_told_apart_by_their_bits() -> None:
         assert np.isnan(kernel(floats(1), np.nan)[0])
         assert np.isnan(kernel(floats(1), float("nan"))[0])
     assert len(kernel._plans) == before + 1
-    for wrong in ([3.0], "3", None):
+    wrongs: tuple[Any, ...] = ([3.0], "3", None)
+    for wrong in wrongs:
         with pytest.raises(DeviceError, match="'a' is a number, not"):
             kernel(floats(1), a=wrong)
 

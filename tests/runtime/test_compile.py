@@ -18,7 +18,12 @@ from warploom.runtime.compile import Compiler, compile_cuda, parse_usage, usage
 from warploom.without_gpu.cuda_kernel import compiled_text
 
 needs_compiler = pytest.mark.skipif(not compiling.can_compile(), reason="no CUDA compiler")
-KERNELS = [kernels.transpose, kernels.stencil, kernels.aos_to_soa, kernels.convolution]
+KERNELS: list[Callable[[], Kernel]] = [
+    kernels.transpose,
+    kernels.stencil,
+    kernels.aos_to_soa,
+    kernels.convolution,
+]
 
 
 def compilers() -> list[Compiler]:

@@ -239,7 +239,7 @@ def test_threads_do_not_share_arguments(machine: Machine) -> None:
             thread.join()
         return real(*arguments)
 
-    machine.cuda.cuLaunchKernelEx = interrupted  # type: ignore[method-assign]
+    machine.cuda.cuLaunchKernelEx = interrupted  # type: ignore[assignment,method-assign]
     x = there(floats(102))
     np.testing.assert_allclose(kernel(x).array, stencil(x.array), rtol=1e-6)
     np.testing.assert_allclose(got[0].array, stencil(inner.array), rtol=1e-6)

@@ -7,10 +7,13 @@ tuple of objects, sums and products as tables of partial results.
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable, Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
+from bench.common.narrowed import present
 
 from warploom.search.branching.candidate import Candidates
 from warploom.search.branching.descent import descents
@@ -25,6 +28,7 @@ from warploom.search.space.ir import (
     Chosen,
     Compare,
     Composition,
+    Constraint,
     Counted,
     Counter,
     Equation,
@@ -53,15 +57,19 @@ QUESTIONS = {
 }
 
 
+At = dict[Variable, Any]
+Literals = dict[Any, Any]  # by value
+
+
 class Model:
     """A CP-SAT model: `literal[choice, objects, value]` for every value, None for absence."""
 
     def __init__(self, space: Space) -> None:
         self.space = space
         self.model = cp_model.CpModel()
-        self.literals: dict[tuple[str, tuple, object], object] = {}
-        self.counted: dict[tuple[Counter, tuple], dict[object, object]] = {}
-        self.started: dict[tuple[str, tuple], list[tuple[int, object]]] = {}
+        self.literals: dict[tuple[str, tuple[Any, ...], object], Any] = {}
+        self.counted: dict[tuple[Counter, tuple[Any, ...]], Literals] = {}
+        self.started: dict[tuple[str, tuple[Any, ...]], list[tuple[int, Any]]] = {}
         self.never: set[object] = set()  # literals of values that no start has
         self.true = self.model.new_constant(1)
         for choice in space.choices:
@@ -70,7 +78,7 @@ class Model:
         for constraint in space.constraints:
             self.add(constraint)
 
-    def instance(self, choice: Choice, instance: tuple, start: int) -> None:
+    def instance(self, choice: Choice, instance: tuple[Any, ...], start: int) -> None:
         own = []
         for at, value in enumerate((*choice.values, None)):
             literal = self.model.new_bool_var(f"{choice.name}{instance}={value}")
@@ -87,23 +95,23 @@ class Model:
             for each in missing:
                 self.model.add_implication(each, absent)
 
-    def active(self, item: object):
+    def active(self, item: object) -> Any:
         if item not in self.space.flags:
             return self.true
         flag, owner = self.space.flags[item]
         return self.literals[flag.name, (owner,), "TRUE"]
 
-    def value(self, choice: Choice, objects: tuple, value: object):
+    def value(self, choice: Choice, objects: tuple[Any, ...], value: Any) -> Any:
         """The literal that an instance has a value."""
         if (choice.name, objects, None) in self.literals:
             return self.literals[choice.name, objects, value]
         if value is not None:
-            value = choice.values[choice.inverse[choice.values.index(value)]]
+            value = choice.values[present(choice.inverse)[choice.values.index(value)]]
         return self.literals[choice.name, objects[::-1], value]
 
     # -- environments ------------------------------------------------------------------------------
 
-    def environments(self, variables, outer: dict) -> list[dict]:
+    def environments(self, variables: Iterable[Variable], outer: At) -> list[At]:
         bindings: dict[Binding, list[Variable]] = {}
         for variable in variables:
             bindings.setdefault(variable.binding, []).append(variable)
@@ -121,20 +129,23 @@ class Model:
 
     # -- sentences as literals ---------------------------------------------------------------------
 
-    def either(self, literals: list):
+    def either(self, literals: list[Any]) -> Any:
         made = self.model.new_bool_var("")
         self.model.add_bool_or([*literals, made.negated()])
         for literal in literals:
             self.model.add_implication(literal, made)
         return made
 
-    def both(self, literals: list):
+    def both(self, literals: list[Any]) -> Any:
         return self.either([literal.negated() for literal in literals]).negated()
 
-    def sentence(self, part: Sentence, at: dict, flags: frozenset, absent: bool = True):
+    def sentence(
+        self, part: Sentence, at: At, flags: frozenset[Variable], absent: bool = True
+    ) -> Any:
         match part:
             case Is(term, allowed):
                 objects = tuple(at[v] for v in term.arguments)
+                kept: list[str | int | None]
                 kept = [v for bit, v in enumerate(term.choice.values) if allowed >> bit & 1]
                 kept += [None] if absent else []
                 return self.either([self.value(term.choice, objects, v) for v in kept])
@@ -160,7 +171,7 @@ class Model:
                     ways.append(self.either([self.sentence(body, deep, flags), *gone]))
                 return self.both(ways)
 
-    def compare(self, part: Compare, at: dict, absent: bool):
+    def compare(self, part: Compare, at: At, absent: bool) -> Any:
         """By the values that each side may have."""
         options = [self.options(term, at) for term in (part.left, part.right)]
         kept = []
@@ -169,7 +180,7 @@ class Model:
                 kept.append(self.both([u, v]))
         return self.either(kept)
 
-    def options(self, term: Term, at: dict) -> dict[object, object]:
+    def options(self, term: Term, at: At) -> Literals:
         match term:
             case int():
                 return {term: self.true}
@@ -181,14 +192,14 @@ class Model:
             case Counted(counter, arguments):
                 return self.count(counter, tuple(at[v] for v in arguments))
 
-    def count(self, counter: Counter, objects: tuple) -> dict[object, object]:
+    def count(self, counter: Counter, objects: tuple[Any, ...]) -> Literals:
         """Every value that the counter may have, with the literal that it has it."""
         key = (counter, objects)
         if key not in self.counted:
             self.counted[key] = self.totals(counter, objects)
         return self.counted[key]
 
-    def totals(self, counter: Counter, objects: tuple) -> dict[object, object]:
+    def totals(self, counter: Counter, objects: tuple[Any, ...]) -> Literals:
         outer = dict(zip(counter.per, objects, strict=True))
         totals = self.options(counter.base, outer)
         for amount in counter.amounts:
@@ -200,8 +211,8 @@ class Model:
                 totals = self.added(counter, totals, amounts, counts)
         return totals
 
-    def added(self, counter: Counter, totals: dict, amounts: dict, counts) -> dict:
-        reached: dict[object, list] = {}
+    def added(self, counter: Counter, totals: Literals, amounts: Literals, counts: Any) -> Literals:
+        reached: dict[Any, list[Any]] = {}
         for total, literal in totals.items():
             reached.setdefault(total, []).append(self.both([literal, counts.negated()]))
             for amount, own in amounts.items():
@@ -212,7 +223,7 @@ class Model:
 
     # -- constraints -------------------------------------------------------------------------------
 
-    def add(self, constraint) -> None:
+    def add(self, constraint: Constraint) -> None:
         match constraint:
             case Requirement(_, sentence):
                 flags = flagged(sentence)
@@ -226,7 +237,7 @@ class Model:
             case Equation():
                 self.equation(constraint)
 
-    def compose(self, choice: Choice, table) -> None:
+    def compose(self, choice: Choice, table: Sequence[Sequence[int]]) -> None:
         """What no start of a pair allows is not asked, nor what allows everything; from c to a
         only where that would say something else than from a to c."""
         items = dict.fromkeys(item for instance in choice.instances for item in instance)
@@ -242,7 +253,7 @@ class Model:
                         self.model.add_bool_or(first.negated(), second.negated(), *third, absent)
 
     @staticmethod
-    def mirrored(choice: Choice, table) -> bool:
+    def mirrored(choice: Choice, table: Sequence[Sequence[int]]) -> bool:
         """Whether a table says the same of (c, b) and (b, a) as of (a, b) and (b, c)."""
         step, values = choice.inverse, range(len(choice.values))
         return step is not None and all(
@@ -250,7 +261,7 @@ class Model:
             for u, v, w in product(values, repeat=3)
         )
 
-    def possible(self, choice: Choice, objects: tuple) -> list[tuple[int, object]]:
+    def possible(self, choice: Choice, objects: tuple[Any, ...]) -> list[tuple[int, Any]]:
         """The values that an instance may start with, by their places, and their literals."""
         if (choice.name, objects) not in self.started:
             found = ((at, self.value(choice, objects, v)) for at, v in enumerate(choice.values))
@@ -259,7 +270,7 @@ class Model:
             ]
         return self.started[choice.name, objects]
 
-    def table(self, terms, rows) -> None:
+    def table(self, terms: Sequence[Chosen], rows: Iterable[Sequence[Any]]) -> None:
         variables = dict.fromkeys(v for term in terms for v in term.arguments)
         for at in self.environments(variables, {}):
             places = [(term.choice, tuple(at[v] for v in term.arguments)) for term in terms]
@@ -273,7 +284,7 @@ class Model:
         kind = constraint.kind
         inner = [v for v in constraint.part.arguments if v not in constraint.total.arguments]
         for at in self.environments(constraint.total.arguments, {}):
-            totals: dict = {1 if kind == "product" else 0: self.true}
+            totals: Literals = {1 if kind == "product" else 0: self.true}
             for deep in self.environments(inner, at):
                 there = self.both([self.active(deep[v]) for v in inner])
                 counter = Counter("", kind, (), (), 0)
@@ -288,7 +299,9 @@ class Model:
 
     # -- questions ---------------------------------------------------------------------------------
 
-    def solvable(self, candidates: Candidates, propagator: Propagator, wanted: dict[int, int]):
+    def solvable(
+        self, candidates: Candidates, propagator: Propagator, wanted: dict[int, int]
+    ) -> Any:
         """Whether a solution lies within the domains and has some of the wanted values, which are
         given by position; one of them is enough."""
         model = self.model.clone()

@@ -6,10 +6,11 @@ Not the loop nests of Warploom: no memory, no temporaries, no communication betw
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 from warploom.search.space.build import Space, amount
-from warploom.search.space.ir import Choice, Is, Property, Variable, implies, some
+from warploom.search.space.ir import Choice, Is, Property, Sentence, Variable, implies, some
 
 ORDER = "BEFORE AFTER INNER OUTER MERGED"
 # Row: a to b. Column: b to c. Entry: a to c.
@@ -107,7 +108,7 @@ class Nest:
         self.static = space.objects("static", [d for d in dims if d.sizes])
         self.declared = space.relation("declared", [(i, d) for i in insts for d in i.dims], 2)
         self.kind = space.choice("dim_kind", self.dimensions, values=KINDS)
-        sizes = {d: d.sizes for d in dims if d.sizes}
+        sizes: dict[Hashable, tuple[int, ...]] = {d: d.sizes for d in dims if d.sizes}
         self.size = space.integer("size", self.static, values=sizes)
         self.threads = space.choice(
             "thread_mapping",
@@ -180,7 +181,7 @@ class Nest:
         between = order(d, e).is_("OUTER") & order(e, f).is_("OUTER")
         space.require(implies(between & thread[d] & thread[f], thread[e]))
         nested = thread[d] & thread[e] & order(d, e).is_("OUTER", "INNER")
-        with_both = order(d, f).is_("BEFORE", "AFTER", "MERGED")
+        with_both: Sentence = order(d, f).is_("BEFORE", "AFTER", "MERGED")
         with_both |= order(e, f).is_("INNER", "OUTER", "MERGED")
         space.require(implies(nested, with_both | thread[f]))
 

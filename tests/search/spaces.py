@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
+from bench.common.narrowed import of
 from tests.search.brute import raw_size
 
 from warploom.search.space.build import Space, amount
@@ -12,6 +13,7 @@ from warploom.search.space.ir import (
     Choice,
     Counter,
     Sentence,
+    Term,
     Variable,
     every,
     iff,
@@ -235,7 +237,8 @@ class Generator:
                 terms.append(each(pick.choice(able)))
             else:
                 terms.append(each())
-        other = pick.choice([pick.randint(0, 8), terms[1], pick.randint(0, 20)])
+        others: list[Term] = [pick.randint(0, 8), terms[1], pick.randint(0, 20)]
+        other = pick.choice(others)
         match pick.randint(0, 4):
             case 0:
                 return terms[0] >= other
@@ -289,7 +292,8 @@ class Generator:
 
     def counter(self, space: Space, name: str) -> None:
         pick = self.random
-        per = pick.choice([(), (), self.things.one("k")])
+        ways: list[Variable | tuple[Variable, ...]] = [(), (), self.things.one("k")]
+        per = pick.choice(ways)
         keys = per if isinstance(per, tuple) else (per,)
         inner = self.variables(1)
         variables = [*keys, *inner]
@@ -300,9 +304,9 @@ class Generator:
         kind = pick.choice([space.total, space.product])
         self.counters.append(kind(name, *amounts, per=per, base=pick.randint(1, 2)))
 
-    def amount_of(self, variables: list[Variable]) -> object:
+    def amount_of(self, variables: list[Variable]) -> Term:
         pick = self.random
-        options: list[object] = [pick.randint(1, 3), self.weight(pick.choice(variables))]
+        options: list[Term] = [pick.randint(1, 3), self.weight(pick.choice(variables))]
         if self.integers:
             options += [self.integers[0](v) for v in self.usable(self.integers[0], variables)] * 2
         options += [c() for c in self.counters if not c.per]
@@ -333,7 +337,7 @@ class Generator:
             return
         rows = {}
         for value in choice.values:
-            rows[value] = [
+            rows[of(str, value)] = [
                 " ".join(self.random.sample(["P", "Q", "R"], self.random.randint(1, 3)))
                 for _ in choice.values
             ]

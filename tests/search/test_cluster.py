@@ -358,8 +358,8 @@ def test_a_scheduler_that_ends_at_any_moment(
 def test_the_store_of_a_stopped_scheduler_goes_on(dask: Dask, tmp_path: Path) -> None:
     """The command says one error; the same one without a cluster has the whole answer."""
     store = Store(tmp_path / "store.sqlite")
-    words = ("synth", "sums", "--size", "columns=18", "--size", "level=3")
-    words += ("--store", str(store.path))
+    words = ["synth", "sums", "--size", "columns=18", "--size", "level=3"]
+    words += ["--store", str(store.path)]
     command = [sys.executable, "-m", "warploom", *words]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
     process = subprocess.Popen(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -50,7 +51,7 @@ class Tour:
         follows = number[:, None, :] - number[:, :, None] == 1
         return (follows * self.distance).sum(axis=(1, 2))
 
-    def exploration(self, evaluations: int, **more) -> Exploration:
+    def exploration(self, evaluations: int, **more: Any) -> Exploration:
         problem = SpaceProblem(self.propagator, bound=self.length)
         return Exploration(problem, self.cost, evaluations, **more)
 

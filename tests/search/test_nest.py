@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from warploom.search.branching.problem import SpaceProblem, in_order
 from warploom.search.branching.tree import count_all
 from warploom.search.outcome import Found
 from warploom.search.propagate.propagator import Propagator
+from warploom.search.space.ir import Choice
 
 
 def stirling(n: int, k: int) -> int:
@@ -69,14 +71,14 @@ def test_orders_alone_never_lead_to_a_dead_end() -> None:
 class Fixed:
     """A nest after some decisions, and what is left."""
 
-    def __init__(self, nest: Nest, *decisions: tuple) -> None:
+    def __init__(self, nest: Nest, *decisions: tuple[Any, ...]) -> None:
         self.nest = nest
         self.propagator = Propagator(nest.space)
         made = [decision(choice, objects, *values) for choice, objects, *values in decisions]
         self.root: Candidates = self.propagator.root(made)
         assert len(self.root) == 1
 
-    def __call__(self, choice, *objects) -> set:
+    def __call__(self, choice: Choice, *objects: Dim | Inst) -> set[Any]:
         return set(self.propagator.domain(self.root, 0, choice, *objects).values)
 
 

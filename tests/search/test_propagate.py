@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Hashable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +26,7 @@ FEW = 250  # assignments to try in the fast tests
 WIDTHS = (18, 7, 0)
 
 
-def found_by_search(propagator: Propagator, **options: object) -> list[Assignment]:
+def found_by_search(propagator: Propagator, **options: Any) -> list[Assignment]:
     result = enumerate_all(SpaceProblem(propagator, **options))
     if isinstance(result.outcome, Impossible):
         return []
@@ -37,7 +39,10 @@ def found_by_search(propagator: Propagator, **options: object) -> list[Assignmen
     ]
 
 
-def domains(propagator: Propagator, candidates: Candidates, row: int) -> dict[object, Domain]:
+Instance = tuple[str, tuple[Hashable, ...]]
+
+
+def domains(propagator: Propagator, candidates: Candidates, row: int) -> dict[Instance, Domain]:
     found = {}
     for choice in propagator.space.choices:
         for instance in choice.instances:

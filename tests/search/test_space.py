@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.search import brute
@@ -18,7 +19,7 @@ from warploom.search.outcome import Found
 from warploom.search.propagate.propagator import Propagator
 from warploom.search.space.build import Space, amount
 from warploom.search.space.evaluate import is_solution, violations
-from warploom.search.space.ir import every, iff, implies, some
+from warploom.search.space.ir import Sentence, Variable, every, iff, implies, some
 from warploom.search.space.show import show_space
 
 
@@ -265,7 +266,10 @@ def test_violations_are_named() -> None:
     kind = space.boolean("kind", things)
     x, y = things.each("x", "y")
     space.require(kind(x).eq(kind(y)), "all alike")
-    wrong = {("kind", ("a",)): "TRUE", ("kind", ("b",)): "FALSE"}
+    wrong: dict[tuple[str, tuple[Hashable, ...]], str] = {
+        ("kind", ("a",)): "TRUE",
+        ("kind", ("b",)): "FALSE",
+    }
     assert list(violations(space, wrong)) == ["all alike"]
     assert is_solution(space, dict.fromkeys(wrong, "TRUE"))
     assert list(violations(space, {**wrong, ("kind", ("a",)): None})) != []
@@ -306,7 +310,12 @@ def test_the_declaration_in_the_docs_is_one() -> None:
     text = (Path(__file__).resolve().parents[2] / "docs" / "spaces.md").read_text()
     code = text.split("```python\n")[1].split("```")[0]
     dims = [Dim("d", (512,)), Dim("e", (2, 4)), Dim("f")]
-    names = {"dims": dims, "instructions": [Inst("i", ())], "Space": Space, "amount": amount}
+    names: dict[str, Any] = {
+        "dims": dims,
+        "instructions": [Inst("i", ())],
+        "Space": Space,
+        "amount": amount,
+    }
     exec(code, names)
     propagator = Propagator(names["space"])
     threads = [decision(names["kind"], (dim,), "THREAD") for dim in dims[:2]]
@@ -331,7 +340,7 @@ class Small:
         self.pair = self.space.choice("pair", self.things, self.things, values="X Y")
         self.total = self.space.total("total", amount(1, self.kind(self.x()).is_("X")))
 
-    def x(self):
+    def x(self) -> Variable:
         return self.things.one("x")
 
 
@@ -344,9 +353,9 @@ MISUSES: dict[str, Callable[[Small], object]] = {
     "not a value": lambda s: s.kind(s.x()).is_("Z"),
     "takes 1 variables": lambda s: s.kind(s.x(), s.x()),
     "tuples of 2": lambda s: s.linked.one("a"),
-    "is not a sentence": lambda s: s.space.require(s.kind(s.x()) == "X"),
+    "is not a sentence": lambda s: s.space.require(s.kind(s.x()) == "X"),  # type: ignore[arg-type,comparison-overlap]
     "are not numbers": lambda s: s.kind(s.x()) <= 3,
-    "cannot compare": lambda s: s.size(s.x()) <= "3",
+    "cannot compare": lambda s: s.size(s.x()) <= "3",  # type: ignore[operator]
     "63 values": lambda s: s.space.integer("more", s.things, values=range(63)),
     "lists no values": lambda s: s.space.integer("more", s.things, values={"a": [1]}),
     "between two objects": lambda s: s.space.choice(
@@ -387,12 +396,12 @@ def _lonely_quotient(small: Small) -> object:
     return small.space.quotient("more", x, when=alike, same=alike)
 
 
-def _some(small: Small, body: Callable) -> object:
+def _some(small: Small, body: Callable[[Variable], Sentence]) -> Sentence:
     x = small.x()
     return some(x, body(x))
 
 
-def _bound_twice(small: Small) -> object:
+def _bound_twice(small: Small) -> Sentence:
     x = small.x()
     return some(x, small.kind(x).is_("X")) | small.size(x).eq(1)
 

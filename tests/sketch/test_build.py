@@ -105,6 +105,11 @@ def test_names_stay_apart() -> None:
     assert repr(s.input("x", 2)) == "x.2: [2]"
 
 
+def _wrong_goal(s: Sketch) -> object:
+    s.goal("id", shape=(2, 4))
+    return s.program()
+
+
 MISTAKES: dict[str, Callable[[Sketch, Value], object]] = {
     "function": lambda s, x: s.apply("reshap", x),
     "shape": lambda s, x: s.apply("reshape", x, shape=(3, 3)),
@@ -118,7 +123,7 @@ MISTAKES: dict[str, Callable[[Sketch, Value], object]] = {
     "no tables": lambda s, x: s.choices({}, x),
     "choice": lambda s, x: s.choices({"a\\": [0], "b": [1]}, x),
     "no argument": lambda s, _: s.apply("reshape"),
-    "goal shape": lambda s, _: (s.goal("id", shape=(2, 4)), s.program()),
+    "goal shape": lambda s, _: _wrong_goal(s),
     "no goal": lambda s, _: s.program(),
     "empty": lambda *_: Sketch("empty").program(),
     "early goal": lambda *_: Sketch("empty").goal("id"),

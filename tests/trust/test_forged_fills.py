@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from random import Random
+from typing import Any
 
 import pytest
 from bench.common.trust.forged import (
@@ -78,7 +79,7 @@ def test_fold_alone_says_that_zeros_are_nothing() -> None:
             check_fill(signed(less))
 
 
-CAVEATS = {
+CAVEATS: dict[str, tuple[list[Any], str, list[str]]] = {
     "sums round": ([0, 1], "+", ["rounding and overflow"]),
     "minima have no NaN": ([0, 1], "min", ["what is no number (NaN)"]),
     "bits are exact": ([0, 1], "^", []),

@@ -123,9 +123,10 @@ def test_registers_are_those_needed_together() -> None:
         y = k.array("y", f32, Const(32))
         v = k.register("v", f32, 0.0)
         a, b = (k.registers(name, f32, 40) for name in "ab")
-        order = [(a, v), (b, v), (a, b[0]), (v, a[0])] if crossed else [(a, v), (v, a[0]), (b, v)]
+        crossing = [(a[0], v), (b[0], v), (a[0], b[0]), (v, a[0])]
+        order = crossing if crossed else [(a[0], v), (v, a[0]), (b[0], v)]
         for target, value in order:
-            k.set(target if target is v else target[0], value)
+            k.set(target, value)
         y[k.thread] = v
         return k.raw()
 

@@ -121,7 +121,8 @@ def test_some_mutants_of_the_catalogue(name: str, variant: dict[str, Any]) -> No
 
 
 def test_shares_of_several_processes_are_one_examination() -> None:
-    entry, settings = find("aos-to-soa"), {"fields": 2, "block": 32, "tiles": 1}
+    entry = find("aos-to-soa")
+    settings: dict[str, int | str] = {"fields": 2, "block": 32, "tiles": 1}
     whole = mutation(entry, settings, most=11)
     shares = [mutation(entry, settings, most=11, share=(number, 3)) for number in range(3)]
     assert [len(each.examined) for each in shares] == [4, 4, 3]

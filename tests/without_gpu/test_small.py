@@ -29,9 +29,10 @@ def launched(one: Kept, **options: Any) -> tuple[Report, dict[str, Any], dict[st
     record = json.loads(text.partition("\n")[0][2:])
     args, wanted = one.made()
     given = [args[name] for name in record["args"]] + [None] * record["scratch"]
+    more: dict[str, Any] = {"races": "all", "benign": True} | options
     report = ptx.load(text, one.stem).kernel().launch(
         ROWS, record["threads"], given, shared_bytes=record["shared"],
-        **{"races": "all", "benign": True} | options,
+        **more,
     )  # fmt: skip
     return report, args, wanted
 

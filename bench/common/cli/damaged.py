@@ -325,7 +325,9 @@ def _malformed(value: Any, chance: random.Random) -> Iterator[Any]:
     name = chance.choice(list(value))
     yield {each: value[each] for each in value if each != name}
     yield {**value, "more": 1}
-    for wrong in (None, -1, 7.5, "x", True, [[]], {"a": [1]}, 10**30, [1, [2]], [[10**30]]):
+    wrongs: tuple[Any, ...]
+    wrongs = (None, -1, 7.5, "x", True, [[]], {"a": [1]}, 10**30, [1, [2]], [[10**30]])
+    for wrong in wrongs:
         if wrong != value[name] and not _may_be(name, wrong):
             yield {**value, name: wrong}
     yield json.dumps({**value, name: 0}).replace(f'"{name}": 0', f'"{name}": NaN')

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bench.common.cli.commands import PTX, ROOT, SAXPY, SUMS
+from bench.common.cli.commands import PTX, SAXPY, SUMS
+from bench.harness import ROOT
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from warploom.kernel.ir import (
     Number,
     Operation,
     Operator,
+    ScalarParam,
     Shared,
     Stmt,
     Value,
@@ -111,7 +112,7 @@ class Writer:
         left = self.index(depth - 1) % 1000
         match random.randrange(7):
             case 0:
-                return Unary(random.choice(["-", "not"]), left)  # type: ignore[arg-type]
+                return Unary(random.choice(["-", "not"]), left)
             case 1:
                 return select(left, self.index(depth - 1), self.index(depth - 1))
             case 2:
@@ -167,7 +168,8 @@ class Writer:
             case 5:
                 if dtype.is_float:
                     return random.choice([a / b, Operation("sqrt", (abs(a),))])
-                return random.choice([a / ((b & 15) + 1), choose(b.ne(0), a / b, a), a / 3])
+                quotients: list[Value] = [a / ((b & 15) + 1), choose(b.ne(0), a / b, a), a / 3]
+                return random.choice(quotients)
             case 6 if not dtype.is_float:
                 return random.choice([a << (b & 7), a >> (b & 7), ~a])
         ops = ["+", "-", "*", "min", "max"] + ([] if dtype.is_float else ["&", "|", "^"])
@@ -411,7 +413,7 @@ def numbers(dtype: DType, size: int, random: np.random.Generator) -> npt.NDArray
 def packed(kernels: list[Kernel], name: str = "packed") -> Kernel:
     """One kernel that does the work of many: each has its own blocks, parameters and arrays."""
     fresh = Fresh([name])
-    params, requires, shared = [], [], list[Stmt]()
+    params, requires, shared = list[ArrayParam | ScalarParam](), list[Expr](), list[Stmt]()
     body: list[Stmt] = []
     for number, kernel in enumerate(kernels):
         outer = [param.name for param in kernel.params]

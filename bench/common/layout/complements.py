@@ -12,7 +12,7 @@ from warploom.search.engine import Watch
 
 
 def subspaces(bits: int, dimension: int) -> list[tuple[int, ...]]:
-    found = {}
+    found: dict[tuple[int, ...], tuple[int, ...]] = {}
     for vectors in combinations(range(1, 1 << bits), dimension):
         span = Span(vectors)
         if len(span) == dimension:

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from bench.common.narrowed import present
 
 from warploom.errors import CheckError
 from warploom.layout.language import algebra
@@ -108,7 +109,7 @@ def differences(name: str, operation: str, count: int, seed: int) -> Counter[str
         if our is None and their is None:
             seen["both refuse"] += 1
         elif our is None:
-            right = meaning(operation, a, b, size, their)
+            right = meaning(operation, a, b, size, present(their))
             seen["only ours refuses, " + ("theirs is right" if right else "theirs is wrong")] += 1
         elif their is None:
             seen["only theirs refuses"] += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -39,7 +40,7 @@ class Seen:
     """What the implementations that were run were like."""
 
     runs: int = 0
-    traits: Counter = field(default_factory=Counter)
+    traits: Counter[Any] = field(default_factory=Counter)
 
     def note(self, made: Implementation, kernel: Kernel) -> None:
         self.runs += 1
@@ -61,7 +62,7 @@ def traits(made: Implementation, kernel: Kernel) -> list[str]:
     return sorted(found | {name for name, is_there in there.items() if is_there})
 
 
-def inputs(program: Program, seed: int = 0) -> tuple[dict, dict]:
+def inputs(program: Program, seed: int = 0) -> tuple[dict[str, Any], dict[str, Any]]:
     random = np.random.default_rng(seed)
     arrays = {
         each.name: random.standard_normal(each.elements).astype(each.dtype.numpy)

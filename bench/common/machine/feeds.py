@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from bench.common.machine.traces import ATOMIC, READ, WRITE, Meet, Touch, Trace
+from bench.common.narrowed import of
 
 from warploom import ptx
-from warploom.errors import DeviceError
+from warploom.errors import DeviceError, Span
 from warploom.index.ir import Expr, lift, select
 from warploom.kernel.build import Builder
 from warploom.kernel.dtype import i32
@@ -34,7 +37,10 @@ def direct(trace: Trace, *, partial: bool, every: bool, batch: int = 2) -> Pairs
                 _touch(detector, event, inside, 4 * trace.words)
             elif event.arrive[0] in inside:
                 _meet(detector, event, inside.start, trace.size)
-    return {frozenset({race.first.label, race.second.label}) for race in detector.races}
+    return {
+        frozenset({of(int, race.first.label), of(int, race.second.label)})
+        for race in detector.races
+    }
 
 
 def _touch(detector: RaceDetector, event: Touch, inside: range, size: int) -> None:
@@ -203,11 +209,13 @@ def through_ptx(trace: Trace, seed: int, *, every: bool) -> Pairs:
     array = np.zeros(16, np.uint8)
     threads = writer.warps * WARP
     batch_threads = 1 if seed % 5 == 0 else 1 << 14
-    options = {"check": False, "batch_threads": batch_threads}
+    options: dict[str, Any] = {"check": False, "batch_threads": batch_threads}
     if every:
         report = kernel.launch(trace.blocks, threads, [array], races="all", **options)
         return {
-            frozenset({writer.labels[race.first.label.line], writer.labels[race.second.label.line]})
+            frozenset(
+                writer.labels[of(Span, side.label).line] for side in (race.first, race.second)
+            )
             for race in report.races
         }
     try:

@@ -155,7 +155,7 @@ def _swizzles(pick: Pick, steps: list[Step], scale: int) -> None:
     here = pick(len(steps))
     places = size(steps[here].shape)
     cells = height * width
-    _add(steps, (here,), np.arange(cells)[None] % places, None)
+    _add(steps, (here,), np.arange(cells, dtype=np.int32)[None] % places, None)
     here = len(steps) - 1
     for _ in range(1 + pick(3)):
         along = pick(2)
@@ -168,7 +168,7 @@ def _swizzles(pick: Pick, steps: list[Step], scale: int) -> None:
         _add(steps, (here,), distinct(rows), None)
         here = len(steps) - 1
     if pick(3) == 0 and size(steps[0].shape) == cells:
-        both = np.arange(2 * cells).reshape(2, cells).T.reshape(1, -1)
+        both = np.arange(2 * cells, dtype=np.int32).reshape(2, cells).T.reshape(1, -1)
         _add(steps, (here, 0 if pick(2) else here), both, 2 if pick(2) else None)
         here = len(steps) - 1
     if pick(2):
@@ -184,7 +184,7 @@ def _branches(pick: Pick, steps: list[Step], scale: int) -> None:
     """Values moved apart from each other, then brought together: products, then perhaps sums."""
     out = 1 + pick(4 * scale)
     first = pick(len(steps))
-    branches = []
+    branches: list[int] = []
     for _ in range(2 + pick(4) // 3):
         # Sometimes from the branch before, so that it is used twice.
         here = branches[-1] if branches and pick(3) == 0 else pick(first + 1 + pick(2)) % len(steps)
@@ -224,7 +224,7 @@ def _either(pick: Pick, steps: list[Step], scale: int) -> None:
     here = len(steps) - 1
     rows = [_row(pick, 0, len(base) + len(some), cells) for _ in range(_options(pick, steps, 12))]
     _add(steps, (here,), distinct(rows), None)
-    _add(steps, (here + 1,), np.arange(cells)[None], fold)
+    _add(steps, (here + 1,), np.arange(cells, dtype=np.int32)[None], fold)
     both = (here + 2, here + 1) if pick(3) else (here + 2, here)
     places = sum(size(steps[arg].shape) for arg in both)
     rows = [_row(pick, 0, places, 1 + cells // 2) for _ in range(_options(pick, steps, 12))]

@@ -31,7 +31,7 @@ def changed(record: dict[str, Any], path: tuple[Any, ...], random: Random) -> di
     for key in path[:-1]:
         place = place[key]
     old = place[path[-1]]
-    others = [0, 1, -1, 7, None, "+", "x0", [], {}, True, 2.5, ""]
+    others: list[Any] = [0, 1, -1, 7, None, "+", "x0", [], {}, True, 2.5, ""]
     if isinstance(old, int):
         others += [old + 1, old - 1, str(old)]
     elif isinstance(old, str):

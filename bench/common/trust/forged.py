@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from collections.abc import Callable
 from functools import reduce
 from random import Random
 from typing import Any
@@ -20,7 +21,7 @@ from warploom.trust.fill import check_fill, left_out
 from warploom.trust.terms import NEUTRAL, ZERO, Terms
 
 Json = dict[str, Any]
-COMPUTE = {
+COMPUTE: dict[str, Callable[..., Any]] = {
     "+": lambda a, b: a + b, "*": lambda a, b: a * b, "min": min, "max": max,
     "&": lambda a, b: int(a) & int(b), "|": lambda a, b: int(a) | int(b),
     "^": lambda a, b: int(a) ^ int(b),

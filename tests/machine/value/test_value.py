@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import random
 import shutil
+from typing import Any
 
 import numpy as np
 import pytest
@@ -85,12 +86,15 @@ def cases() -> list[tuple[Value, dict[int, np.ndarray], list[int]]]:
     return made
 
 
+Case = tuple[Value, dict[int, np.ndarray], list[int]]
+
+
 @pytest.fixture(scope="module")
-def known() -> list[tuple[Value, dict[int, np.ndarray], list[int]]]:
+def known() -> list[Case]:
     return cases()
 
 
-def test_numpy_gives_what_the_evaluator_gives(known: list[tuple[Value, dict, list[int]]]) -> None:
+def test_numpy_gives_what_the_evaluator_gives(known: list[Case]) -> None:
     for value, columns, wanted in known:
         with np.errstate(all="ignore"):
             (found,) = function([value])(list(columns.values()))
@@ -99,7 +103,7 @@ def test_numpy_gives_what_the_evaluator_gives(known: list[tuple[Value, dict, lis
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
-def test_c_gives_what_the_evaluator_gives(known: list[tuple[Value, dict, list[int]]]) -> None:
+def test_c_gives_what_the_evaluator_gives(known: list[Case]) -> None:
     lines = [prelude()]
     for number, (value, _, _) in enumerate(known):
         names = [f"o{n}" for n in range(len(OPERANDS))]
@@ -124,10 +128,10 @@ def test_c_gives_what_the_evaluator_gives(known: list[tuple[Value, dict, list[in
         assert found == [x & mask if value.type != "pred" else x for x in wanted], value
 
 
-def test_z3_gives_what_the_evaluator_gives(known: list[tuple[Value, dict, list[int]]]) -> None:
+def test_z3_gives_what_the_evaluator_gives(known: list[Case]) -> None:
     z3 = pytest.importorskip("z3")
 
-    def extend(x: object, width: int, signed: bool) -> object:
+    def extend(x: Any, width: int, signed: bool) -> object:
         size = x.size()
         if size > width:
             return z3.Extract(width - 1, 0, x)

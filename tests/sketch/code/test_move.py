@@ -35,12 +35,11 @@ def conditions(draw: st.DrawFn) -> Expr:
 def lanes_of(draw: st.DrawFn) -> Expr:
     """Rotations, reflections, exclusive ors and maps that are none of these."""
     rest = REGISTER * draw(small) + draw(small)
-    return draw(
-        st.sampled_from(
-            [LANE, (LANE + rest) % LANES, (rest - LANE) % LANES, LANE ^ (rest % LANES),
-             LANE // 2, (LANE * 3 + rest) % LANES, rest % LANES]
-        )
-    )  # fmt: skip
+    found: list[Expr] = [
+        LANE, (LANE + rest) % LANES, (rest - LANE) % LANES, LANE ^ (rest % LANES),
+        LANE // 2, (LANE * 3 + rest) % LANES, rest % LANES,
+    ]  # fmt: skip
+    return draw(st.sampled_from(found))
 
 
 @st.composite

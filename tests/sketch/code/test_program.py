@@ -130,7 +130,7 @@ def test_idle_steps_leave_no_trace() -> None:
     assert not any(isinstance(stmt, Shuffle) for stmt in walk(kernel.body))
 
 
-def refused(s: Sketch, goal: Any, **options: Any) -> UnsupportedError | CheckError:
+def refused(s: Sketch, goal: Any, **options: Any) -> WarploomError:
     s.goal(goal)
     with pytest.raises((UnsupportedError, CheckError)) as caught:
         lower_program(s.program(), (), **options)

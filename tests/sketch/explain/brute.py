@@ -7,7 +7,8 @@ from dataclasses import replace
 from itertools import product
 
 import numpy as np
-from bench.common.sketch.nested import Plain, all_fills, all_values, plain
+from bench.common.sketch.brute import Plain
+from bench.common.sketch.nested import all_fills, all_values, plain
 from bench.common.sketch.tables import table_set
 
 from warploom.sketch.term.ir import ZERO, Apply, Goal, Program, size

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 import pytest
@@ -31,10 +32,16 @@ def turned(value: int, bits: int, by: int) -> int:
     return (value >> by | value << (bits - by)) & (1 << bits) - 1
 
 
+def _moved(
+    matrix: Callable[[int], int], mask: Callable[[int], int], offset: int, x: int, k: int
+) -> int:
+    return matrix(x) ^ mask(k) ^ offset
+
+
 def reference(size: int, seconds: int) -> Iterator[Moved]:
     """Everything that must be there, one small function at a time."""
     bits = size.bit_length() - 1
-    matrices: list[Callable[[int], int]] = [lambda x: x, lambda x: backwards(x, bits)]
+    matrices: list[Callable[..., int]] = [lambda x: x, lambda x: backwards(x, bits)]
     matrices += [lambda x, by=by: turned(x, bits, by) for by in range(1, bits)]
     matrices += [
         lambda x, n=n: x >> n << n | backwards(x & (1 << n) - 1, n) for n in range(2, bits)
@@ -43,7 +50,7 @@ def reference(size: int, seconds: int) -> Iterator[Moved]:
         lambda x, n=n: x & (1 << n) - 1 | backwards(x >> n, bits - n) << n
         for n in range(1, bits - 1)
     ]
-    masks: list[Callable[[int], int]] = [lambda k: 0]
+    masks: list[Callable[..., int]] = [lambda k: 0]
     for mask in (
         lambda k: k,
         lambda k: k + 1,
@@ -57,7 +64,7 @@ def reference(size: int, seconds: int) -> Iterator[Moved]:
     for matrix in matrices:
         for mask in masks:
             for offset in range(size):
-                yield lambda x, k, m=matrix, t=mask, c=offset: m(x) ^ t(k) ^ c
+                yield partial(_moved, matrix, mask, offset)
 
 
 def table(size: int, seconds: int, moved: Moved) -> bytes:

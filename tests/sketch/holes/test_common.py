@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warploom.sketch.holes import common
+from warploom.sketch.term.gather import strides
 
 
 def by_dictionary(rows: np.ndarray) -> tuple[list[int], list[int]]:
@@ -44,4 +45,4 @@ def test_colliding_fingerprints_do_no_harm(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_strides() -> None:
-    assert common.strides((2, 3, 4)) == (12, 4, 1)
+    assert strides((2, 3, 4)) == (12, 4, 1)

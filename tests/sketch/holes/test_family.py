@@ -122,10 +122,9 @@ def test_wrong_records_are_refused(name: str) -> None:
     ]
     wrong += [good | {"parameters": {k: v for k, v in good["parameters"].items() if k != n}}
               for n in names]  # fmt: skip
+    values: tuple[Any, ...] = (None, 1.5, "?", [], {}, True, 10**30, 123456)
     wrong += [
-        good | {"parameters": good["parameters"] | {n: value}}
-        for n in names
-        for value in (None, 1.5, "?", [], {}, True, 10**30, 123456)
+        good | {"parameters": good["parameters"] | {n: value}} for n in names for value in values
     ]
     for record in wrong:
         if record == good or (record and record.get("parameters") == {}):

@@ -73,7 +73,7 @@ def test_what_a_member_undoes_is_a_member(m: int, n: int) -> None:
     """The two linearisations are each other's inverse, and so are split and fan."""
     col = sets(m, n)[1]
     found = {table.tobytes() for table in col.tables}
-    texts = dict(col.spellings() if col.spellings else ())
+    texts = dict(col.spellings())
     for name in (
         "linear[(x0 * S + (x1 - x0 // a) % S) % L]",
         "linear[(x0 * S + (x1 + x0 // a) % S) % L]",
@@ -104,7 +104,7 @@ def test_the_forms_are_few_and_in_order_of_cost() -> None:
 def test_names_are_expressions_that_do_not_depend_on_the_size() -> None:
     small, large = (sets(m, n)[0] for m, n in ((4, 6), (12, 18)))
     assert small.describe(0) == large.describe(0) == "linear[x1]"
-    texts = [dict(s.spellings() if s.spellings else ()) for s in (small, large)]
+    texts = [dict(s.spellings()) for s in (small, large)]
     split = "linear[(x1 - x0) % L // c * u % a + (x1 - x0) % L % c * a]"
     gather = large.expression(texts[1][split])
     env = {"x0": 5, "x1": 3}

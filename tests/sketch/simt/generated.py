@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from bench.common.narrowed import of
 from tests.sketch.simt.stages import (
     INIT,
     Cell,
@@ -107,7 +108,7 @@ def _chain(random: Random) -> Case:
         registers = 1 if isinstance(stage, Reduced) else registers
     doubled = isinstance(stages[-1], Reduced) and random.random() < 0.3 if stages else False
     if doubled:
-        stages[-1] = replace(stages[-1], doubled=True)  # type: ignore[type-var]
+        stages[-1] = replace(of(Reduced, stages[-1]), doubled=True)
     ends = _ends(random, lanes, count, registers)
     spoiled, spoils = _spoiled(random, stages, ends)
     words = f"{lanes} lanes, {by} of {dtype!r}: {ends} {stages}{spoils}"
@@ -136,15 +137,15 @@ def _stage(random: Random, lanes: int, count: int, plain: bool) -> Stage:
             pad = (
                 random.choice((0, 0, 1)) if pair in (("rows", "rotated"), ("beside", "rows")) else 0
             )
-            hole = pair[1] == "rotated" and random.random() < 0.5 and lanes <= 16
-            reused = not hole and random.random() < 0.3
-            return Shared(*pair, random.randrange(3), pad, reused=reused, hole=hole)
+            open_ = pair[1] == "rotated" and random.random() < 0.5 and lanes <= 16
+            reused = not open_ and random.random() < 0.3
+            return Shared(*pair, random.randrange(3), pad, reused=reused, hole=open_)
         case "turned":
             return Turned(random.randrange(1, 3))
         case _:
             when = random.choice(("always", "always", "above", "below"))
-            hole = lanes <= 16 and random.random() < 0.3
-            return Reduced(when, plain and random.random() < 0.4, hole=hole)
+            open_ = lanes <= 16 and random.random() < 0.3
+            return Reduced(when, plain and random.random() < 0.4, hole=open_)
 
 
 def _ends(random: Random, lanes: int, count: int, registers: int) -> Ends:
@@ -276,7 +277,7 @@ def _stored(ends: Ends, cells: Cells, shape: tuple[int, ...]) -> list[Cell]:
             place = (i, lane * a + c) if ends.rows else (lane * a + i * b + c,)
             if all(0 <= p < n for p, n in zip(place, shape, strict=True)):
                 result[place] = cell
-    return result.reshape(-1).tolist()  # type: ignore[no-any-return]
+    return result.reshape(-1).tolist()
 
 
 # -- windows of two axes -------------------------------------------------------------------------

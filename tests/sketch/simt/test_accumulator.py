@@ -161,9 +161,9 @@ def finishing(wanted: Callable[[Any], Any], *functions: Callable[[Any], Any]) ->
 
 
 def test_one_name_is_one_function() -> None:
-    doubles: list[Callable[[Any], Any]] = [lambda t, by=2: t * by for _ in range(2)]
+    doubles: list[Callable[..., Any]] = [lambda t, by=2: t * by for _ in range(2)]
     proved(solve(finishing(lambda t: t * 2, *doubles)))
-    others: list[Callable[[Any], Any]] = [lambda t: t * 2, lambda t, by=3: t * by, abs]
+    others: list[Callable[..., Any]] = [lambda t: t * 2, lambda t, by=3: t * by, abs]
     for other in others:
         with pytest.raises(CheckError, match=r"finish 'f' is another function than bef") as caught:
             finishing(lambda t: t * 2, doubles[0], other)

@@ -203,7 +203,7 @@ def test_whatever_a_sketch_raises_is_placed() -> None:
         specified(body, lambda: 0).at()
     assert "raise KeyError" in str(caught.value)
     with pytest.raises(CheckError, match="lanes is a size, not '4'") as caught:
-        specified(sized, lambda x, lanes: x).at(lanes="4")
+        specified(sized, lambda x, lanes: x).at(lanes="4")  # type: ignore[arg-type]
     assert "def sized" in str(caught.value)
 
 

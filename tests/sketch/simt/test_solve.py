@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import pytest
 
@@ -103,11 +104,13 @@ def test_spaces_are_checked() -> None:
         solve(paper.stencil_1d.at(), spaces=(0,))
 
 
-def test_fills_are_listed_within_what_is_left_of_the_budget(monkeypatch) -> None:
+def test_fills_are_listed_within_what_is_left_of_the_budget(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     solving = sys.modules[solve.__module__]  # the package has the function by this name
     given: list[float | None] = []
 
-    def spy(program: Program, *, mode: str, budget: Budget, **options: bool) -> Result:
+    def spy(program: Program, *, mode: str, budget: Budget, **options: Any) -> Result:
         given.extend([budget.seconds] if mode == "all" else [])
         return synthesize(program, mode=mode, budget=budget, **options)
 

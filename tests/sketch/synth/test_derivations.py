@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import pytest
@@ -74,7 +75,7 @@ def test_the_cheapest_fills(first: int) -> None:
         prices = random.Random(seed)
         table: dict[tuple[int, int], int] = {}
 
-        def price(hole: int, choice: int, table=table, prices=prices) -> int:  # type: ignore[no-untyped-def]
+        def price(hole: int, choice: int, table: Any = table, prices: Any = prices) -> int:
             return table.setdefault((hole, choice), prices.randrange(4))
 
         found = found_by_search(program).cheapest(price)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -203,7 +204,7 @@ def test_without_laws_there_is_no_butterfly() -> None:
 
 
 def test_laws_are_the_goals_to_say() -> None:
-    def sketch(**laws: str) -> Program:
+    def sketch(**laws: Any) -> Program:
         s = Sketch("sum of sums")
         x = s.input("x", (2, 2))
         s.sum("reshape", s.sum("identity", x), shape=(1, 2))

@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -192,7 +193,7 @@ def test_free_and_listed_holes_together() -> None:
     exchanged = s.apply("identity", turned, name="exchanged")
     s.hole("row_rots_no_group", exchanged, name="last")
     s.goal(lambda x: np.roll(x.reshape(8, 3), 1, axis=1))
-    plain = {"c": range(1)}
+    plain: dict[str, Any] = {"c": range(1)}
     free = {
         "turned": FreeSwizzle(main=1, second=0, out=1, **plain),
         "exchanged": FreeSwizzle(main=0, second=1, out=0, **plain),
@@ -229,6 +230,7 @@ def test_finds_constants_that_exist(
     n: int, m: int, cf: int, cr: int, c: int, df: int, dr: int
 ) -> None:
     program = moved_by(n, m, Constants(cf, cr, c, df, dr))
+    all_of_them: dict[str, Any]
     all_of_them = {"cf": range(-9, 10), "cr": range(9, -10, -1), "c": range(-9, 10)}
     free = FreeSwizzle(main=0, second=1, out=0, **all_of_them, df=range(4), dr=range(4))
     outcome = fill_free(program, {"moved": free})

@@ -132,7 +132,7 @@ def test_operators_in_literals(load: Load) -> None:
         goal: [1] = max fold [[[0, 1], [2, 3]]]"""
     )
     a, b, c, d, _ = map(evaluate_literal, program.steps)
-    x = [Symbol(number) for number in range(6)]
+    x: list[Term] = [Symbol(number) for number in range(6)]
     total = fold_of(x[:2], "+")
     least = fold_of([x[2], fold_of(x[3:5], "*")], "min")
     assert a == (total, least, fold_of([total], "mean()"))

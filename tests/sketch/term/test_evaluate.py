@@ -108,7 +108,7 @@ def test_fills_are_checked(load: Load) -> None:
         ({}, "the fill has no choice for hole 'y' (step 1)"),
     ):
         with pytest.raises(CheckError) as caught:
-            evaluate(program, fill)  # type: ignore[arg-type]
+            evaluate(program, fill)
         assert str(caught.value) == message
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bench.common.narrowed import of
 
 from warploom.errors import CheckError
 from warploom.search.outcome import Verdict
@@ -18,6 +19,7 @@ from warploom.sketch.term import spec
 from warploom.sketch.term.ir import Apply, Goal, Program
 from warploom.sketch.term.numeric import assign, evaluate_numbers
 from warploom.sketch.term.read import as_published, read
+from warploom.sketch.term.scalar import Sym
 from warploom.sketch.term.show import show_term
 from warploom.sketch.term.verify import Verification, verify
 
@@ -298,7 +300,7 @@ def with_function(
     program: Program, function: Callable[..., Any], wanted: Callable[..., Any]
 ) -> Program:
     """The program whose last step computes `function`, with a goal given as a Python function."""
-    steps = [*program.steps[:-1], replace(program.steps[-1], function=function)]
+    steps = [*program.steps[:-1], replace(of(Apply, program.steps[-1]), function=function)]
     ((shape, values),), kept = spec.specify(wanted, [np.arange(4)])
     goal = Goal(shape, values, specification=kept)
     return replace(program, steps=tuple(steps), goals=(goal,))
@@ -411,7 +413,7 @@ def test_the_mean_of_no_sum_is_a_name(load: Load, sign: str) -> None:
     program = load(text)
     (goal,) = program.goals
     steps = tuple(
-        replace(step, function=lambda value: value) if step.name == "y" else step
+        replace(of(Apply, step), function=lambda value: value) if step.name == "y" else step
         for step in program.steps
         if isinstance(step, Apply) or step.name == "x"
     )
@@ -457,10 +459,10 @@ def test_a_goals_function_is_run_on_numbers(load: Load) -> None:
         return [x.sum()]
 
     def two_faced(x: Any) -> Any:
-        return [x.sum() if isinstance(x[0], spec.Sym) else x.sum() + 1]
+        return [x.sum() if isinstance(x[0], Sym) else x.sum() + 1]
 
     def unwilling(x: Any) -> Any:
-        if not isinstance(x[0], spec.Sym):
+        if not isinstance(x[0], Sym):
             raise TypeError("symbols only")
         return [x.sum()]
 

@@ -18,7 +18,7 @@ from warploom.sketch.term.numeric import assign, given_numbers, term_numbers
 from warploom.sketch.term.read import read
 
 
-def text(value: spec.Sym) -> str:
+def text(value: object) -> str:
     return repr(value)
 
 
