@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from bench.common.trust.mapped import check_on, words_at_once
 from tests.array.mapped import run_candidate, same
 
 from warploom.array import build as al
@@ -37,7 +38,6 @@ from warploom.kernel.ir import Shared
 from warploom.kernel.pool import pool_bytes
 from warploom.machine.record import CUDA, H200, Machine, machine_named
 from warploom.search.outcome import Found, Impossible, Reason, Undecided
-from warploom.trust.mapped import check_on, words_at_once
 
 SMALL = {
     "total": (workload.total, {"n": 9}, [(9,)]),

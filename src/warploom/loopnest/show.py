@@ -11,7 +11,6 @@ from warploom.loopnest.ir import (
     Axis,
     Compute,
     Constant,
-    Dim,
     Get,
     IndexOf,
     Instruction,
@@ -99,7 +98,3 @@ def show_affine(value: Affine) -> str:
     if value.offset or not parts:
         parts.append(str(value.offset))
     return " + ".join(parts)
-
-
-def show_dims(dims: tuple[Dim, ...]) -> str:
-    return " ".join(map(str, dims))
