@@ -108,7 +108,7 @@ def parameters(texts: Mapping[str, str]) -> str:
     return flat if len(flat) <= 70 else "\n    " + ",\n    ".join(texts.values())
 
 
-def used_variables(kernel: ir.Kernel, more: Iterable[Expr] = ()) -> frozenset[str]:
+def used_variables(kernel: ir.Kernel) -> frozenset[str]:
     """Every index variable that some expression of the kernel's body mentions."""
     names: set[str] = set()
     for stmt in ir.walk(kernel.body):
@@ -116,8 +116,6 @@ def used_variables(kernel: ir.Kernel, more: Iterable[Expr] = ()) -> frozenset[st
             names |= variables(expr)
         if isinstance(stmt, ir.Shuffle):
             names |= variables(source_lane(stmt, kernel.warp_size))
-    for expr in more:
-        names |= variables(expr)
     return frozenset(names)
 
 

@@ -134,8 +134,8 @@ def type_of(ins: ir.Instruction, place: int = -1) -> str:
     return kinds[place] if kinds else ""
 
 
-def rounding_of(ins: ir.Instruction, default: str = "rn") -> str:
+def rounding_of(ins: ir.Instruction) -> str:
     for mode in ("rn", "rz", "rm", "rp", "rna"):
         if mode in ins.modifiers:
             return mode
-    return default
+    return "rn"
