@@ -104,7 +104,7 @@ def counts(record: Record) -> None:
 
 def _by_cpsat(rules: Any, count: int, before: dict[str, Any]) -> dict[str, Any]:
     """What the second solver says; what it said before, where its package is not there."""
-    from warploom.array.mapping.cpsat import solve_by_cpsat
+    from bench.common.array.cpsat import solve_by_cpsat
 
     start = time.process_time()
     try:

@@ -8,6 +8,7 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
+from bench.common.trust.mapped import check_on
 from bench.harness import attempted
 
 from warploom.array import workload
@@ -25,7 +26,6 @@ from warploom.kernel.ir import ArrayParam, Kernel
 from warploom.machine.record import machine_named
 from warploom.runtime.opencl import OpenclFunction
 from warploom.runtime.view import view
-from warploom.trust.mapped import check_on
 
 Shapes = list[tuple[int, ...]]
 CONV4_2 = workload.VGG_16["conv4_2"].sizes()

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
+from bench.common.loopnest.particle_estimate import leaves_of
 from bench.harness import arguments, earlier, save
 from bench.loopnest.walks import ROWS, by_population, ended, nodes, parts_of
 
@@ -27,7 +28,6 @@ from warploom.machine.record import H200
 from warploom.pipeline.nest import Nest
 from warploom.search.branching.descent import descents
 from warploom.search.branching.estimate import Mean
-from warploom.search.branching.particle_estimate import leaves_of
 from warploom.search.branching.problem import SpaceProblem
 from warploom.search.workers.farm import Farm
 

@@ -8,6 +8,7 @@ from functools import cache
 from itertools import product
 
 import numpy as np
+from bench.common.loopnest.particle_estimate import population
 
 from warploom.loopnest.bound import Bound
 from warploom.loopnest.ir import Program
@@ -17,8 +18,7 @@ from warploom.loopnest.target import paper
 from warploom.machine.record import machine_named
 from warploom.search.branching.candidate import Candidates, Decision, Flags
 from warploom.search.branching.descent import descents
-from warploom.search.branching.estimate import knuth
-from warploom.search.branching.particle_estimate import population
+from warploom.search.branching.estimate import walked
 from warploom.search.branching.problem import SpaceProblem
 
 PROPER = Cut(proper=True)
@@ -87,7 +87,7 @@ def nodes(name: str, reverse: bool, walks: int, depth: int, seed: int) -> tuple[
         return found
 
     random = np.random.default_rng([3, seed])
-    every = knuth(problem, walks, random, deepest=depth)
-    kept = knuth(problem, 4 * walks, random, keep=keep, deepest=depth)
+    every = walked(problem, walks, random, deepest=depth).estimate()
+    kept = walked(problem, 4 * walks, random, keep=keep, deepest=depth).estimate()
     reached = kept.nodes[depth].value if depth < len(kept.nodes) else 0.0
     return every.nodes[depth].value, reached

@@ -269,6 +269,16 @@ def one_of(word: str, known: Iterable[str], cutoff: float = 0.5) -> str:
     return f"{meant}nown are {', '.join(listed)}"
 
 
+def nearest(word: str, known: Iterable[str], otherwise: str, cutoff: float = 0.6) -> str:
+    """Advice where a word is none of those that are known: the nearest if one is near, else this.
+
+    >>> nearest("zero", ("zeros", "ones"), "see the list")
+    'did you mean zeros?'
+    """
+    near = get_close_matches(word[:80], list(known), n=1, cutoff=cutoff)
+    return f"did you mean {near[0]}?" if near else otherwise
+
+
 def missing_extra(module: str, extra: str) -> AbsentError:
     """The error for an optional dependency that is not installed."""
     return AbsentError(

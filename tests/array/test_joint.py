@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from bench.common.narrowed import answer
+from bench.common.trust.mapped import check_on, words_at_once
 from tests.array.mapped import run_candidate, same
 
 from warploom.array import build as al
@@ -38,7 +39,6 @@ from warploom.kernel.ir import Shared
 from warploom.kernel.pool import pool_bytes
 from warploom.machine.record import CUDA, H200, Machine, machine_named
 from warploom.search.outcome import Found, Impossible, Reason, Undecided
-from warploom.trust.mapped import check_on, words_at_once
 
 SMALL: dict[str, tuple[Callable[[], Program], dict[str, int], list[tuple[int, ...]]]] = {
     "total": (workload.total, {"n": 9}, [(9,)]),

@@ -77,7 +77,7 @@ def test_eleven_maps_may_be_parallel() -> None:
 @pytest.mark.slow
 def test_cp_sat_finds_the_published_mappings() -> None:
     pytest.importorskip("ortools")
-    from warploom.array.mapping.cpsat import solve_by_cpsat
+    from bench.common.array.cpsat import solve_by_cpsat
 
     counts: dict[Fusion, int] = {"coded": 41_094, "intended": 45_162, "private": 66_816}
     for fusion, count in counts.items():
@@ -332,7 +332,7 @@ def test_sound_rules_against_trying_everything(seed: int) -> None:
 @pytest.mark.parametrize("program", [listing_1(), listing_1(al.to_private), listing_3()])
 def test_cp_sat_finds_the_same_mappings(program: Program) -> None:
     pytest.importorskip("ortools")
-    from warploom.array.mapping.cpsat import solve_by_cpsat
+    from bench.common.array.cpsat import solve_by_cpsat
 
     tree = tree_of(program)
     for constraints in (sound(tree), sound(tree, "intended"), released(tree)):

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from bench.common.loopnest.particle_estimate import leaves_of, population
 from tests.search.nest import order_space
 
 from warploom.search.branching.candidate import Candidates
-from warploom.search.branching.estimate import chen, knuth, mean_of
-from warploom.search.branching.particle_estimate import leaves_of, population
+from warploom.search.branching.estimate import mean_of, represented, walked
 from warploom.search.branching.problem import SpaceProblem
 from warploom.search.propagate.propagator import Propagator
 from warploom.search.space.build import Space
 
-ESTIMATORS = {"knuth": lambda p, r: knuth(p, 2000, r), "chen": lambda p, r: chen(p, 400, r)}
+ESTIMATORS = {
+    "knuth": lambda p, r: walked(p, 2000, r).estimate(),
+    "chen": lambda p, r: represented(p, 400, r).estimate(),
+}
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
@@ -57,7 +60,7 @@ def test_what_is_not_kept_does_not_count() -> None:
     def wide(candidates: Candidates, depth: int) -> np.ndarray:
         return (candidates.domains[:, column] == 1) | (depth > 1)
 
-    found = knuth(problem, 100, np.random.default_rng(2), keep=wide)
+    found = walked(problem, 100, np.random.default_rng(2), keep=wide).estimate()
     assert (found.leaves.value, found.leaves.error, found.dead_ends.value) == (6, 0, 0)
 
 
@@ -95,7 +98,7 @@ def test_populations_count_the_same(name: str) -> None:
     random = np.random.default_rng(3)
     found = leaves_of([population(problem, 100, random) for _ in range(30)])
     assert abs(found.value - count) <= 2 * found.error + 1e-9
-    alone = knuth(problem, 3000, random).leaves  # as many walks, each by itself
+    alone = walked(problem, 3000, random).estimate().leaves  # as many walks, each by itself
     assert found.error < 1.2 * alone.error + 1e-9
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.search import brute
 from tests.search.nest import Dim, Inst
+from tests.search.show_space import show_space
 
 from warploom.errors import CheckError
 from warploom.search.branching.candidate import decision
@@ -20,7 +21,6 @@ from warploom.search.propagate.propagator import Propagator
 from warploom.search.space.build import Space, amount
 from warploom.search.space.evaluate import is_solution, violations
 from warploom.search.space.ir import Sentence, Variable, every, iff, implies, some
-from warploom.search.space.show import show_space
 
 
 def count(space: Space) -> int:

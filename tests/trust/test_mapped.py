@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from bench.common.trust.mapped import check_on
 
 from warploom.errors import CheckError
 from warploom.index.ir import Const, Expr
@@ -13,7 +14,6 @@ from warploom.kernel.build import Builder
 from warploom.kernel.dtype import f32
 from warploom.kernel.ir import Kernel, Store
 from warploom.machine.record import CUDA, machine_named
-from warploom.trust.mapped import check_on
 
 
 def reversing(*, barrier: str = "block", threads: int = 64, size: int = 64) -> Kernel:

@@ -469,13 +469,6 @@ def zip_nested(depth: int, *xs: Term) -> Apply:
     )
 
 
-def join_nested(depth: int, xs: Term) -> Term:
-    """So many dimensions become one."""
-    for _ in range(depth - 1):
-        xs = join(xs)
-    return xs
-
-
 def slide_2d(rows: tuple[Size, Size], columns: tuple[Size, Size], xs: Term) -> Apply:
     """[a]w]h → windows [down][across][rows][columns]; each pair is size and step."""
     across = map_(lambda row: slide(*columns, row), xs)

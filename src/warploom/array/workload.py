@@ -217,14 +217,3 @@ def convolution(padding: int = 1, stride: int = 1, dtype: DType = f32) -> Progra
     return program(
         "convolution", body, image=array(dtype, h, w, c), kernels=array(dtype, k, kh, kw, c)
     )
-
-
-WORKLOADS = {
-    "total": total,
-    "dot": dot,
-    "matvec": matvec,
-    "matmul": matmul,
-    "stencil_1d": stencil_1d,
-    "stencil_2d": stencil_2d,
-    "convolution": convolution,
-}

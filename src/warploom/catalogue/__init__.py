@@ -6,19 +6,18 @@ A kernel's entry has the sketch that it is built from, so that `warploom synth N
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
 
 from warploom.catalogue.entry import Case, Entry, Parameters
 from warploom.catalogue.sketches import SKETCHES, SketchOnly
-from warploom.errors import CheckError, ParseError
+from warploom.errors import CheckError, ParseError, nearest
 from warploom.sketch.term.ir import Program
 
 # A file of the catalogue has a tuple ENTRIES; a new file is named here. They are read when a name
 # is asked for: a sketch of the user's own needs none of them.
-FILES = ("stencil", "convolution", "image", "polynomial", "structures", "transposition")
+FILES = ("convolution", "image", "polynomial", "structures", "transposition")
 
 # The same of device functions, whose kernels only call them.
 FUNCTION_FILES = ("functions", "load_store", "scan")
@@ -46,10 +45,9 @@ def find(name: str) -> Entry:
                 advice=f"fill it with 'warploom synth {name}'{instead}",
             )
     known = entries()
-    near = difflib.get_close_matches(name[:80], known, n=1)
     raise ParseError(
         f"the catalogue has no kernel '{name[:80]}'",
-        advice=f"did you mean {near[0]}?" if near else "it has " + ", ".join(known),
+        advice=nearest(name, known, "it has " + ", ".join(known)),
     )
 
 
@@ -63,10 +61,9 @@ def find_function(name: str) -> Entry:
     known = function_entries()
     if name in known:
         return known[name]
-    near = difflib.get_close_matches(name[:80], known, n=1)
     raise ParseError(
         f"there is no device function '{name[:80]}'",
-        advice=f"did you mean {near[0]}?" if near else "there are " + ", ".join(known),
+        advice=nearest(name, known, "there are " + ", ".join(known)),
     )
 
 

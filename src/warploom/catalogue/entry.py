@@ -7,7 +7,6 @@ is one `Entry` in one file, named in the table of `catalogue/__init__.py`.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -15,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from warploom.errors import CheckError
+from warploom.errors import CheckError, nearest
 from warploom.index.ir import whole_number
 from warploom.kernel.dtype import DType, coded, decoded, f32, u16
 from warploom.kernel.ir import Kernel
@@ -222,10 +221,9 @@ def checked(owner: str, parameters: Parameters, given: Parameters) -> dict[str, 
     """The parameters with the given values in their places; a wrong name or kind is an error."""
     for name in given:
         if name not in parameters:
-            near = difflib.get_close_matches(name[:80], parameters, n=1)
             raise CheckError(
                 f"'{owner}' has no parameter '{name[:80]}'",
-                advice=f"did you mean {near[0]}?" if near else _listed(parameters),
+                advice=nearest(name, parameters, _listed(parameters)),
             )
     return {**parameters, **{name: _of_kind(name, value, type(parameters[name]))
                              for name, value in given.items()}}  # fmt: skip

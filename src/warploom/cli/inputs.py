@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib.util
 import inspect
 import sys
@@ -16,7 +15,15 @@ from warploom.catalogue import names
 from warploom.catalogue.entry import Parameter
 from warploom.cli.beside import module_name, modules_beside
 from warploom.cli.names import other_command, other_kind, sketch_names
-from warploom.errors import CheckError, ParseError, Source, Span, WarploomError, raising_line
+from warploom.errors import (
+    CheckError,
+    ParseError,
+    Source,
+    Span,
+    WarploomError,
+    nearest,
+    raising_line,
+)
 from warploom.search.budget import BudgetSpentError
 from warploom.sketch.build import Sketch
 from warploom.sketch.front import load_bytes, load_file, load_text
@@ -95,8 +102,8 @@ def _whole(given: Sizes, what: str = "size", example: str = SIZES) -> dict[str, 
 def _nearest(text: str) -> str:
     if other := other_command(text):
         return other
-    near = difflib.get_close_matches(text[:80], [*names(), *published()], n=1, cutoff=0.5)
-    return f"did you mean {near[0]}?" if near else f"our sketches: {', '.join(sketch_names())}"
+    ours = f"our sketches: {', '.join(sketch_names())}"
+    return nearest(text, [*names(), *published()], ours, cutoff=0.5)
 
 
 def _fixed(name: str, load: Callable[[], Program]) -> Callable[[Sizes], Program]:
@@ -194,8 +201,7 @@ def _load_module(path: Path) -> ModuleType:
 def _look_up(module: ModuleType, path: Path, name: str, kinds: Kinds) -> object:
     if not hasattr(module, name):
         known = _meant(module, kinds)
-        near = difflib.get_close_matches(name[:80], known, n=1, cutoff=0.5)
-        advice = f"did you mean {near[0]}?" if near else _listed(path, known)
+        advice = nearest(name, known, _listed(path, known), cutoff=0.5)
         raise ParseError(f"{path} defines no '{name[:80]}'", advice=advice)
     found: object = getattr(module, name)
     return found

@@ -32,29 +32,9 @@ from warploom.errors import EmitError
 from warploom.index.ir import Const, Expr, Var, substitute, variables
 from warploom.index.laws import simplify
 from warploom.index.ranges import range_of
+from warploom.kernel import ir
 from warploom.kernel.check import check
 from warploom.kernel.function import Call, needed
-from warploom.kernel.ir import (
-    ArrayParam,
-    Assign,
-    Barrier,
-    Cell,
-    For,
-    If,
-    Kernel,
-    Let,
-    Load,
-    Param,
-    Registers,
-    ScalarParam,
-    Shared,
-    Shuffle,
-    Stmt,
-    Store,
-    dtype_of,
-    walk,
-    walk_value,
-)
 from warploom.kernel.predicate import exchanges, predicate_exchanges
 from warploom.kernel.traverse import exprs_in, exprs_of, target_of, values_of
 
@@ -91,7 +71,7 @@ static TYPE inside(TYPE index, int array, int x, int y, int z, int thread, long 
 """
 
 
-def c(kernel: Kernel, checked: bool = False) -> str:
+def c(kernel: ir.Kernel, checked: bool = False) -> str:
     """The text of the kernel as a C function that runs the whole grid."""
     check(kernel)
     kernel = spelled(predicate_exchanges(kernel), "c")
@@ -99,7 +79,7 @@ def c(kernel: Kernel, checked: bool = False) -> str:
     return header(kernel) + flags_comment(text, kernel) + text
 
 
-def c_text(kernel: Kernel, checked: bool = False) -> str:
+def c_text(kernel: ir.Kernel, checked: bool = False) -> str:
     """What follows the comment, of a kernel that was checked and has names that C can have."""
     printer = CPrinter(kernel, checked)
     body = printer.body()
@@ -112,30 +92,30 @@ def c_text(kernel: Kernel, checked: bool = False) -> str:
     return preamble(called + body, kernel) + called + function
 
 
-def preamble(text: str, kernel: Kernel) -> str:
+def preamble(text: str, kernel: ir.Kernel) -> str:
     """What a text needs before it."""
     head = "#include <math.h>\n" if _MATH.search(text) else ""
     head += _NOT_CONTRACTED if computes_floats(kernel) else ""
     return head + ("\n" if head else "")
 
 
-def flags_comment(text: str, kernel: Kernel) -> str:
+def flags_comment(text: str, kernel: ir.Kernel) -> str:
     """With which options the text means what the kernel does."""
     flags = [*FLAGS, *(FLOAT_FLAGS if computes_floats(kernel) else ())]
     return f"// Compile with: {' '.join(flags)}{' -lm' if _MATH.search(text) else ''}\n"
 
 
-def checked_arrays(kernel: Kernel) -> list[str]:
+def checked_arrays(kernel: ir.Kernel) -> list[str]:
     """The arrays whose accesses a checked text checks, in the order of their numbers."""
-    shared = [each.name for each in kernel.body if isinstance(each, Shared)]
+    shared = [each.name for each in kernel.body if isinstance(each, ir.Shared)]
     return [each.name for each in kernel.arrays] + shared
 
 
-def _parameter(param: Param) -> str:
+def _parameter(param: ir.Param) -> str:
     match param:
-        case ScalarParam(name, dtype):
+        case ir.ScalarParam(name, dtype):
             return f"const {C.types[dtype]} {name}"
-        case ArrayParam(name, dtype):
+        case ir.ArrayParam(name, dtype):
             const = "const " if param.const else ""
             restrict = C.restrict if param.restrict else ""
             return f"{const}{C.types[dtype]}*{restrict} {name}"
@@ -145,14 +125,14 @@ def _parameter(param: Param) -> str:
 class Segment:
     """Statements between two meetings of the threads: one loop over threads runs them all."""
 
-    stmts: tuple[Stmt, ...]
+    stmts: tuple[ir.Stmt, ...]
 
 
-def segments(body: tuple[Stmt, ...]) -> Iterator[Segment | Stmt]:
+def segments(body: tuple[ir.Stmt, ...]) -> Iterator[Segment | ir.Stmt]:
     """The body as segments, and the statements in which threads meet."""
-    run: list[Stmt] = []
+    run: list[ir.Stmt] = []
     for stmt in body:
-        if isinstance(stmt, Shared):
+        if isinstance(stmt, ir.Shared):
             continue
         if not exchanges(stmt) and not isinstance(stmt, Call):
             run.append(stmt)
@@ -165,15 +145,15 @@ def segments(body: tuple[Stmt, ...]) -> Iterator[Segment | Stmt]:
         yield Segment(tuple(run))
 
 
-def crossing_registers(body: tuple[Stmt, ...]) -> dict[str, Registers]:
+def crossing_registers(body: tuple[ir.Stmt, ...]) -> dict[str, ir.Registers]:
     """The registers whose value goes from one segment to another, with their declarations."""
-    declared: dict[str, tuple[Registers, int]] = {}
-    crossing: dict[str, Registers] = {}
+    declared: dict[str, tuple[ir.Registers, int]] = {}
+    crossing: dict[str, ir.Registers] = {}
     for number, stmts in enumerate(_segment_lists(body)):
-        for stmt in walk(stmts):
-            if isinstance(stmt, Registers):
+        for stmt in ir.walk(stmts):
+            if isinstance(stmt, ir.Registers):
                 declared[stmt.name] = (stmt, number)
-        for name in dict.fromkeys(name for stmt in walk(stmts) for name in registers_of(stmt)):
+        for name in dict.fromkeys(name for stmt in ir.walk(stmts) for name in registers_of(stmt)):
             if name not in declared:  # a constant array or scalar parameter
                 continue
             declaration, home = declared[name]
@@ -182,20 +162,20 @@ def crossing_registers(body: tuple[Stmt, ...]) -> dict[str, Registers]:
     return crossing
 
 
-def _set_first(stmts: tuple[Stmt, ...], name: str) -> bool:
+def _set_first(stmts: tuple[ir.Stmt, ...], name: str) -> bool:
     """Whether the statements set a register before they may read it; exchanges never do."""
     for stmt in stmts:
-        if all(name not in registers_of(each) for each in walk((stmt,))):
+        if all(name not in registers_of(each) for each in ir.walk((stmt,))):
             continue
         match stmt:
-            case For(_, _, _, inner) if stmt.counts:  # it surely has an iteration
+            case ir.For(_, _, _, inner) if stmt.counts:  # it surely has an iteration
                 return _set_first(inner, name)
-            case Assign() | Load():
+            case ir.Assign() | ir.Load():
                 reads = {
                     part.name
                     for value in values_of(stmt)
-                    for part in walk_value(value)
-                    if isinstance(part, Cell)
+                    for part in ir.walk_value(value)
+                    if isinstance(part, ir.Cell)
                 }
                 return name not in reads
             case _:
@@ -203,32 +183,32 @@ def _set_first(stmts: tuple[Stmt, ...], name: str) -> bool:
     return True
 
 
-def _segment_lists(body: tuple[Stmt, ...]) -> Iterator[tuple[Stmt, ...]]:
+def _segment_lists(body: tuple[ir.Stmt, ...]) -> Iterator[tuple[ir.Stmt, ...]]:
     """Each segment's statements; an exchange stands alone, so that all it uses is crossing."""
     for part in segments(body):
         match part:
             case Segment(stmts):
                 yield stmts
-            case For(_, _, _, inner):
+            case ir.For(_, _, _, inner):
                 yield from _segment_lists(inner)
-            case If(_, then, otherwise):
+            case ir.If(_, then, otherwise):
                 yield from _segment_lists(then)
                 yield from _segment_lists(otherwise)
             case _:
                 yield (part,)
 
 
-def registers_of(stmt: Stmt) -> Iterator[str]:
+def registers_of(stmt: ir.Stmt) -> Iterator[str]:
     """The names that a statement itself reads or writes as registers or constants."""
     target = target_of(stmt)
     if target is not None:
         yield target.name
     for value in values_of(stmt):
-        yield from (part.name for part in walk_value(value) if isinstance(part, Cell))
+        yield from (part.name for part in ir.walk_value(value) if isinstance(part, ir.Cell))
 
 
 class CPrinter(SimtPrinter):
-    def __init__(self, kernel: Kernel, checked: bool = False) -> None:
+    def __init__(self, kernel: ir.Kernel, checked: bool = False) -> None:
         super().__init__(kernel, C)
         self.pooled = False  # shared arrays lie apart; none reads what another wrote
         self.checked = checked_arrays(kernel) if checked else []
@@ -236,20 +216,20 @@ class CPrinter(SimtPrinter):
         for call in (each for each in kernel.body if isinstance(each, Call)):
             self.crossing |= {each.name: each for each in call.registers}
         self.registers = {
-            each.name: each for each in walk(kernel.body) if isinstance(each, Registers)
+            each.name: each for each in ir.walk(kernel.body) if isinstance(each, ir.Registers)
         }
         self.threads = thread_definitions(kernel)
 
-    def cell(self, cell: Cell) -> str:
+    def cell(self, cell: ir.Cell) -> str:
         if cell.name in self.checked and cell.index is not None:  # a constant array
             return f"{cell.name}[{self._inside(cell.name, cell.index)}]"
         text = super().cell(cell)
         return f"{text}[thread]" if cell.name in self.crossing else text
 
-    def element(self, stmt: Load, offset: int) -> str:
+    def element(self, stmt: ir.Load, offset: int) -> str:
         return self._element(stmt.array, plus(stmt.index, offset))
 
-    def store_text(self, stmt: Store, offset: int, value: str) -> str:
+    def store_text(self, stmt: ir.Store, offset: int, value: str) -> str:
         return f"{self._element(stmt.array, plus(stmt.index, offset))} = {value};"
 
     def _element(self, array: str, index: Expr) -> str:
@@ -280,7 +260,7 @@ class CPrinter(SimtPrinter):
 
     def _mentions(self, name: str) -> bool:
         return any(
-            name in variables(expr) for stmt in walk(self.kernel.body) for expr in exprs_of(stmt)
+            name in variables(expr) for stmt in ir.walk(self.kernel.body) for expr in exprs_of(stmt)
         )
 
     def memory(self) -> None:
@@ -292,9 +272,9 @@ class CPrinter(SimtPrinter):
             total = each.dtype.bytes * (each.size or 1) * count
             arrays.append((each.dtype, each.name, f"{size}[{count}]", total))
         exchanged = {
-            dtype_of(each.value): None
-            for each in walk(self.kernel.body)
-            if isinstance(each, Shuffle)
+            ir.dtype_of(each.value): None
+            for each in ir.walk(self.kernel.body)
+            if isinstance(each, ir.Shuffle)
         }
         arrays += [
             (each, exchange_buffer(each), f"[{count}]", each.bytes * count) for each in exchanged
@@ -311,25 +291,25 @@ class CPrinter(SimtPrinter):
             kept = "static _Thread_local " if large else ""
             self.lines.add(f"{kept}{self.type(dtype)} {name}{sizes};")
 
-    def parts(self, body: tuple[Stmt, ...], lets: Mapping[str, Expr]) -> None:
+    def parts(self, body: tuple[ir.Stmt, ...], lets: Mapping[str, Expr]) -> None:
         known = dict(lets)
         for part in segments(body):
             match part:
                 case Segment(stmts):
                     self._segment(stmts, known)
-                    known |= {each.name: each.expr for each in stmts if isinstance(each, Let)}
-                case For(_, start, stop, inner):
+                    known |= {each.name: each.expr for each in stmts if isinstance(each, ir.Let)}
+                case ir.For(_, start, stop, inner):
                     if not has_no_iteration(part):
                         self.loop_head(part, _inlined(start, known), _inlined(stop, known))
                         self.parts(inner, known)
                         self.lines.close()
-                case If(condition, then, otherwise):
+                case ir.If(condition, then, otherwise):
                     self._meeting_branch(_inlined(condition, known), then, otherwise, known)
-                case Shuffle():
+                case ir.Shuffle():
                     self._exchange(part, known)
                 case Call(text):
                     self.lines.add(text)
-                case Barrier():
+                case ir.Barrier():
                     pass
                 case _:
                     raise AssertionError(f"threads do not meet in {part}")
@@ -337,8 +317,8 @@ class CPrinter(SimtPrinter):
     def _meeting_branch(
         self,
         condition: Expr,
-        then: tuple[Stmt, ...],
-        otherwise: tuple[Stmt, ...],
+        then: tuple[ir.Stmt, ...],
+        otherwise: tuple[ir.Stmt, ...],
         lets: Mapping[str, Expr],
     ) -> None:
         self.lines.open(f"if ({self.index(condition)})")
@@ -349,13 +329,13 @@ class CPrinter(SimtPrinter):
             self.parts(otherwise, lets)
         self.lines.close()
 
-    def _segment(self, stmts: tuple[Stmt, ...], lets: Mapping[str, Expr]) -> None:
+    def _segment(self, stmts: tuple[ir.Stmt, ...], lets: Mapping[str, Expr]) -> None:
         for stmt in stmts:  # a name may be for later loops alone, which must know its bounds
-            if isinstance(stmt, Let):
+            if isinstance(stmt, ir.Let):
                 self.bounds[stmt.name] = range_of(stmt.expr, self.bounds)
         stmts = needed(stmts)
-        own = {each.name for each in walk(stmts) if isinstance(each, Let)}
-        exprs = [expr for stmt in walk(stmts) for expr in exprs_of(stmt)]
+        own = {each.name for each in ir.walk(stmts) if isinstance(each, ir.Let)}
+        exprs = [expr for stmt in ir.walk(stmts) for expr in exprs_of(stmt)]
         if not any(self._prints(stmt) for stmt in stmts):
             return
         self._thread_loop(exprs, {name: lets[name] for name in lets if name not in own})
@@ -363,17 +343,17 @@ class CPrinter(SimtPrinter):
         self.statements(stmts)
         self.lines.close()
 
-    def _local_registers(self, stmts: tuple[Stmt, ...]) -> None:
+    def _local_registers(self, stmts: tuple[ir.Stmt, ...]) -> None:
         """Declares registers of other segments that this one uses for itself."""
-        here = {each.name for each in walk(stmts) if isinstance(each, Registers)}
-        for name in dict.fromkeys(name for stmt in walk(stmts) for name in registers_of(stmt)):
+        here = {each.name for each in ir.walk(stmts) if isinstance(each, ir.Registers)}
+        for name in dict.fromkeys(name for stmt in ir.walk(stmts) for name in registers_of(stmt)):
             if name in self.registers and name not in self.crossing and name not in here:
                 self.declaration(replace(self.registers[name], initial=None))
 
-    def _prints(self, stmt: Stmt) -> bool:
-        if isinstance(stmt, Registers):
+    def _prints(self, stmt: ir.Stmt) -> bool:
+        if isinstance(stmt, ir.Registers):
             return stmt.name not in self.crossing or stmt.initial is not None
-        return not isinstance(stmt, Let)
+        return not isinstance(stmt, ir.Let)
 
     def _thread_loop(self, exprs: list[Expr], lets: Mapping[str, Expr]) -> None:
         """Opens a loop over threads and defines the names that the expressions use."""
@@ -390,18 +370,18 @@ class CPrinter(SimtPrinter):
             if name in needed:
                 self._define_index(name, simplify(expr, self.bounds))
 
-    def declaration(self, stmt: Registers | Shared) -> None:
-        if not isinstance(stmt, Registers) or stmt.name not in self.crossing:
+    def declaration(self, stmt: ir.Registers | ir.Shared) -> None:
+        if not isinstance(stmt, ir.Registers) or stmt.name not in self.crossing:
             super().declaration(stmt)
         elif stmt.initial is not None:
             number = number_text(stmt.initial, stmt.dtype, self.dialect)[1]
             for i in [""] if stmt.size is None else [f"[{i}]" for i in range(stmt.size)]:
                 self.lines.add(f"{stmt.name}{i}[thread] = {number};")
 
-    def _exchange(self, stmt: Shuffle, lets: Mapping[str, Expr]) -> None:
-        buffer = exchange_buffer(dtype_of(stmt.value))
+    def _exchange(self, stmt: ir.Shuffle, lets: Mapping[str, Expr]) -> None:
+        buffer = exchange_buffer(ir.dtype_of(stmt.value))
         source = Var("thread") - Var("lane") + source_lane(stmt, self.kernel.warp_size)
-        offered = [expr for part in walk_value(stmt.value) for expr in exprs_in(part)]
+        offered = [expr for part in ir.walk_value(stmt.value) for expr in exprs_in(part)]
         self._thread_loop(offered, lets)
         self.lines.add(f"{buffer}[thread] = {self.value(stmt.value)};")
         self.lines.close()

@@ -13,30 +13,14 @@ from warploom.emit.simt import SimtPrinter, plus, shifted
 from warploom.emit.spell import spelled
 from warploom.errors import EmitError
 from warploom.index.ir import Binary, Const, Expr
+from warploom.kernel import ir
 from warploom.kernel.check import check
 from warploom.kernel.dtype import DType
-from warploom.kernel.ir import (
-    ArrayParam,
-    Barrier,
-    Cell,
-    Kernel,
-    Load,
-    Number,
-    Param,
-    Registers,
-    ScalarParam,
-    Shuffle,
-    Stmt,
-    Store,
-    TensorKind,
-    TensorProduct,
-    walk,
-)
 from warploom.kernel.names import Fresh, names_of
 from warploom.kernel.tensor import widths
 from warploom.machine.record import CUDA as MACHINE
 
-_TENSOR_PRODUCT: dict[TensorKind, str] = {
+_TENSOR_PRODUCT: dict[ir.TensorKind, str] = {
     "tf32": "m16n8k8.row.col.f32.tf32.tf32.f32",
     "bf16": "m16n8k16.row.col.f32.bf16.bf16.f32",
 }
@@ -64,7 +48,7 @@ _SHUFFLE = {
 HARDWARE_WARP = MACHINE.lanes
 
 
-def cuda(kernel: Kernel) -> str:
+def cuda(kernel: ir.Kernel) -> str:
     """The kernel as text: header comment, constant structures, helpers, the function."""
     check(kernel)
     check_warp(kernel)
@@ -72,7 +56,7 @@ def cuda(kernel: Kernel) -> str:
     return header(kernel) + cuda_text(kernel)
 
 
-def check_warp(kernel: Kernel) -> None:
+def check_warp(kernel: ir.Kernel) -> None:
     if kernel.warp_size > HARDWARE_WARP:
         raise EmitError(
             f"CUDA has warps of {HARDWARE_WARP} lanes, the kernel has {kernel.warp_size}",
@@ -80,7 +64,7 @@ def check_warp(kernel: Kernel) -> None:
         )
 
 
-def cuda_text(kernel: Kernel) -> str:
+def cuda_text(kernel: ir.Kernel) -> str:
     """What follows the comment, of a kernel that was checked and has names that CUDA can have."""
     bounds = f", {kernel.min_blocks}" if kernel.min_blocks else ""
     return text_by(CudaPrinter(kernel), "const __grid_constant__ ", bounds)
@@ -109,53 +93,53 @@ def text_by(printer: CudaPrinter, constant: str, bounds: str) -> str:
     return called + structs + head + body + "}\n"
 
 
-def _size(array: ArrayParam) -> int:
+def _size(array: ir.ArrayParam) -> int:
     assert isinstance(array.size, Const)
     return array.size.value
 
 
-def _parameter(param: Param, types: Mapping[str, str], dialect: Dialect, constant: str) -> str:
+def _parameter(param: ir.Param, types: Mapping[str, str], dialect: Dialect, constant: str) -> str:
     match param:
-        case ScalarParam(name, dtype):
+        case ir.ScalarParam(name, dtype):
             return f"const {dialect.types[dtype]} {name}"
-        case ArrayParam(name) if param.space == "constant":
+        case ir.ArrayParam(name) if param.space == "constant":
             return f"{constant}{types[name]} {name}"
-        case ArrayParam(name, dtype):
+        case ir.ArrayParam(name, dtype):
             const = "const " if param.const else ""
             restrict = dialect.restrict if param.restrict else ""
             return f"{const}{dialect.types[dtype]}*{restrict} {name}"
 
 
 class CudaPrinter(SimtPrinter):
-    def __init__(self, kernel: Kernel, dialect: Dialect = CUDA) -> None:
+    def __init__(self, kernel: ir.Kernel, dialect: Dialect = CUDA) -> None:
         super().__init__(kernel, dialect)
         self.joins = joins(kernel)
         self.passed = passed(kernel)
-        self.passing: dict[str, Load] = {}
+        self.passing: dict[str, ir.Load] = {}
 
-    def statements(self, body: tuple[Stmt, ...]) -> None:
+    def statements(self, body: tuple[ir.Stmt, ...]) -> None:
         """In order; rounds of a scan are one piece of PTX each."""
         at = 0
         while at < len(body):
             stmt, after = body[at], body[at + 1 : at + 2]
-            if isinstance(stmt, Shuffle) and stmt.target.name in self.joins:
+            if isinstance(stmt, ir.Shuffle) and stmt.target.name in self.joins:
                 total, text = self.value(stmt.value), join_text(stmt, after[0])
                 kind = constraint(stmt.target.dtype)
                 self.lines.add(f'asm volatile("{text}" : "+{kind}"({total}));')
                 at += 2
                 continue
             match stmt:
-                case Registers(name) if name in self.joins or name in self.passed:
+                case ir.Registers(name) if name in self.joins or name in self.passed:
                     pass
-                case Load(target) if target.name in self.passed:
+                case ir.Load(target) if target.name in self.passed:
                     self.passing[target.name] = stmt
-                case Store(value=Cell(name)) if name in self.passed:
+                case ir.Store(value=ir.Cell(name)) if name in self.passed:
                     self._copy(self.passing[name], stmt)
                 case _:
                     self.statement(stmt)
             at += 1
 
-    def _copy(self, load: Load, store: Store) -> None:
+    def _copy(self, load: ir.Load, store: ir.Store) -> None:
         """Where the load's condition is false no bytes are read, and zeros are stored."""
         size = load.width * load.target.dtype.bytes
         way = "cg" if size == MACHINE.access_bytes else "ca"  # the first only for whole accesses
@@ -175,7 +159,7 @@ class CudaPrinter(SimtPrinter):
     def extra_variables(self) -> set[str]:
         # Warps narrower than the hardware's need a mask of their own lanes.
         narrow = self.kernel.warp_size < HARDWARE_WARP
-        return {"thread"} if narrow and any(map(_meets, walk(self.kernel.body))) else set()
+        return {"thread"} if narrow and any(map(_meets, ir.walk(self.kernel.body))) else set()
 
     def mask(self) -> str:
         """The lanes of a thread's own warp."""
@@ -185,7 +169,7 @@ class CudaPrinter(SimtPrinter):
         first = f"(thread & {HARDWARE_WARP - 1 - (width - 1)})"
         return f"{hex((1 << width) - 1)}u << {first}"
 
-    def barrier(self, stmt: Barrier) -> None:
+    def barrier(self, stmt: ir.Barrier) -> None:
         if stmt.waits is not None and self.passed:
             wait = f"cp.async.commit_group; cp.async.wait_group {stmt.waits};"
             self.lines.add(f'asm volatile("{wait}" ::: "memory");')
@@ -194,18 +178,18 @@ class CudaPrinter(SimtPrinter):
         else:
             super().barrier(stmt)
 
-    def cell(self, cell: Cell) -> str:
+    def cell(self, cell: ir.Cell) -> str:
         text = super().cell(cell)
         return text.replace("[", ".at[", 1) if cell.name in self.constants else text
 
-    def shuffle(self, stmt: Shuffle) -> None:
+    def shuffle(self, stmt: ir.Shuffle) -> None:
         width = self.kernel.warp_size
         lane = self.index(without_modulo(stmt.lane, width) if stmt.mode == "idx" else stmt.lane)
         tail = f", {width}" if width < HARDWARE_WARP else ""
         call = f"{_SHUFFLE[stmt.mode]}({self.mask()}, {self.value(stmt.value)}, {lane}{tail})"
         self.lines.add(f"{self.cell(stmt.target)} = {call};")
 
-    def tensor(self, stmt: TensorProduct) -> None:
+    def tensor(self, stmt: ir.TensorProduct) -> None:
         cells = zip((stmt.target, stmt.a, stmt.b), widths(stmt.kind), strict=True)
         target, *factors = ([self.cell(shifted(c, k)) for k in range(w)] for c, w in cells)
         single = [each for own in factors for each in own]
@@ -221,11 +205,11 @@ class CudaPrinter(SimtPrinter):
         self.lines.add(f"  : {kept}")
         self.lines.add(f"  : {given});")
 
-    def element(self, stmt: Load, offset: int) -> str:
+    def element(self, stmt: ir.Load, offset: int) -> str:
         text = super().element(stmt, offset)
         return f"__ldcs(&{text})" if stmt.streaming and self._is_global(stmt.array) else text
 
-    def store_text(self, stmt: Store, offset: int, value: str) -> str:
+    def store_text(self, stmt: ir.Store, offset: int, value: str) -> str:
         if stmt.streaming and self._is_global(stmt.array):
             return f"__stcs(&{stmt.array}[{self.index(plus(stmt.index, offset))}], {value});"
         return super().store_text(stmt, offset, value)
@@ -233,7 +217,7 @@ class CudaPrinter(SimtPrinter):
     def _is_global(self, array: str) -> bool:
         return any(each.name == array for each in self.kernel.arrays)
 
-    def load(self, stmt: Load) -> None:
+    def load(self, stmt: ir.Load) -> None:
         if stmt.width == 1:
             super().load(stmt)
             return
@@ -251,18 +235,18 @@ class CudaPrinter(SimtPrinter):
             self.lines.close("} else {")
             self.lines.depth += 1
             other = self.other(stmt)
-            if not isinstance(stmt.otherwise, Number | None):  # it may read what is set here
+            if not isinstance(stmt.otherwise, ir.Number | None):  # it may read what is set here
                 self.lines.add(f"const {self.type(stmt.target.dtype)} other = {other};")
                 other = "other"
             for offset in range(stmt.width):
                 self.lines.add(f"{self.cell(shifted(stmt.target, offset))} = {other};")
         self.lines.close()
 
-    def store(self, stmt: Store) -> None:
+    def store(self, stmt: ir.Store) -> None:
         if stmt.width == 1:
             super().store(stmt)
             return
-        assert isinstance(stmt.value, Cell)
+        assert isinstance(stmt.value, ir.Cell)
         vector = _vector(stmt.value.dtype, stmt.width)
         cells = ", ".join(self.cell(shifted(stmt.value, i)) for i in range(stmt.width))
         value = f"make_{vector}({cells})"
@@ -274,8 +258,8 @@ class CudaPrinter(SimtPrinter):
             self.lines.add(f"{guard}*{pointer} = {value};")
 
 
-def _meets(stmt: Stmt) -> bool:
-    return isinstance(stmt, Shuffle) or (isinstance(stmt, Barrier) and stmt.scope == "warp")
+def _meets(stmt: ir.Stmt) -> bool:
+    return isinstance(stmt, ir.Shuffle) or (isinstance(stmt, ir.Barrier) and stmt.scope == "warp")
 
 
 def _vector(dtype: DType, width: int) -> str:

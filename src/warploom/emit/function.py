@@ -28,15 +28,9 @@ from warploom.emit.parts import (
     parameters,
     with_all_named,
 )
+from warploom.kernel import ir
 from warploom.kernel.dtype import DType
 from warploom.kernel.function import WHOLE, DeviceFunction
-from warploom.kernel.ir import (
-    ArrayParam,
-    Registers,
-    Shuffle,
-    dtype_of,
-    walk,
-)
 
 
 def guarded_helpers(body: str, called: Iterable[str], dialect: Dialect) -> str:
@@ -49,8 +43,8 @@ def guarded_helpers(body: str, called: Iterable[str], dialect: Dialect) -> str:
 
 
 def exchanged(function: DeviceFunction) -> list[DType]:
-    shuffles = (each for each in walk(function.body) if isinstance(each, Shuffle))
-    return list(dict.fromkeys(dtype_of(each.value) for each in shuffles))
+    shuffles = (each for each in ir.walk(function.body) if isinstance(each, ir.Shuffle))
+    return list(dict.fromkeys(ir.dtype_of(each.value) for each in shuffles))
 
 
 # -- CUDA ------------------------------------------------------------------------------------------
@@ -80,7 +74,7 @@ def cuda_function(function: DeviceFunction) -> str:
     return f"{LANE_FUNCTION}{called}{head}{with_all_named(body, texts)}}}\n"
 
 
-def _reference(registers: Registers, function: DeviceFunction) -> str:
+def _reference(registers: ir.Registers, function: DeviceFunction) -> str:
     const = "" if registers.name in function.written else "const "
     kind = CUDA.types[registers.dtype]
     size = "" if registers.size is None else f"[{registers.size}]"
@@ -88,7 +82,7 @@ def _reference(registers: Registers, function: DeviceFunction) -> str:
     return f"{const}{kind} {name}"
 
 
-def _array(array: ArrayParam, dialect: Dialect, space: str) -> str:
+def _array(array: ir.ArrayParam, dialect: Dialect, space: str) -> str:
     if array.space == "constant":
         where = "__constant " if space else "const "
         return f"{where}{dialect.types[array.dtype]}* {array.name}"

@@ -15,20 +15,9 @@ from warploom.emit.dialect import CUDA, Dialect
 from warploom.emit.parts import parameters, with_all_named
 from warploom.errors import EmitError
 from warploom.index.ir import variables
+from warploom.kernel import ir
 from warploom.kernel.dtype import DType
 from warploom.kernel.function import LANE, WHOLE, DeviceFunction, needed
-from warploom.kernel.ir import (
-    Choose,
-    If,
-    Let,
-    Load,
-    Registers,
-    Shuffle,
-    Stmt,
-    Store,
-    walk,
-    walk_value,
-)
 from warploom.kernel.traverse import exprs_of, values_of
 
 Helpers = Callable[[str, Iterable[str], Dialect], str]
@@ -126,12 +115,12 @@ class _ItemPrinter(CudaPrinter):
         del dtype  # whatever it is
         return f"{ITEM}()"
 
-    def statements_of_items(self, body: tuple[Stmt, ...]) -> None:
+    def statements_of_items(self, body: tuple[ir.Stmt, ...]) -> None:
         """All of them, with definitions of what they need to know."""
         if WHOLE in self.function.numbers:
             self.lines.add(WHOLE_TEXT)
         last = body[-1] if body else None
-        if isinstance(last, If) and WHOLE in variables(last.condition):
+        if isinstance(last, ir.If) and WHOLE in variables(last.condition):
             self._lane(body)
             self.statements(body[:-1])
             self.lines.open(f"if ({self.index(last.condition)})")
@@ -145,18 +134,20 @@ class _ItemPrinter(CudaPrinter):
         self._lane((*first, *body[len(first) + len(words) :]) if words else body)
         self._items(body, ())
 
-    def _lane(self, body: tuple[Stmt, ...]) -> None:
-        if any(LANE in variables(expr) for stmt in walk(body) for expr in exprs_of(stmt)):
+    def _lane(self, body: tuple[ir.Stmt, ...]) -> None:
+        if any(LANE in variables(expr) for stmt in ir.walk(body) for expr in exprs_of(stmt)):
             self.lines.add(LANE_TEXT)
 
-    def _items(self, body: tuple[Stmt, ...], outer: tuple[Stmt, ...]) -> None:
+    def _items(self, body: tuple[ir.Stmt, ...], outer: tuple[ir.Stmt, ...]) -> None:
         first, words, last = _phases(body)
         self.statements(first)
         if words:
-            self._exchange(words, tuple(each for each in (*outer, *first) if isinstance(each, Let)))
+            self._exchange(
+                words, tuple(each for each in (*outer, *first) if isinstance(each, ir.Let))
+            )
         self.statements(last)
 
-    def _exchange(self, words: tuple[Stmt, ...], lets: tuple[Let, ...]) -> None:
+    def _exchange(self, words: tuple[ir.Stmt, ...], lets: tuple[ir.Let, ...]) -> None:
         name, given = f"{self.function.name}_words", self.function.registers
         self.words = _word_function(name, self.function, (*lets, *words))
         count = f"warploom_words<{ITEM}>::count"
@@ -184,11 +175,11 @@ def without_idle(body: str) -> str:
     return body
 
 
-def _words(registers: Registers) -> str:
+def _words(registers: ir.Registers) -> str:
     return f"{registers.name}_words"
 
 
-def _word_function(name: str, function: DeviceFunction, body: tuple[Stmt, ...]) -> str:
+def _word_function(name: str, function: DeviceFunction, body: tuple[ir.Stmt, ...]) -> str:
     body = needed(body)
     printer = CudaPrinter(replace(function.kernel, body=body))
     printer.lines.add(LANE_TEXT)
@@ -202,24 +193,24 @@ def _word_function(name: str, function: DeviceFunction, body: tuple[Stmt, ...]) 
     return f"{head}{without_idle(printer.lines.text())}}}\n\n"
 
 
-def _phases(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], ...]:
+def _phases(body: tuple[ir.Stmt, ...]) -> tuple[tuple[ir.Stmt, ...], ...]:
     """Loads; what exchanges or selects words, if anything does; stores."""
-    if not any(_is_of_words(stmt) for stmt in walk(body)):
+    if not any(_is_of_words(stmt) for stmt in ir.walk(body)):
         return body, (), ()
-    loads = [at for at, stmt in enumerate(body) if _has(stmt, Load)]
-    stores = [at for at, stmt in enumerate(body) if _has(stmt, Store)]
+    loads = [at for at, stmt in enumerate(body) if _has(stmt, ir.Load)]
+    stores = [at for at, stmt in enumerate(body) if _has(stmt, ir.Store)]
     first = loads[-1] + 1 if loads else 0
     last = stores[0] if stores else len(body)
-    if any(_is_of_words(stmt) for stmt in walk((*body[:first], *body[last:]))):
+    if any(_is_of_words(stmt) for stmt in ir.walk((*body[:first], *body[last:]))):
         raise EmitError("a function exchanges words while it loads or stores items")
     return body[:first], body[first:last], body[last:]
 
 
-def _has(stmt: Stmt, kind: type) -> bool:
-    return any(isinstance(each, kind) for each in walk((stmt,)))
+def _has(stmt: ir.Stmt, kind: type) -> bool:
+    return any(isinstance(each, kind) for each in ir.walk((stmt,)))
 
 
-def _is_of_words(stmt: Stmt) -> bool:
-    return isinstance(stmt, Shuffle) or any(
-        isinstance(part, Choose) for value in values_of(stmt) for part in walk_value(value)
+def _is_of_words(stmt: ir.Stmt) -> bool:
+    return isinstance(stmt, ir.Shuffle) or any(
+        isinstance(part, ir.Choose) for value in values_of(stmt) for part in ir.walk_value(value)
     )

@@ -13,26 +13,14 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from warploom.index.ir import Const, Var
+from warploom.kernel import ir
 from warploom.kernel.dtype import DType
 from warploom.kernel.function import LANE
-from warploom.kernel.ir import (
-    Assign,
-    Cell,
-    If,
-    Kernel,
-    Operation,
-    Operator,
-    Shuffle,
-    Stmt,
-    bodies,
-    walk,
-    walk_value,
-)
 from warploom.kernel.traverse import values_of
 from warploom.machine.record import CUDA
 
-_FLOATS: dict[Operator, str] = {"+": "add.rn", "*": "mul.rn", "min": "min", "max": "max"}
-_INTEGERS: dict[Operator, str] = {
+_FLOATS: dict[ir.Operator, str] = {"+": "add.rn", "*": "mul.rn", "min": "min", "max": "max"}
+_INTEGERS: dict[ir.Operator, str] = {
     "+": "add", "*": "mul.lo", "min": "min", "max": "max", "&": "and", "|": "or", "^": "xor",
 }  # fmt: skip
 _BITS = ("&", "|", "^")
@@ -42,7 +30,7 @@ _TYPES = {
 }  # fmt: skip
 
 
-def joins(kernel: Kernel) -> frozenset[str]:
+def joins(kernel: ir.Kernel) -> frozenset[str]:
     """The registers that bring what a round adds, and are used for nothing else."""
     if kernel.warp_size != CUDA.lanes:
         return frozenset()
@@ -50,29 +38,29 @@ def joins(kernel: Kernel) -> frozenset[str]:
     for body in _lists(kernel.body):
         for shuffle, taken in pairwise(body):
             if join_text(shuffle, taken) is not None:
-                assert isinstance(shuffle, Shuffle)
+                assert isinstance(shuffle, ir.Shuffle)
                 found[shuffle.target.name] += 1
     read: Counter[str] = Counter()
-    for stmt in walk(kernel.body):
+    for stmt in ir.walk(kernel.body):
         for value in values_of(stmt):
-            read.update(part.name for part in walk_value(value) if isinstance(part, Cell))
-    set_by = Counter(s.target.name for s in walk(kernel.body) if isinstance(s, Shuffle))
+            read.update(part.name for part in ir.walk_value(value) if isinstance(part, ir.Cell))
+    set_by = Counter(s.target.name for s in ir.walk(kernel.body) if isinstance(s, ir.Shuffle))
     return frozenset(n for n, times in found.items() if read[n] == times == set_by[n])
 
 
-def _lists(body: tuple[Stmt, ...]) -> Iterator[tuple[Stmt, ...]]:
+def _lists(body: tuple[ir.Stmt, ...]) -> Iterator[tuple[ir.Stmt, ...]]:
     yield body
     for stmt in body:
-        for inner in bodies(stmt):
+        for inner in ir.bodies(stmt):
             yield from _lists(inner)
 
 
-def join_text(shuffle: Stmt, taken: Stmt) -> str | None:
+def join_text(shuffle: ir.Stmt, taken: ir.Stmt) -> str | None:
     """The two statements as inline PTX in which %0 is the total, if they are a round."""
     match shuffle, taken:
         case (
-            Shuffle(Cell() as got, Cell() as total, Const(distance), "up"),
-            If(condition, (Assign(target, Operation(op, (left, right))),), ()),
+            ir.Shuffle(ir.Cell() as got, ir.Cell() as total, Const(distance), "up"),
+            ir.If(condition, (ir.Assign(target, ir.Operation(op, (left, right))),), ()),
         ) if target == total == left and right == got and got.dtype in _TYPES:
             pass
         case _:

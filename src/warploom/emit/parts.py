@@ -10,17 +10,8 @@ from warploom.emit.helper import helper_text
 from warploom.index.ir import Binary, Const, Expr, Var, select, variables
 from warploom.index.laws import simplify
 from warploom.index.show import c_helpers, show
+from warploom.kernel import ir
 from warploom.kernel.dtype import DType
-from warploom.kernel.ir import (
-    Kernel,
-    Operation,
-    Registers,
-    Shared,
-    Shuffle,
-    dtype_of,
-    walk,
-    walk_value,
-)
 from warploom.kernel.traverse import exprs_of, values_of
 
 HELPERS = ("floor_div", "floor_mod", "shift_left")
@@ -59,7 +50,7 @@ def comment_lines(text: str) -> list[str]:
     return lines
 
 
-def header(kernel: Kernel) -> str:
+def header(kernel: ir.Kernel) -> str:
     """What the kernel does (its doc, with fill and verdict if it has them) and how to launch it, by
     the names that the text has."""
     lines = comment_lines(kernel.doc) if kernel.doc else []
@@ -117,16 +108,14 @@ def parameters(texts: Mapping[str, str]) -> str:
     return flat if len(flat) <= 70 else "\n    " + ",\n    ".join(texts.values())
 
 
-def used_variables(kernel: Kernel, more: Iterable[Expr] = ()) -> frozenset[str]:
+def used_variables(kernel: ir.Kernel) -> frozenset[str]:
     """Every index variable that some expression of the kernel's body mentions."""
     names: set[str] = set()
-    for stmt in walk(kernel.body):
+    for stmt in ir.walk(kernel.body):
         for expr in exprs_of(stmt):
             names |= variables(expr)
-        if isinstance(stmt, Shuffle):
+        if isinstance(stmt, ir.Shuffle):
             names |= variables(source_lane(stmt, kernel.warp_size))
-    for expr in more:
-        names |= variables(expr)
     return frozenset(names)
 
 
@@ -135,27 +124,27 @@ def exchange_buffer(dtype: DType) -> str:
     return f"exchange_{dtype!r}"
 
 
-def dtypes_of(kernel: Kernel) -> Iterator[DType]:
+def dtypes_of(kernel: ir.Kernel) -> Iterator[DType]:
     """The type of everything that a kernel declares or computes."""
     yield from (param.dtype for param in kernel.params)
-    for stmt in walk(kernel.body):
-        if isinstance(stmt, Registers | Shared):
+    for stmt in ir.walk(kernel.body):
+        if isinstance(stmt, ir.Registers | ir.Shared):
             yield stmt.dtype
         for value in values_of(stmt):
-            yield from (dtype_of(part) for part in walk_value(value))
+            yield from (ir.dtype_of(part) for part in ir.walk_value(value))
 
 
-def computes_floats(kernel: Kernel) -> bool:
+def computes_floats(kernel: ir.Kernel) -> bool:
     """Whether some result depends on how floats are rounded."""
     return any(
-        isinstance(part, Operation) and dtype_of(part).is_float
-        for stmt in walk(kernel.body)
+        isinstance(part, ir.Operation) and ir.dtype_of(part).is_float
+        for stmt in ir.walk(kernel.body)
         for value in values_of(stmt)
-        for part in walk_value(value)
+        for part in ir.walk_value(value)
     )
 
 
-def source_lane(stmt: Shuffle, warp_size: int) -> Expr:
+def source_lane(stmt: ir.Shuffle, warp_size: int) -> Expr:
     """The lane a shuffle reads, as an expression: always within the warp."""
     lane, by = Var("lane"), stmt.lane
     match stmt.mode:
@@ -170,7 +159,7 @@ def source_lane(stmt: Shuffle, warp_size: int) -> Expr:
             return select((lane + by).ge(warp_size), lane, lane + by)
 
 
-def thread_definitions(kernel: Kernel) -> dict[str, Expr]:
+def thread_definitions(kernel: ir.Kernel) -> dict[str, Expr]:
     """The thread variables from the linear thread number, as expressions."""
     thread = Var("thread")
     x, y, _ = kernel.block
@@ -184,7 +173,7 @@ def thread_definitions(kernel: Kernel) -> dict[str, Expr]:
     }
 
 
-def linear_thread(kernel: Kernel) -> Expr:
+def linear_thread(kernel: ir.Kernel) -> Expr:
     """The linear thread number from its coordinates."""
     x, y, z = kernel.block
     total: Expr = Var("thread_x")

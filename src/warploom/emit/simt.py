@@ -13,28 +13,10 @@ from warploom.errors import EmitError
 from warploom.index.ir import Expr, Var
 from warploom.index.laws import simplify
 from warploom.index.ranges import Ranges, range_of
+from warploom.kernel import ir
 from warploom.kernel.bounds import Bounds, counter_range, static_bounds
 from warploom.kernel.dtype import DType
 from warploom.kernel.function import Call
-from warploom.kernel.ir import (
-    Assign,
-    Barrier,
-    Cell,
-    Comment,
-    For,
-    If,
-    Kernel,
-    Let,
-    Load,
-    Number,
-    Registers,
-    Shared,
-    Shuffle,
-    Stmt,
-    Store,
-    TensorProduct,
-    Value,
-)
 from warploom.kernel.pool import aligned, offsets, pool_bytes
 from warploom.kernel.traverse import widest_access
 from warploom.machine.record import CUDA as CUDA_MACHINE
@@ -45,7 +27,7 @@ AXES = "xyz"
 class SimtPrinter:
     """Prints the body of a kernel; a language overrides the few methods in which it differs."""
 
-    def __init__(self, kernel: Kernel, dialect: Dialect) -> None:
+    def __init__(self, kernel: ir.Kernel, dialect: Dialect) -> None:
         self.kernel = kernel
         self.dialect = dialect
         self.lines = Lines(depth=1)
@@ -53,7 +35,7 @@ class SimtPrinter:
         self.indices = IndexPrinter(kernel, dialect, self.bounds)
         self.values = ValuePrinter(dialect, self.index, self.cell)
         self.constants = {each.name for each in kernel.arrays if each.space == "constant"}
-        self.shared = [each for each in kernel.body if isinstance(each, Shared)]
+        self.shared = [each for each in kernel.body if isinstance(each, ir.Shared)]
         self.pooled = any(each.offset is not None for each in self.shared)
 
     # -- spelling
@@ -61,10 +43,10 @@ class SimtPrinter:
     def index(self, expr: Expr) -> str:
         return self.indices.text(expr)
 
-    def cell(self, cell: Cell) -> str:
+    def cell(self, cell: ir.Cell) -> str:
         return cell.name if cell.index is None else f"{cell.name}[{self.index(cell.index)}]"
 
-    def value(self, value: Value, least: int = 0) -> str:
+    def value(self, value: ir.Value, least: int = 0) -> str:
         return self.values.text(value, least)
 
     def type(self, dtype: DType) -> str:
@@ -114,7 +96,7 @@ class SimtPrinter:
         kind = self.type(DType.U8)
         self.lines.add(f"{self.dialect.shared} {align} {kind} pool[{size}];")
 
-    def pointer_text(self, stmt: Shared) -> str:
+    def pointer_text(self, stmt: ir.Shared) -> str:
         """A shared array as a pointer into the pool."""
         space = "" if self.dialect.generic else f"{self.dialect.shared} "
         kind, at = self.type(stmt.dtype), offsets(self.shared)[stmt.name]
@@ -132,43 +114,43 @@ class SimtPrinter:
         text = self.index(expr)
         self._define(name, text, self.indices.declared(name, values))
 
-    def statements(self, body: tuple[Stmt, ...]) -> None:
+    def statements(self, body: tuple[ir.Stmt, ...]) -> None:
         for stmt in body:
             self.statement(stmt)
 
-    def statement(self, stmt: Stmt) -> None:
+    def statement(self, stmt: ir.Stmt) -> None:
         match stmt:
-            case Let(name, expr):
+            case ir.Let(name, expr):
                 self._define_index(name, expr)
-            case Registers() | Shared():
+            case ir.Registers() | ir.Shared():
                 self.declaration(stmt)
-            case Assign(target, value):
+            case ir.Assign(target, value):
                 self.lines.add(f"{self.cell(target)} = {self.value(value)};")
-            case Load():
+            case ir.Load():
                 self.load(stmt)
-            case Store():
+            case ir.Store():
                 self.store(stmt)
-            case For():
+            case ir.For():
                 self.loop(stmt)
-            case If():
+            case ir.If():
                 self.branch(stmt)
-            case Barrier():
+            case ir.Barrier():
                 self.barrier(stmt)
-            case Shuffle() | TensorProduct():
+            case ir.Shuffle() | ir.TensorProduct():
                 self.together(stmt)
-            case Comment(text):
+            case ir.Comment(text):
                 for line in [text] if isinstance(stmt, Call) else comment_lines(text):
                     self.lines.add(line)
             case _:
                 assert_never(stmt)
 
-    def barrier(self, stmt: Barrier) -> None:
+    def barrier(self, stmt: ir.Barrier) -> None:
         block = stmt.scope == "block"
         self.lines.add(self.dialect.barrier if block else self.dialect.warp_barrier)
 
-    def declaration(self, stmt: Registers | Shared) -> None:
+    def declaration(self, stmt: ir.Registers | ir.Shared) -> None:
         size = "" if stmt.size is None else f"[{stmt.size}]"
-        if isinstance(stmt, Shared):
+        if isinstance(stmt, ir.Shared):
             if self.pooled:
                 self.lines.add(self.pointer_text(stmt))
             else:
@@ -177,14 +159,14 @@ class SimtPrinter:
         else:
             self.lines.add(f"{self.type(stmt.dtype)} {stmt.name}{size}{self.initial(stmt)};")
 
-    def shared_qualifiers(self, stmt: Shared) -> str:
+    def shared_qualifiers(self, stmt: ir.Shared) -> str:
         """What stands before the type of a shared array: wide accesses need its alignment."""
         width = widest_access(self.kernel, stmt.name)
         if width == 1 or not self.dialect.align:
             return self.dialect.shared
         return f"{self.dialect.shared} {self.dialect.align.format(width * stmt.dtype.bytes)}"
 
-    def initial(self, stmt: Registers) -> str:
+    def initial(self, stmt: ir.Registers) -> str:
         if stmt.initial is None:
             return ""
         number = number_text(stmt.initial, stmt.dtype, self.dialect)[1]
@@ -192,7 +174,7 @@ class SimtPrinter:
             return f" = {number}"
         return " = {" + ", ".join([number] * stmt.size) + "}"
 
-    def loop(self, stmt: For) -> None:
+    def loop(self, stmt: ir.For) -> None:
         if has_no_iteration(stmt):
             return
         if stmt.unroll and self.dialect.unroll:
@@ -201,7 +183,7 @@ class SimtPrinter:
         self.statements(stmt.body)
         self.lines.close()
 
-    def loop_head(self, stmt: For, start: Expr, stop: Expr) -> None:
+    def loop_head(self, stmt: ir.For, start: Expr, stop: Expr) -> None:
         first, last = self.index(start), self.index(stop)
         low, high = counter_range(stmt, Ranges(self.bounds))
         self.bounds[stmt.var] = (low, max(low, high))
@@ -210,7 +192,7 @@ class SimtPrinter:
         end = f"({last})" if "?" in last else last
         self.lines.open(f"for ({kind} {stmt.var} = {first}; {stmt.var} < {end}; {step})")
 
-    def branch(self, stmt: If) -> None:
+    def branch(self, stmt: ir.If) -> None:
         self.lines.open(f"if ({self.index(stmt.condition)})")
         self.statements(stmt.then)
         if stmt.otherwise:
@@ -221,11 +203,13 @@ class SimtPrinter:
 
     # -- memory: one element at a time unless the language has wider accesses
 
-    def load(self, stmt: Load) -> None:
+    def load(self, stmt: ir.Load) -> None:
         """A load of several elements is one step: what it gives otherwise is computed first."""
         predicate = "" if stmt.predicate is None else self.values.condition(stmt.predicate)
         other = self.other(stmt)
-        kept = bool(predicate) and stmt.width > 1 and not isinstance(stmt.otherwise, Number | None)
+        kept = (
+            bool(predicate) and stmt.width > 1 and not isinstance(stmt.otherwise, ir.Number | None)
+        )
         if kept:
             self.lines.open("")
             zero, kind = self.zero(stmt.target.dtype), self.type(stmt.target.dtype)
@@ -239,36 +223,36 @@ class SimtPrinter:
         if kept:
             self.lines.close()
 
-    def other(self, stmt: Load) -> str:
+    def other(self, stmt: ir.Load) -> str:
         """What a load gives where its predicate is false."""
         if stmt.otherwise is None:
             return self.zero(stmt.target.dtype)
         return self.value(stmt.otherwise, CHOICE)
 
-    def element(self, stmt: Load, offset: int) -> str:
+    def element(self, stmt: ir.Load, offset: int) -> str:
         return f"{stmt.array}[{self.index(plus(stmt.index, offset))}]"
 
-    def store(self, stmt: Store) -> None:
+    def store(self, stmt: ir.Store) -> None:
         guard = "" if stmt.predicate is None else f"if ({self.index(stmt.predicate)}) "
         for offset in range(stmt.width):
             stored = stmt.value if stmt.width == 1 else shifted(stmt.value, offset)
             value = self.value(stored)
             self.lines.add(guard + self.store_text(stmt, offset, value))
 
-    def store_text(self, stmt: Store, offset: int, value: str) -> str:
+    def store_text(self, stmt: ir.Store, offset: int, value: str) -> str:
         return f"{stmt.array}[{self.index(plus(stmt.index, offset))}] = {value};"
 
-    def together(self, stmt: Shuffle | TensorProduct) -> None:
+    def together(self, stmt: ir.Shuffle | ir.TensorProduct) -> None:
         """What lanes of a warp do with each other."""
-        if isinstance(stmt, Shuffle):
+        if isinstance(stmt, ir.Shuffle):
             self.shuffle(stmt)
         else:
             self.tensor(stmt)
 
-    def shuffle(self, stmt: Shuffle) -> None:
+    def shuffle(self, stmt: ir.Shuffle) -> None:
         raise EmitError(f"{self.dialect.language} has no shuffle for '{stmt.target.name}'")
 
-    def tensor(self, stmt: TensorProduct) -> None:
+    def tensor(self, stmt: ir.TensorProduct) -> None:
         raise EmitError(
             f"{self.dialect.language} has no tensor cores for '{stmt.target.name}'",
             advice="emit CUDA, or explore without '--space tensor'",
@@ -279,14 +263,14 @@ def plus(expr: Expr, offset: int) -> Expr:
     return simplify(expr + offset) if offset else expr
 
 
-def shifted(value: Value, offset: int) -> Cell:
+def shifted(value: ir.Value, offset: int) -> ir.Cell:
     """The register `offset` places after an element of a register array."""
-    if offset == 0 and isinstance(value, Cell):
+    if offset == 0 and isinstance(value, ir.Cell):
         return value
-    if not isinstance(value, Cell) or value.index is None:
+    if not isinstance(value, ir.Cell) or value.index is None:
         raise EmitError("an access of several elements needs a register array")
-    return Cell(value.name, simplify(value.index + offset), value.dtype)
+    return ir.Cell(value.name, simplify(value.index + offset), value.dtype)
 
 
-def has_no_iteration(stmt: For) -> bool:
+def has_no_iteration(stmt: ir.For) -> bool:
     return stmt.counts is not None and not stmt.counts

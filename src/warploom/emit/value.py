@@ -23,22 +23,10 @@ from warploom.emit.literal import (
     number_text,
 )
 from warploom.index.ir import Expr
+from warploom.kernel import ir
 from warploom.kernel.dtype import DType
-from warploom.kernel.ir import (
-    Cast,
-    Cell,
-    Choose,
-    Compare,
-    Condition,
-    FromIndex,
-    Number,
-    Operation,
-    Operator,
-    Value,
-    dtype_of,
-)
 
-_INFIX: dict[Operator, int] = {
+_INFIX: dict[ir.Operator, int] = {
     "+": SUM, "-": SUM, "*": PRODUCT, "/": PRODUCT,
     "&": BITS, "|": BITS, "^": BITS, "<<": SHIFT, ">>": SHIFT,
 }  # fmt: skip
@@ -55,59 +43,59 @@ class ValuePrinter:
         self,
         dialect: Dialect,
         index_text: Callable[[Expr], str],
-        cell_text: Callable[[Cell], str],
+        cell_text: Callable[[ir.Cell], str],
     ) -> None:
         self.dialect = dialect
         self.index_text = index_text
         self.cell_text = cell_text
         self.helpers: dict[str, None] = {}
 
-    def text(self, value: Value, least: int = 0) -> str:
+    def text(self, value: ir.Value, least: int = 0) -> str:
         """The value, in parentheses if it binds less tightly than `least`."""
         return _enclosed(self._spell(value), least)
 
-    def condition(self, condition: Condition) -> str:
+    def condition(self, condition: ir.Condition) -> str:
         """A condition as it stands before a question mark."""
-        if isinstance(condition, Compare):
+        if isinstance(condition, ir.Compare):
             left, right = (self.text(each, SUM) for each in (condition.left, condition.right))
             return f"{left} {condition.op} {right}"
         text = self.index_text(condition)
         return f"({text})" if "?" in text else text
 
-    def _spell(self, value: Value) -> Spelling:
+    def _spell(self, value: ir.Value) -> Spelling:
         match value:
-            case Number(number, dtype):
+            case ir.Number(number, dtype):
                 return number_text(number, dtype, self.dialect)
-            case Cell():
+            case ir.Cell():
                 return ATOM, self.cell_text(value)
-            case FromIndex(expr, dtype):
+            case ir.FromIndex(expr, dtype):
                 return PREFIX, f"({self.dialect.types[dtype]})({self.index_text(expr)})"
-            case Operation():
+            case ir.Operation():
                 return self._operation(value)
-            case Choose(condition, then, otherwise):
+            case ir.Choose(condition, then, otherwise):
                 chosen = self.text(then, CHOICE + 1), self.text(otherwise, CHOICE)
                 return CHOICE, f"{self.condition(condition)} ? {chosen[0]} : {chosen[1]}"
-            case Cast(dtype, inner):
+            case ir.Cast(dtype, inner):
                 return self._cast(dtype, inner)
             case _:
                 assert_never(value)
 
-    def _cast(self, dtype: DType, inner: Value) -> Spelling:
-        source = dtype_of(inner)
+    def _cast(self, dtype: DType, inner: ir.Value) -> Spelling:
+        source = ir.dtype_of(inner)
         if source.is_code or dtype.is_code:
             return self._call(f"{dtype!r}_from_{source!r}", (inner,))
         if (source.is_float and not dtype.is_float) or rounds_twice(source, dtype, self.dialect):
             return self._call(f"{dtype!r}_from_{source!r}", (inner,))
         return PREFIX, f"({self.dialect.types[dtype]}){self.text(inner, PREFIX)}"
 
-    def _call(self, helper: str, operands: tuple[Value, ...]) -> Spelling:
+    def _call(self, helper: str, operands: tuple[ir.Value, ...]) -> Spelling:
         self.helpers[helper] = None
         return ATOM, f"{helper}({', '.join(self.text(each) for each in operands)})"
 
     # -- operations
 
-    def _operation(self, value: Operation) -> Spelling:
-        dtype = dtype_of(value)
+    def _operation(self, value: ir.Operation) -> Spelling:
+        dtype = ir.dtype_of(value)
         if dtype.is_float:
             return self._float_operation(value, dtype)
         if value.op in _WRAPPING and (dtype.is_signed or dtype.bytes < 4):
@@ -119,7 +107,7 @@ class ValuePrinter:
             return PREFIX, f"({self.dialect.types[dtype]})({text})"
         return priority, text
 
-    def _float_operation(self, value: Operation, dtype: DType) -> Spelling:
+    def _float_operation(self, value: ir.Operation, dtype: DType) -> Spelling:
         op, operands = value.op, value.operands
         if op in self.dialect.functions:
             name = self.dialect.functions[op][0 if dtype is DType.F32 else 1]
@@ -131,12 +119,12 @@ class ValuePrinter:
         return self._call(f"{op}_{dtype!r}", operands)
 
     def _infix(
-        self, op: Operator, spell: Callable[[Value, int], str], operands: tuple[Value, ...]
+        self, op: ir.Operator, spell: Callable[[ir.Value, int], str], operands: tuple[ir.Value, ...]
     ) -> Spelling:
         own = _INFIX[op]
         return own, f"{spell(operands[0], own)} {op} {spell(operands[1], own + 1)}"
 
-    def _integer_operation(self, value: Operation, dtype: DType) -> Spelling:
+    def _integer_operation(self, value: ir.Operation, dtype: DType) -> Spelling:
         op, operands = value.op, value.operands
         match op:
             case "~":
@@ -159,49 +147,49 @@ class ValuePrinter:
             case _:
                 return self._infix(op, self.text, operands)
 
-    def _division(self, operands: tuple[Value, ...], dtype: DType) -> Spelling:
+    def _division(self, operands: tuple[ir.Value, ...], dtype: DType) -> Spelling:
         match operands[1]:
-            case Number(number) if number not in (0, -1):  # can neither trap nor overflow
+            case ir.Number(number) if number not in (0, -1):  # can neither trap nor overflow
                 return self._infix("/", self.text, operands)
             case _:
                 return self._call(f"divide_{dtype!r}", operands)
 
-    def _bits_operand(self, value: Value, op: Operator) -> str:
-        same = isinstance(value, Operation) and value.op == op and op in ("&", "|", "^")
+    def _bits_operand(self, value: ir.Value, op: ir.Operator) -> str:
+        same = isinstance(value, ir.Operation) and value.op == op and op in ("&", "|", "^")
         return self.text(value, BITS if same else PREFIX)
 
-    def _extremum(self, op: str, operands: tuple[Value, ...], dtype: DType) -> Spelling:
+    def _extremum(self, op: str, operands: tuple[ir.Value, ...], dtype: DType) -> Spelling:
         if not self.dialect.integer_extremes:
             left, right = (self.text(each, PREFIX) for each in operands)
             sign = "<" if op == "min" else ">"
             return CHOICE, f"{left} {sign} {right} ? {left} : {right}"
         if self.dialect.cast_small and dtype.bytes < 4:
-            operands = tuple(Cast(dtype, each) for each in operands)
+            operands = tuple(ir.Cast(dtype, each) for each in operands)
         call = f"{op}({', '.join(self.text(each) for each in operands)})"
         return (PREFIX if dtype.bytes < 4 else ATOM), call
 
     # -- integers without their sign, which wrap
 
-    def _without_sign(self, value: Value, wide: DType) -> Spelling:
+    def _without_sign(self, value: ir.Value, wide: DType) -> Spelling:
         """The value modulo a power of two, as a number of the wide unsigned type."""
         match value:
-            case Operation("neg", (operand,)):
+            case ir.Operation("neg", (operand,)):
                 return SUM, f"{self._wide_number(0, wide)} - {self._wide(operand, wide, PRODUCT)}"
-            case Operation("fma", (a, b, c)):
+            case ir.Operation("fma", (a, b, c)):
                 product = f"{self._wide(a, wide, PRODUCT)} * {self._wide(b, wide, PREFIX)}"
                 return SUM, f"{product} + {self._wide(c, wide, PRODUCT)}"
-            case Operation("<<", (left, count)):
+            case ir.Operation("<<", (left, count)):
                 return SHIFT, f"{self._wide(left, wide, PREFIX)} << {self.text(count, PREFIX)}"
-            case Operation("+" | "-" | "*" as op, operands):
+            case ir.Operation("+" | "-" | "*" as op, operands):
                 return self._infix(op, lambda each, least: self._wide(each, wide, least), operands)
-            case Number(number):
+            case ir.Number(number):
                 return ATOM, self._wide_number(int(number), wide)
             case _:
-                if dtype_of(value) is wide:
+                if ir.dtype_of(value) is wide:
                     return self._spell(value)
                 return PREFIX, f"({self.dialect.types[wide]}){self.text(value, PREFIX)}"
 
-    def _wide(self, value: Value, wide: DType, least: int) -> str:
+    def _wide(self, value: ir.Value, wide: DType, least: int) -> str:
         return _enclosed(self._without_sign(value, wide), least)
 
     def _wide_number(self, number: int, wide: DType) -> str:

@@ -17,20 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import CheckError
-from warploom.index.ir import (
-    TRUTHS,
-    Binary,
-    BinaryOp,
-    Const,
-    Expr,
-    Select,
-    Unary,
-    UnaryOp,
-    Var,
-    fold_up,
-    rebuild,
-    select,
-)
+from warploom.index import ir
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 Value: TypeAlias = "int | Ints"
@@ -39,7 +26,7 @@ LOWEST, HIGHEST = -(2**63), 2**63 - 1
 MAX_SHIFT = 63
 
 # Each meaning serves Python ints and arrays alike.
-_BINARY: dict[BinaryOp, Callable[[Any, Any], Any]] = {
+_BINARY: dict[ir.BinaryOp, Callable[[Any, Any], Any]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
@@ -59,45 +46,45 @@ _BINARY: dict[BinaryOp, Callable[[Any, Any], Any]] = {
     "and": lambda left, right: (left != 0) & (right != 0),
     "or": lambda left, right: (left != 0) | (right != 0),
 }
-_UNARY: dict[UnaryOp, Callable[[Any], Any]] = {
+_UNARY: dict[ir.UnaryOp, Callable[[Any], Any]] = {
     "-": operator.neg,
     "not": lambda operand: operand == 0,
 }
 
 
-def evaluate(expr: Expr, env: Mapping[str, int | npt.NDArray[Any]]) -> int | Ints:
+def evaluate(expr: ir.Expr, env: Mapping[str, int | npt.NDArray[Any]]) -> int | Ints:
     """The value of `expr`; arrays broadcast, and a shared part is computed once.
 
     >>> evaluate((3 - Var("x")) % 4, {"x": np.arange(6)})
     array([3, 2, 1, 0, 3, 2])
     """
 
-    def visit(part: Expr, parts: tuple[Value, ...]) -> Value:
-        if not isinstance(part, Var):
+    def visit(part: ir.Expr, parts: tuple[Value, ...]) -> Value:
+        if not isinstance(part, ir.Var):
             return apply(part, parts)
         if part.name not in env:
             raise CheckError(f"the variable '{part.name}' has no value")
         return _as_value(part.name, env[part.name])
 
-    return fold_up(expr, visit)
+    return ir.fold_up(expr, visit)
 
 
-def apply(part: Const | Unary | Binary | Select, values: tuple[Value, ...]) -> Value:
+def apply(part: ir.Const | ir.Unary | ir.Binary | ir.Select, values: tuple[Value, ...]) -> Value:
     """One operation, on the values of its children."""
     match part:
-        case Const(value):
+        case ir.Const(value):
             return _in_range(value)
-        case Unary(op, _):
+        case ir.Unary(op, _):
             return _finish(op, _UNARY[op](values[0]))
-        case Binary(op, _, _):
+        case ir.Binary(op, _, _):
             return _binary(op, *values)
-        case Select():
+        case ir.Select():
             return _choose(*values)
         case _:
             assert_never(part)
 
 
-def _binary(op: BinaryOp, left: Value, right: Value) -> Value:
+def _binary(op: ir.BinaryOp, left: Value, right: Value) -> Value:
     if op in ("//", "%") and np.any(right == 0):
         raise CheckError(f"division by zero in '{op}'")
     if op in ("<<", ">>") and not np.all((right >= 0) & (right <= MAX_SHIFT)):
@@ -105,35 +92,35 @@ def _binary(op: BinaryOp, left: Value, right: Value) -> Value:
     return _finish(op, _BINARY[op](left, right))
 
 
-def totalise(expr: Expr, max_shift: int = MAX_SHIFT) -> tuple[Expr, Expr]:
+def totalise(expr: ir.Expr, max_shift: int = MAX_SHIFT) -> tuple[ir.Expr, ir.Expr]:
     """An expression that is defined everywhere and equals `expr` where the second one is true.
 
     x // y  →  x // (1 if y == 0 else y),  y != 0
     """
-    conditions: list[Expr] = []
+    conditions: list[ir.Expr] = []
 
-    def visit(part: Expr, parts: tuple[Expr, ...]) -> Expr:
+    def visit(part: ir.Expr, parts: tuple[ir.Expr, ...]) -> ir.Expr:
         match part:
-            case Binary("//" | "%" as op, _, _) if not _is_const(parts[1], 1, HIGHEST):
+            case ir.Binary("//" | "%" as op, _, _) if not _is_const(parts[1], 1, HIGHEST):
                 left, right = parts
                 conditions.append(right.ne(0))
-                return Binary(op, left, select(right.eq(0), 1, right))
-            case Binary("<<" | ">>" as op, _, _) if not _is_const(parts[1], 0, max_shift):
+                return ir.Binary(op, left, ir.select(right.eq(0), 1, right))
+            case ir.Binary("<<" | ">>" as op, _, _) if not _is_const(parts[1], 0, max_shift):
                 left, right = parts
                 allowed = right.ge(0).and_(right.le(max_shift))
                 conditions.append(allowed)
-                return Binary(op, left, select(allowed, right, 0))
-        return rebuild(part, parts)
+                return ir.Binary(op, left, ir.select(allowed, right, 0))
+        return ir.rebuild(part, parts)
 
-    total = fold_up(expr, visit)
-    defined: Expr = Const(1)
+    total = ir.fold_up(expr, visit)
+    defined: ir.Expr = ir.Const(1)
     for condition in dict.fromkeys(conditions):
         defined = defined.and_(condition)
     return total, defined
 
 
-def _is_const(expr: Expr, low: int, high: int) -> bool:
-    return isinstance(expr, Const) and low <= expr.value <= high
+def _is_const(expr: ir.Expr, low: int, high: int) -> bool:
+    return isinstance(expr, ir.Const) and low <= expr.value <= high
 
 
 def _choose(condition: Value, then: Value, otherwise: Value) -> Value:
@@ -145,7 +132,7 @@ def _choose(condition: Value, then: Value, otherwise: Value) -> Value:
 def _finish(op: str, result: Any) -> Value:
     if isinstance(result, int):
         return _in_range(int(result))
-    return np.asarray(result, dtype=np.int64) if op in TRUTHS else result
+    return np.asarray(result, dtype=np.int64) if op in ir.TRUTHS else result
 
 
 def _in_range(value: int) -> int:

@@ -17,18 +17,8 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from warploom.errors import ParseError, Source, Span
+from warploom.index import ir
 from warploom.index.evaluate import HIGHEST
-from warploom.index.ir import (
-    COMPARISONS,
-    Binary,
-    BinaryOp,
-    Const,
-    Expr,
-    Select,
-    Unary,
-    UnaryOp,
-    Var,
-)
 from warploom.index.show import NEGATION, PRIORITY
 
 _TOKEN = re.compile(
@@ -62,7 +52,7 @@ class _Waiting:
     token: _Token
 
 
-def parse(text: str, source_name: str = "<expression>") -> Expr:
+def parse(text: str, source_name: str = "<expression>") -> ir.Expr:
     """
     >>> parse("(3 - x) % 8")
     Binary('%', Binary('-', Const(3), Var('x')), Const(8))
@@ -76,11 +66,11 @@ def parse(text: str, source_name: str = "<expression>") -> Expr:
 class _Parser:
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._operands: list[Expr] = []
+        self._operands: list[ir.Expr] = []
         self._waiting: list[_Waiting] = []
         self._of_c = _C_DIVISION.search(source.text) is not None
 
-    def read(self) -> Expr:
+    def read(self) -> ir.Expr:
         want_operand = True
         for token in self._tokens():
             if self._of_c and token.text == "//":
@@ -106,7 +96,7 @@ class _Parser:
             case "number", _:
                 self._number(token)
             case "name", name:
-                self._operands.append(Var(name))
+                self._operands.append(ir.Var(name))
             case "symbol", "(":
                 self._waiting.append(_Waiting("(", 0, 0, token))
                 return True
@@ -146,7 +136,7 @@ class _Parser:
                 self._reduce_above(_PRIORITY[op])
                 top = self._waiting[-1] if self._waiting else None
                 if top and top.priority == _PRIORITY[op]:
-                    if op in COMPARISONS:
+                    if op in ir.COMPARISONS:
                         self._fail("comparisons do not chain", token, "write x < y and y < z")
                     self._reduce()
                 self._waiting.append(_Waiting(op, 2, _PRIORITY[op], token))
@@ -160,7 +150,7 @@ class _Parser:
             if other.priority == 0:  # a bracket, or the condition of an "if"
                 return
             pair = {token.text, other.op}
-            if pair & _BITWISE and not pair.isdisjoint(COMPARISONS):
+            if pair & _BITWISE and not pair.isdisjoint(ir.COMPARISONS):
                 advice = "C compares first, Python last: parenthesise what is meant"
                 self._fail(f"'{token.text}' beside '{other.op}'", token, advice)
 
@@ -174,7 +164,7 @@ class _Parser:
             self._fail("the number does not fit in 64 bits", token)
         if negative:
             self._waiting.pop()
-        self._operands.append(Const(-value if negative else value))
+        self._operands.append(ir.Const(-value if negative else value))
 
     def _is_sign_of(self, number: _Token) -> bool:
         sign = self._waiting[-1]
@@ -214,28 +204,28 @@ class _Parser:
         raise ParseError(message, span, advice)
 
 
-def _quotient(left: Expr, right: Expr) -> Expr:
+def _quotient(left: ir.Expr, right: ir.Expr) -> ir.Expr:
     """C's division: one more than rounded down, where signs differ and something is left over."""
-    down: Expr = Binary("//", left, right)
-    inexact = Binary("!=", Binary("%", left, right), Const(0))
-    differ = Binary("!=", Binary("<", left, Const(0)), Binary("<", right, Const(0)))
-    return Select(Binary("and", inexact, differ), Binary("+", down, Const(1)), down)
+    down: ir.Expr = ir.Binary("//", left, right)
+    inexact = ir.Binary("!=", ir.Binary("%", left, right), ir.Const(0))
+    differ = ir.Binary("!=", ir.Binary("<", left, ir.Const(0)), ir.Binary("<", right, ir.Const(0)))
+    return ir.Select(ir.Binary("and", inexact, differ), ir.Binary("+", down, ir.Const(1)), down)
 
 
-def _remainder(left: Expr, right: Expr) -> Expr:
+def _remainder(left: ir.Expr, right: ir.Expr) -> ir.Expr:
     """What C's division leaves over."""
-    return Binary("-", left, Binary("*", _quotient(left, right), right))
+    return ir.Binary("-", left, ir.Binary("*", _quotient(left, right), right))
 
 
 _OF_C = {"/": _quotient, "%": _remainder}
 
 
-def _build(waiting: _Waiting, parts: list[Expr]) -> Expr:
+def _build(waiting: _Waiting, parts: list[ir.Expr]) -> ir.Expr:
     if waiting.arity == 3:
         then, condition, otherwise = parts
-        return Select(condition, then, otherwise)
+        return ir.Select(condition, then, otherwise)
     if waiting.arity == 1:
-        unary: UnaryOp = "not" if waiting.op == "not" else "-"
-        return Unary(unary, parts[0])
-    binary: BinaryOp = waiting.op  # type: ignore[assignment]  # only PRIORITY's binary names wait
-    return Binary(binary, parts[0], parts[1])
+        unary: ir.UnaryOp = "not" if waiting.op == "not" else "-"
+        return ir.Unary(unary, parts[0])
+    binary: ir.BinaryOp = waiting.op  # type: ignore[assignment]  # only PRIORITY's binary names wait
+    return ir.Binary(binary, parts[0], parts[1])

@@ -10,19 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple, assert_never
 
 from warploom.errors import CheckError
+from warploom.index import ir
 from warploom.index.evaluate import HIGHEST, LOWEST, MAX_SHIFT
-from warploom.index.ir import (
-    COMPARISONS,
-    Binary,
-    BinaryOp,
-    Const,
-    Expr,
-    Select,
-    Unary,
-    Var,
-    children,
-    walk,
-)
 
 
 class Range(NamedTuple):
@@ -41,7 +30,7 @@ TRUE = Range(1, 1)
 FALSE = Range(0, 0)
 
 
-def range_of(expr: Expr, bounds: Mapping[str, tuple[int, int]]) -> Range:
+def range_of(expr: ir.Expr, bounds: Mapping[str, tuple[int, int]]) -> Range:
     """
     >>> range_of(Var("x") % 8 - 3, {"x": (0, 4)})
     Range(low=-3, high=1)
@@ -57,27 +46,27 @@ class Ranges:
             if low > high:
                 raise CheckError(f"the variable '{name}' has no value: {low} to {high}")
         self._bounds = {name: Range(*both) for name, both in bounds.items()}
-        self._known: dict[Expr, Range] = {}
+        self._known: dict[ir.Expr, Range] = {}
 
-    def of(self, expr: Expr) -> Range:
+    def of(self, expr: ir.Expr) -> Range:
         known = self._known
-        for part in walk(expr, skip=known):
-            low, high = self._of_part(part, [known[child] for child in children(part)])
+        for part in ir.walk(expr, skip=known):
+            low, high = self._of_part(part, [known[child] for child in ir.children(part)])
             inside = WIDEST.low <= low and high <= WIDEST.high
             known[part] = Range(low, high) if inside else WIDEST
         return known[expr]
 
-    def _of_part(self, part: Expr, parts: list[Range]) -> Range:
+    def _of_part(self, part: ir.Expr, parts: list[Range]) -> Range:
         match part:
-            case Const(value):
+            case ir.Const(value):
                 return Range(value, value)
-            case Var(name):
+            case ir.Var(name):
                 return self._bounds.get(name, ANY)
-            case Unary(op, _):
+            case ir.Unary(op, _):
                 return _negated(parts[0]) if op == "-" else _not(_truth(parts[0]))
-            case Binary(op, _, _):
+            case ir.Binary(op, _, _):
                 return _binary(op, *parts)
-            case Select():
+            case ir.Select():
                 condition, then, otherwise = parts
                 truth = _truth(condition)
                 if truth is TRUTH:
@@ -87,8 +76,8 @@ class Ranges:
                 assert_never(part)
 
 
-def _binary(op: BinaryOp, left: Range, right: Range) -> Range:
-    if op in COMPARISONS:
+def _binary(op: ir.BinaryOp, left: Range, right: Range) -> Range:
+    if op in ir.COMPARISONS:
         return _compared(op, left, right)
     return _ARITHMETIC[op](left, right)
 

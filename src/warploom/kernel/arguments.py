@@ -17,20 +17,9 @@ from warploom.index.evaluate import evaluate
 from warploom.index.ir import Binary, Const, Expr, Var, variables, walk
 from warploom.index.ranges import Ranges
 from warploom.index.show import show
+from warploom.kernel import ir
 from warploom.kernel.bounds import counter_range, index_limits, static_bounds
 from warploom.kernel.dtype import DType
-from warploom.kernel.ir import (
-    ArrayParam,
-    For,
-    If,
-    Kernel,
-    Let,
-    Load,
-    Param,
-    ScalarParam,
-    Stmt,
-    Store,
-)
 from warploom.kernel.traverse import exprs_of
 from warploom.machine.record import CUDA
 
@@ -66,7 +55,7 @@ class Binding:
 
 
 def bind(
-    kernel: Kernel, arguments: Sequence[Argument], named: Mapping[str, int | float] | None = None
+    kernel: ir.Kernel, arguments: Sequence[Argument], named: Mapping[str, int | float] | None = None
 ) -> Binding:
     """Matches arguments with parameters: all of them in order, or the arrays alone.
 
@@ -79,7 +68,7 @@ def bind(
 
 
 def _bind(
-    kernel: Kernel, arguments: Sequence[Argument], named: Mapping[str, int | float] | None
+    kernel: ir.Kernel, arguments: Sequence[Argument], named: Mapping[str, int | float] | None
 ) -> Binding:
     arrays, scalars = _match(kernel, arguments, dict(named or {}))
     for param in kernel.arrays:
@@ -99,7 +88,7 @@ def _bind(
     return Binding(scalars, _grid(kernel, integers))
 
 
-def _is_for_nothing(kernel: Kernel, integers: Mapping[str, int]) -> bool:
+def _is_for_nothing(kernel: ir.Kernel, integers: Mapping[str, int]) -> bool:
     """Whether there is nothing to write and no block to write it, so that nothing need hold."""
     written = [each.size for each in kernel.arrays if not each.const]
     if any(evaluate(size, integers) for size in written):
@@ -118,14 +107,14 @@ def describe_numpy(array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> 
 
 
 def _match(
-    kernel: Kernel, arguments: Sequence[Argument], scalars: dict[str, int | float]
+    kernel: ir.Kernel, arguments: Sequence[Argument], scalars: dict[str, int | float]
 ) -> tuple[dict[str, Described], dict[str, int | float]]:
     unknown = sorted(scalars.keys() - {each.name for each in kernel.scalars})
     if unknown:
         raise DeviceError(f"'{kernel.name}' has no scalar parameter '{unknown[0]}'")
-    params: Sequence[Param] = kernel.params
+    params: Sequence[ir.Param] = kernel.params
     if len(arguments) != len(params):
-        params = [p for p in params if isinstance(p, ArrayParam)]
+        params = [p for p in params if isinstance(p, ir.ArrayParam)]
     if len(arguments) != len(params):
         wanted = ", ".join(param.name for param in kernel.params)
         raise DeviceError(
@@ -135,18 +124,18 @@ def _match(
     arrays: dict[str, Described] = {}
     for param, argument in zip(params, arguments, strict=True):
         match param, argument:
-            case ArrayParam(name), Described():
+            case ir.ArrayParam(name), Described():
                 arrays[name] = argument
-            case ScalarParam(name), int() | float():
+            case ir.ScalarParam(name), int() | float():
                 scalars[name] = argument
-            case ArrayParam(name), _:
+            case ir.ArrayParam(name), _:
                 raise DeviceError(f"'{name}' must be an array, not a number")
             case _:
                 raise DeviceError(f"'{param.name}' must be a number, not an array")
     return arrays, scalars
 
 
-def _check_array(param: ArrayParam, given: Described) -> None:
+def _check_array(param: ir.ArrayParam, given: Described) -> None:
     bits = param.dtype.is_code and given.dtype is DType.U16  # codes as NumPy has all of them
     if given.dtype is not param.dtype and not bits:
         raise DeviceError(
@@ -165,7 +154,7 @@ def _check_array(param: ArrayParam, given: Described) -> None:
 
 
 def _infer(
-    kernel: Kernel, arrays: Mapping[str, Described], scalars: dict[str, int | float]
+    kernel: ir.Kernel, arrays: Mapping[str, Described], scalars: dict[str, int | float]
 ) -> None:
     """Solves `size(n) = actual size` for scalars that are still unknown."""
     for param in kernel.arrays:
@@ -200,7 +189,7 @@ def _integers(scalars: Mapping[str, int | float]) -> dict[str, int]:
     return {name: value for name, value in scalars.items() if isinstance(value, int)}
 
 
-def _checked_scalars(kernel: Kernel, scalars: Mapping[str, int | float]) -> dict[str, int]:
+def _checked_scalars(kernel: ir.Kernel, scalars: Mapping[str, int | float]) -> dict[str, int]:
     for param in kernel.scalars:
         if param.name not in scalars:
             raise DeviceError(
@@ -218,7 +207,7 @@ def _checked_scalars(kernel: Kernel, scalars: Mapping[str, int | float]) -> dict
     return _integers(scalars)
 
 
-def _check_size(param: ArrayParam, given: Described, integers: Mapping[str, int]) -> None:
+def _check_size(param: ir.ArrayParam, given: Described, integers: Mapping[str, int]) -> None:
     wanted = evaluate(param.size, integers)
     if wanted != given.size:
         formula = "" if isinstance(param.size, Const) else f"{show(param.size)} = "
@@ -234,7 +223,7 @@ def _given(integers: Mapping[str, int]) -> str:
     return " with " + ", ".join(f"{name} = {value}" for name, value in integers.items())
 
 
-def _grid(kernel: Kernel, integers: Mapping[str, int]) -> tuple[int, int, int]:
+def _grid(kernel: ir.Kernel, integers: Mapping[str, int]) -> tuple[int, int, int]:
     x, y, z = (int(evaluate(size, integers)) for size in kernel.grid)
     for size, limit in zip((x, y, z), CUDA.grid_sides, strict=True):
         if not 1 <= size <= limit:
@@ -245,7 +234,7 @@ def _grid(kernel: Kernel, integers: Mapping[str, int]) -> tuple[int, int, int]:
     return x, y, z
 
 
-def check_overlap(kernel: Kernel, spans: Mapping[str, tuple[int, int]]) -> None:
+def check_overlap(kernel: ir.Kernel, spans: Mapping[str, tuple[int, int]]) -> None:
     """Raises DeviceError if an array that is written shares memory with another, unless both are
     declared without `restrict` and are the same array. Spans are first and last address + 1."""
     for param in kernel.arrays:
@@ -268,7 +257,7 @@ def check_overlap(kernel: Kernel, spans: Mapping[str, tuple[int, int]]) -> None:
                 )
 
 
-def check_indices(kernel: Kernel, binding: Binding) -> None:
+def check_indices(kernel: ir.Kernel, binding: Binding) -> None:
     """Raises DeviceError if some index expression may leave its type in this launch."""
     if not binding.blocks:
         return
@@ -282,25 +271,25 @@ def check_indices(kernel: Kernel, binding: Binding) -> None:
 
 
 def _check_body_indices(
-    kernel: Kernel, body: tuple[Stmt, ...], outer: Mapping[str, tuple[int, int]]
+    kernel: ir.Kernel, body: tuple[ir.Stmt, ...], outer: Mapping[str, tuple[int, int]]
 ) -> None:
     bounds = dict(outer)
     for stmt in body:
         ranges = Ranges(bounds)
         exprs = exprs_of(stmt)
-        if isinstance(stmt, Load | Store) and stmt.predicate is not None:
+        if isinstance(stmt, ir.Load | ir.Store) and stmt.predicate is not None:
             exprs = iter([stmt.predicate]) if _is_never(stmt.predicate, ranges) else exprs
         for expr in exprs:
             _check_width(kernel, expr, ranges)
         match stmt:
-            case Let(name, expr):
+            case ir.Let(name, expr):
                 bounds[name] = ranges.of(expr)
-            case For(var, _, _, inner):
+            case ir.For(var, _, _, inner):
                 first, last = counter_range(stmt, ranges)
                 if first <= last:
                     _check_width(kernel, Const(last + stmt.step), ranges)  # where it ends
                     _check_body_indices(kernel, inner, bounds | {var: (first, last)})
-            case If(condition, then, otherwise):
+            case ir.If(condition, then, otherwise):
                 if not _is_never(condition, ranges):
                     _check_body_indices(kernel, then, bounds)
                 if not _is_never(condition.not_(), ranges):
@@ -321,7 +310,7 @@ def _shown(expr: Expr) -> str:
         return "an index"
 
 
-def _check_width(kernel: Kernel, expr: Expr, ranges: Ranges) -> None:
+def _check_width(kernel: ir.Kernel, expr: Expr, ranges: Ranges) -> None:
     least, most = index_limits(kernel)
     for part in walk(expr):
         low, high = ranges.of(part)

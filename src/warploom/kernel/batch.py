@@ -9,21 +9,11 @@ from dataclasses import replace
 
 from warploom.errors import CheckError
 from warploom.index.ir import Const, Expr, Var
+from warploom.kernel import ir
 from warploom.kernel.check import check
-from warploom.kernel.ir import (
-    ArrayParam,
-    For,
-    If,
-    Kernel,
-    Load,
-    Param,
-    ScalarParam,
-    Stmt,
-    Store,
-)
 
 
-def batched(kernel: Kernel, count: str) -> Kernel:
+def batched(kernel: ir.Kernel, count: str) -> ir.Kernel:
     """The kernel with one more scalar: how many; what is passed by value is the same for all."""
     x, y, z = kernel.grid
     if z is not Const(1) or any(each.name == count for each in kernel.params):
@@ -31,7 +21,7 @@ def batched(kernel: Kernel, count: str) -> Kernel:
     number, sizes = Var(count), {a.name: a.size for a in kernel.arrays if a.space == "global"}
     made = replace(
         kernel,
-        params=(ScalarParam(count), *(_param(each, number) for each in kernel.params)),
+        params=(ir.ScalarParam(count), *(_param(each, number) for each in kernel.params)),
         grid=(x, y, number),
         body=_body(kernel.body, sizes),
         requires=(*kernel.requires, number.ge(1)),
@@ -40,23 +30,23 @@ def batched(kernel: Kernel, count: str) -> Kernel:
     return made
 
 
-def _param(param: Param, count: Var) -> Param:
-    if isinstance(param, ArrayParam) and param.space == "global":
+def _param(param: ir.Param, count: Var) -> ir.Param:
+    if isinstance(param, ir.ArrayParam) and param.space == "global":
         return replace(param, size=param.size * count)
     return param
 
 
-def _body(body: tuple[Stmt, ...], sizes: dict[str, Expr]) -> tuple[Stmt, ...]:
+def _body(body: tuple[ir.Stmt, ...], sizes: dict[str, Expr]) -> tuple[ir.Stmt, ...]:
     return tuple(_stmt(stmt, sizes) for stmt in body)
 
 
-def _stmt(stmt: Stmt, sizes: dict[str, Expr]) -> Stmt:
+def _stmt(stmt: ir.Stmt, sizes: dict[str, Expr]) -> ir.Stmt:
     match stmt:
-        case For():
+        case ir.For():
             return replace(stmt, body=_body(stmt.body, sizes))
-        case If(condition, then, otherwise):
-            return If(condition, _body(then, sizes), _body(otherwise, sizes))
-        case Load(array=array) | Store(array=array) if array in sizes:
+        case ir.If(condition, then, otherwise):
+            return ir.If(condition, _body(then, sizes), _body(otherwise, sizes))
+        case ir.Load(array=array) | ir.Store(array=array) if array in sizes:
             return replace(stmt, index=Var("block_z") * sizes[array] + stmt.index)
         case _:
             return stmt

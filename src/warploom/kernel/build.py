@@ -22,6 +22,7 @@ from typing import TypeAlias, get_args
 
 from warploom.errors import CheckError
 from warploom.index.ir import Const, Expr, Var
+from warploom.kernel import ir
 from warploom.kernel.check import check
 from warploom.kernel.dtype import DType
 from warploom.kernel.extent import check_extent
@@ -36,39 +37,6 @@ from warploom.kernel.given import (
     whole,
 )
 from warploom.kernel.guard import predicate_accesses
-from warploom.kernel.ir import (
-    BUILT_IN,
-    Arithmetic,
-    ArrayParam,
-    Assign,
-    Barrier,
-    Cast,
-    Cell,
-    Choose,
-    Comment,
-    Compare,
-    Condition,
-    For,
-    FromIndex,
-    If,
-    Kernel,
-    Let,
-    Load,
-    Operation,
-    Operator,
-    Param,
-    Registers,
-    ScalarParam,
-    Scope,
-    Shared,
-    Shuffle,
-    ShuffleMode,
-    Space,
-    Stmt,
-    Store,
-    Value,
-    number_like,
-)
 from warploom.kernel.laws import distribute
 from warploom.kernel.names import settled
 from warploom.machine.record import CUDA
@@ -80,7 +48,7 @@ Index: TypeAlias = Expr | int
 class Pending:
     """A load or shuffle whose target is not known yet: assign it to a register."""
 
-    stmt: Load | Shuffle
+    stmt: ir.Load | ir.Shuffle
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +62,7 @@ class Array:
     def __getitem__(self, index: Index) -> Pending:
         return self.at(index)
 
-    def __setitem__(self, index: Index, value: Value | float) -> None:
+    def __setitem__(self, index: Index, value: ir.Value | float) -> None:
         self.put(index, value)
 
     def at(
@@ -102,28 +70,28 @@ class Array:
         index: Index,
         *,
         when: Expr | None = None,
-        otherwise: Value | float | None = None,
+        otherwise: ir.Value | float | None = None,
         width: int = 1,
         streaming: bool = False,
     ) -> Pending:
         """Reads; where `when` is false the result is `otherwise`, by default zero."""
-        target = Cell("", None, self.dtype)
-        other = None if otherwise is None else number_like(otherwise, target)
+        target = ir.Cell("", None, self.dtype)
+        other = None if otherwise is None else ir.number_like(otherwise, target)
         asked = None if when is None else _of_indices(when)
-        return Pending(Load(target, self.name, index_of(index), asked, other, width, streaming))
+        return Pending(ir.Load(target, self.name, index_of(index), asked, other, width, streaming))
 
     def put(
         self,
         index: Index,
-        value: Value | float,
+        value: ir.Value | float,
         *,
         when: Expr | None = None,
         width: int = 1,
         streaming: bool = False,
     ) -> None:
-        stored = number_like(value, Cell("", None, self.dtype))
+        stored = ir.number_like(value, ir.Cell("", None, self.dtype))
         asked = None if when is None else _of_indices(when)
-        self.builder.add(Store(self.name, index_of(index), stored, asked, width, streaming))
+        self.builder.add(ir.Store(self.name, index_of(index), stored, asked, width, streaming))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +106,10 @@ class RegisterArray:
     def __len__(self) -> int:
         return self.size
 
-    def __getitem__(self, index: Index) -> Cell:
-        return Cell(self.name, index_of(index), self.dtype)
+    def __getitem__(self, index: Index) -> ir.Cell:
+        return ir.Cell(self.name, index_of(index), self.dtype)
 
-    def __setitem__(self, index: Index, value: Value | Pending | float) -> None:
+    def __setitem__(self, index: Index, value: ir.Value | Pending | float) -> None:
         self.builder.set(self[index], value)
 
 
@@ -158,10 +126,10 @@ class Builder:
         min_blocks: int = 0,
     ) -> None:
         sides, once = sides_of(block), (Const(1), Const(1), Const(1))
-        self._head = Kernel(name_of(name), (), sides, once, (), doc, (), min_blocks, warp_size)
-        self._params: list[Param] = []
+        self._head = ir.Kernel(name_of(name), (), sides, once, (), doc, (), min_blocks, warp_size)
+        self._params: list[ir.Param] = []
         self._requires: list[Expr] = []
-        self._open: list[list[Stmt]] = [[]]
+        self._open: list[list[ir.Stmt]] = [[]]
 
     @property
     def name(self) -> str:
@@ -169,7 +137,7 @@ class Builder:
 
     def __getattr__(self, name: str) -> Var:
         """The built-in index variables: `k.thread`, `k.lane`, `k.block_x` …"""
-        if name in BUILT_IN:
+        if name in ir.BUILT_IN:
             return Var(name)
         raise AttributeError(f"a kernel builder has no {name!r}")
 
@@ -177,27 +145,27 @@ class Builder:
 
     def scalar(self, name: str) -> Var:
         """An integer parameter, usable in index expressions."""
-        self._params.append(ScalarParam(name_of(name)))
+        self._params.append(ir.ScalarParam(name_of(name)))
         return Var(name)
 
-    def number(self, name: str, dtype: DType) -> Cell:
+    def number(self, name: str, dtype: DType) -> ir.Cell:
         """A scalar parameter that is a value."""
-        self._params.append(ScalarParam(name_of(name), type_of(dtype)))
-        return Cell(name, None, dtype)
+        self._params.append(ir.ScalarParam(name_of(name), type_of(dtype)))
+        return ir.Cell(name, None, dtype)
 
     def array(
         self, name: str, dtype: DType, size: Index, *, const: bool = False, restrict: bool = True
     ) -> Array:
         self._params.append(
-            ArrayParam(name_of(name), type_of(dtype), index_of(size), const, restrict)
+            ir.ArrayParam(name_of(name), type_of(dtype), index_of(size), const, restrict)
         )
         return Array(self, name, dtype)
 
     def constant(self, name: str, dtype: DType, size: int) -> RegisterArray:
         """A small array passed by value, which threads read through the constant bank."""
-        space: Space = "constant"
+        space: ir.Space = "constant"
         self._params.append(
-            ArrayParam(name_of(name), type_of(dtype), index_of(size), True, True, space)
+            ir.ArrayParam(name_of(name), type_of(dtype), index_of(size), True, True, space)
         )
         return RegisterArray(self, name, dtype, size)
 
@@ -210,53 +178,53 @@ class Builder:
 
     # -- statements
 
-    def add(self, stmt: Stmt) -> None:
+    def add(self, stmt: ir.Stmt) -> None:
         self._open[-1].append(stmt)
 
-    def extend(self, stmts: tuple[Stmt, ...]) -> None:
+    def extend(self, stmts: tuple[ir.Stmt, ...]) -> None:
         self._open[-1].extend(stmts)
 
     def let(self, name: str, expr: Index) -> Var:
-        self.add(Let(name_of(name), index_of(expr)))
+        self.add(ir.Let(name_of(name), index_of(expr)))
         return Var(name)
 
-    def register(self, name: str, dtype: DType, initial: float | None = None) -> Cell:
-        self.add(Registers(name_of(name), type_of(dtype), None, initial_of(initial)))
-        return Cell(name, None, dtype)
+    def register(self, name: str, dtype: DType, initial: float | None = None) -> ir.Cell:
+        self.add(ir.Registers(name_of(name), type_of(dtype), None, initial_of(initial)))
+        return ir.Cell(name, None, dtype)
 
     def registers(
         self, name: str, dtype: DType, size: int, initial: float | None = None
     ) -> RegisterArray:
         count = whole(size, f"the number of registers in '{name}'")
-        self.add(Registers(name_of(name), type_of(dtype), count, initial_of(initial)))
+        self.add(ir.Registers(name_of(name), type_of(dtype), count, initial_of(initial)))
         return RegisterArray(self, name, dtype, count)
 
     def shared(self, name: str, dtype: DType, size: int) -> Array:
         count = whole(size, f"the size of the shared array '{name}'")
-        self.add(Shared(name_of(name), type_of(dtype), count))
+        self.add(ir.Shared(name_of(name), type_of(dtype), count))
         return Array(self, name, dtype)
 
-    def set(self, target: Cell, value: Value | Pending | float) -> None:
+    def set(self, target: ir.Cell, value: ir.Value | Pending | float) -> None:
         """Assigns a value, a number, or the result of a load or shuffle."""
         if isinstance(value, Pending):
             self.add(replace(value.stmt, target=register_of(target)))
         else:
-            self.add(Assign(register_of(target), number_like(value, target)))
+            self.add(ir.Assign(register_of(target), ir.number_like(value, target)))
 
-    def shuffle(self, value: Value, lane: Index, mode: ShuffleMode = "idx") -> Pending:
-        if not isinstance(value, Arithmetic):
+    def shuffle(self, value: ir.Value, lane: Index, mode: ir.ShuffleMode = "idx") -> Pending:
+        if not isinstance(value, ir.Arithmetic):
             raise CheckError("a shuffle offers a register's value", advice="load it first")
-        return Pending(Shuffle(Cell("", None, DType.F32), value, index_of(lane), mode))
+        return Pending(ir.Shuffle(ir.Cell("", None, DType.F32), value, index_of(lane), mode))
 
-    def barrier(self, scope: Scope = "block") -> None:
-        if scope not in get_args(Scope):
+    def barrier(self, scope: ir.Scope = "block") -> None:
+        if scope not in get_args(ir.Scope):
             raise CheckError(
                 f"no barrier has the scope {scope!r:.40}", advice='use "block" or "warp"'
             )
-        self.add(Barrier(scope))
+        self.add(ir.Barrier(scope))
 
     def comment(self, text: str) -> None:
-        self.add(Comment(str(text)))
+        self.add(ir.Comment(str(text)))
 
     @contextmanager
     def loop(
@@ -280,28 +248,28 @@ class Builder:
             unroll = isinstance(first, Const) and isinstance(last, Const)
         with self._body() as body:
             yield Var(var)
-        self.add(For(name_of(var), first, last, tuple(body), by, unroll))
+        self.add(ir.For(name_of(var), first, last, tuple(body), by, unroll))
 
     @contextmanager
     def when(self, condition: Expr) -> Iterator[None]:
         asked = _of_indices(condition)
         with self._body() as body:
             yield
-        self.add(If(asked, tuple(body)))
+        self.add(ir.If(asked, tuple(body)))
 
     @contextmanager
     def otherwise(self) -> Iterator[None]:
         """The other branch of the `when` just closed."""
-        if not self._open[-1] or not isinstance(self._open[-1][-1], If):
+        if not self._open[-1] or not isinstance(self._open[-1][-1], ir.If):
             raise CheckError("`otherwise` must follow a `when`")
         branch = self._open[-1].pop()
         with self._body() as body:
             yield
-        assert isinstance(branch, If)
+        assert isinstance(branch, ir.If)
         self.add(replace(branch, otherwise=tuple(body)))
 
     @contextmanager
-    def collected(self) -> Iterator[list[Stmt]]:
+    def collected(self) -> Iterator[list[ir.Stmt]]:
         """What is added inside goes to a list, for the caller to add where it belongs."""
         with self._body() as body:
             yield body
@@ -314,12 +282,12 @@ class Builder:
         self.add(ends(name))
 
     @contextmanager
-    def _body(self) -> Iterator[list[Stmt]]:
+    def _body(self) -> Iterator[list[ir.Stmt]]:
         self._open.append([])
         yield self._open[-1]
         self._open.pop()
 
-    def raw(self) -> Kernel:
+    def raw(self) -> ir.Kernel:
         """The kernel as it was written, not checked but for its extent; invented names are made
         different."""
         if len(self._open) != 1:
@@ -333,7 +301,7 @@ class Builder:
         check_extent(kernel)  # what follows walks and recurses
         return settled(kernel)
 
-    def done(self, *, predicate: bool = False) -> Kernel:
+    def done(self, *, predicate: bool = False) -> ir.Kernel:
         """The kernel with register arrays indexed by constants only, checked.
 
         With `predicate`, accesses that are not shown to stay in their array get a condition: where
@@ -359,36 +327,36 @@ def ceil_div(value: Index, by: int) -> Expr:
     return (index_of(value) + (by - 1)) // by
 
 
-def fma(a: Value, b: Value | float, c: Value | float) -> Operation:
+def fma(a: ir.Value, b: ir.Value | float, c: ir.Value | float) -> ir.Operation:
     """`a·b + c`, rounded once."""
-    return Operation("fma", (_value(a), number_like(b, a), number_like(c, a)))
+    return ir.Operation("fma", (_value(a), ir.number_like(b, a), ir.number_like(c, a)))
 
 
-def choose(condition: Condition, then: Value, otherwise: Value | float) -> Choose:
+def choose(condition: ir.Condition, then: ir.Value, otherwise: ir.Value | float) -> ir.Choose:
     """A select by an index expression, or by a comparison of values: `choose(a.lt(b), a, b)`."""
-    if not isinstance(condition, Expr | Compare):
+    if not isinstance(condition, Expr | ir.Compare):
         raise CheckError(
             f"{condition!r:.40} is no condition", advice="compare: a.lt(b), thread.eq(0), …"
         )
-    return Choose(condition, _value(then), number_like(otherwise, then))
+    return ir.Choose(condition, _value(then), ir.number_like(otherwise, then))
 
 
-def _function(op: Operator) -> Callable[[Value], Operation]:
-    return lambda value: Operation(op, (_value(value),))
+def _function(op: ir.Operator) -> Callable[[ir.Value], ir.Operation]:
+    return lambda value: ir.Operation(op, (_value(value),))
 
 
 sqrt, rsqrt, tanh = _function("sqrt"), _function("rsqrt"), _function("tanh")
 exp, exp2, log, log2 = (_function("exp"), _function("exp2"), _function("log"), _function("log2"))
 
 
-def cast(dtype: DType, value: Value) -> Cast:
+def cast(dtype: DType, value: ir.Value) -> ir.Cast:
     if not isinstance(dtype, DType):
         raise CheckError(f"cast takes a type and a value, not {dtype!r:.40}")
-    return Cast(dtype, _value(value))
+    return ir.Cast(dtype, _value(value))
 
 
-def _value(given: Value) -> Value:
-    if not isinstance(given, Arithmetic):
+def _value(given: ir.Value) -> ir.Value:
+    if not isinstance(given, ir.Arithmetic):
         raise CheckError(
             f"{given!r:.40} is no value of a kernel",
             advice="it is computed from registers; a number takes the type of one beside it",
@@ -396,5 +364,5 @@ def _value(given: Value) -> Value:
     return given
 
 
-def from_index(expr: Index, dtype: DType = DType.I32) -> FromIndex:
-    return FromIndex(index_of(expr), dtype)
+def from_index(expr: Index, dtype: DType = DType.I32) -> ir.FromIndex:
+    return ir.FromIndex(index_of(expr), dtype)

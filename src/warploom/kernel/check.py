@@ -13,43 +13,12 @@ from typing import TypeAlias, get_args
 
 from warploom.errors import CheckError
 from warploom.index.ir import Const, Expr, variables
+from warploom.kernel import ir
 from warploom.kernel.allocate import check_places
 from warploom.kernel.bounds import INT_MAX
 from warploom.kernel.dtype import DType
 from warploom.kernel.extent import check_extent
 from warploom.kernel.flow import check_flow
-from warploom.kernel.ir import (
-    ARITY,
-    BUILT_IN,
-    FLOAT_ONLY,
-    INTEGER_ONLY,
-    ArrayParam,
-    Assign,
-    Barrier,
-    Cast,
-    Cell,
-    Choose,
-    Compare,
-    For,
-    FromIndex,
-    If,
-    Kernel,
-    Let,
-    Load,
-    Number,
-    Operation,
-    Registers,
-    ScalarParam,
-    Shared,
-    Shuffle,
-    ShuffleMode,
-    Stmt,
-    Store,
-    TensorProduct,
-    Value,
-    dtype_of,
-    walk_value,
-)
 from warploom.kernel.pool import pool_bytes
 from warploom.kernel.traverse import exprs_of, target_of, values_of
 from warploom.machine.record import CUDA
@@ -59,19 +28,19 @@ REGISTER_BYTES = 4
 WARP_SIZES = (1, 2, 4, 8, 16, 32, 64)  # up to what any machine has
 MOST_LETTERS = 128  # PoCL makes files of a kernel's name, and ends the process where it cannot
 
-Declaration: TypeAlias = ArrayParam | ScalarParam | Registers | Shared | Let | For
+Declaration: TypeAlias = ir.ArrayParam | ir.ScalarParam | ir.Registers | ir.Shared | ir.Let | ir.For
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
-def check(kernel: Kernel) -> None:
+def check(kernel: ir.Kernel) -> None:
     """Raises CheckError unless the kernel is well formed."""
     check_extent(kernel)
     _check(kernel)
 
 
 @lru_cache(maxsize=64)  # every stage asks, most ask again
-def _check(kernel: Kernel) -> None:
+def _check(kernel: ir.Kernel) -> None:
     _check_shape(kernel)
     scope: dict[str, Declaration] = {}
     for param in kernel.params:
@@ -82,7 +51,7 @@ def _check(kernel: Kernel) -> None:
     check_places(kernel)
 
 
-def _check_shape(kernel: Kernel) -> None:
+def _check_shape(kernel: ir.Kernel) -> None:
     check_name(kernel.name)
     sides = zip(kernel.block, CUDA.block_sides, strict=True)
     if not all(1 <= side <= most for side, most in sides) or kernel.threads > CUDA.block_threads:
@@ -97,7 +66,7 @@ def _check_shape(kernel: Kernel) -> None:
         )
 
 
-def _check_params(kernel: Kernel) -> None:
+def _check_params(kernel: ir.Kernel) -> None:
     for scalar in kernel.scalars:
         _check_computes(scalar.dtype, f"the number '{scalar.name}'")
     if kernel.index not in (DType.I32, DType.I64):
@@ -121,7 +90,7 @@ def _check_params(kernel: Kernel) -> None:
     _check_constants([each for each in kernel.arrays if each.space == "constant"])
 
 
-def _check_constants(arrays: list[ArrayParam]) -> None:
+def _check_constants(arrays: list[ir.ArrayParam]) -> None:
     total = 0
     for array in arrays:
         if not isinstance(array.size, Const) or array.size.value < 1:
@@ -144,7 +113,7 @@ def _check_scalars_only(expr: Expr, allowed: set[str], what: str) -> None:
 
 def check_name(name: str) -> None:
     """Refuses what cannot be the name of a kernel, nor of anything in it."""
-    if not _IDENTIFIER.match(name) or name in BUILT_IN:
+    if not _IDENTIFIER.match(name) or name in ir.BUILT_IN:
         raise CheckError(
             f"'{name[:40]}' cannot be a name",
             advice="letters, digits and '_' only, no digit first, no name of a thread or block",
@@ -163,23 +132,26 @@ def _declare(scope: dict[str, Declaration], name: str, what: Declaration) -> Non
 
 
 def _check_body(
-    body: tuple[Stmt, ...], outer: Mapping[str, Declaration], kernel: Kernel, top: bool = False
+    body: tuple[ir.Stmt, ...],
+    outer: Mapping[str, Declaration],
+    kernel: ir.Kernel,
+    top: bool = False,
 ) -> None:
     scope = dict(outer)
     for stmt in body:
-        if isinstance(stmt, Shared) and not top:
+        if isinstance(stmt, ir.Shared) and not top:
             raise CheckError(f"'{stmt.name}': shared arrays are declared at the top of a kernel")
         _check_statement(stmt, scope, kernel)
         match stmt:
-            case Let(name) | Registers(name) | Shared(name):
+            case ir.Let(name) | ir.Registers(name) | ir.Shared(name):
                 _check_declared_size(stmt)
                 _declare(scope, name, stmt)
-            case For(var, _, _, inner):
+            case ir.For(var, _, _, inner):
                 _check_loop(stmt)
                 inside = dict(scope)
                 _declare(inside, var, stmt)
                 _check_body(inner, inside, kernel)
-            case If(_, then, otherwise):
+            case ir.If(_, then, otherwise):
                 _check_body(then, scope, kernel)
                 _check_body(otherwise, scope, kernel)
             case _:
@@ -188,7 +160,7 @@ def _check_body(
         _check_shared_total(body)
 
 
-def _check_loop(stmt: For) -> None:
+def _check_loop(stmt: ir.For) -> None:
     if stmt.step < 1:
         raise CheckError(f"the loop over '{stmt.var}' has step {stmt.step}, not at least 1")
     if stmt.unroll and stmt.counts is None:
@@ -198,12 +170,12 @@ def _check_loop(stmt: For) -> None:
         )
 
 
-def _check_declared_size(stmt: Let | Registers | Shared) -> None:
-    if isinstance(stmt, Registers) and stmt.initial is not None:
+def _check_declared_size(stmt: ir.Let | ir.Registers | ir.Shared) -> None:
+    if isinstance(stmt, ir.Registers) and stmt.initial is not None:
         check_number(stmt.initial, stmt.dtype)
-    if not isinstance(stmt, Let) and stmt.size is not None and stmt.size < 1:
+    if not isinstance(stmt, ir.Let) and stmt.size is not None and stmt.size < 1:
         raise CheckError(f"the array '{stmt.name}' has {stmt.size} elements, not at least 1")
-    if isinstance(stmt, Registers):
+    if isinstance(stmt, ir.Registers):
         words = (stmt.size or 1) * max(1, stmt.dtype.bytes // REGISTER_BYTES)
         if words > CUDA.thread_registers:
             raise CheckError(
@@ -212,8 +184,8 @@ def _check_declared_size(stmt: Let | Registers | Shared) -> None:
             )
 
 
-def _check_shared_total(body: Iterable[Stmt]) -> None:
-    total = pool_bytes([each for each in body if isinstance(each, Shared)])
+def _check_shared_total(body: Iterable[ir.Stmt]) -> None:
+    total = pool_bytes([each for each in body if isinstance(each, ir.Shared)])
     if total > CUDA.shared_bytes:
         raise CheckError(
             f"the kernel uses {total} bytes of shared memory",
@@ -222,9 +194,9 @@ def _check_shared_total(body: Iterable[Stmt]) -> None:
         )
 
 
-def _check_statement(stmt: Stmt, scope: Mapping[str, Declaration], kernel: Kernel) -> None:
+def _check_statement(stmt: ir.Stmt, scope: Mapping[str, Declaration], kernel: ir.Kernel) -> None:
     for expr in exprs_of(stmt):
-        for name in sorted(variables(expr) - BUILT_IN):
+        for name in sorted(variables(expr) - ir.BUILT_IN):
             _check_index_variable(name, scope, kernel.index)
     for value in values_of(stmt):
         check_value(value, scope)
@@ -232,30 +204,30 @@ def _check_statement(stmt: Stmt, scope: Mapping[str, Declaration], kernel: Kerne
     if target is not None:
         _check_register(target, scope)
     match stmt:
-        case Assign(cell, value):
-            _same(cell.dtype, dtype_of(value), f"'{cell.name}'")
-        case Load(cell, array, _, _, otherwise, width):
+        case ir.Assign(cell, value):
+            _same(cell.dtype, ir.dtype_of(value), f"'{cell.name}'")
+        case ir.Load(cell, array, _, _, otherwise, width):
             memory = _memory(array, scope)
             _same(cell.dtype, memory.dtype, f"a load of '{array}'")
             if otherwise is not None:
-                _same(cell.dtype, dtype_of(otherwise), f"a load of '{array}'")
+                _same(cell.dtype, ir.dtype_of(otherwise), f"a load of '{array}'")
             _check_width(width, cell)
             _check_streaming(stmt.streaming, memory)
-        case Store():
+        case ir.Store():
             _check_store(stmt, _memory(stmt.array, scope))
-        case Barrier():
+        case ir.Barrier():
             _check_waits(stmt)
-        case Shuffle(cell, value):
-            _same(cell.dtype, dtype_of(value), "a shuffle")
+        case ir.Shuffle(cell, value):
+            _same(cell.dtype, ir.dtype_of(value), "a shuffle")
             _check_exchange(stmt, kernel)
-        case TensorProduct(target, a, b):
+        case ir.TensorProduct(target, a, b):
             _check_product((target, a, b), scope, kernel)
         case _:
             pass
 
 
 def _check_product(
-    cells: tuple[Cell, Cell, Cell], scope: Mapping[str, Declaration], kernel: Kernel
+    cells: tuple[ir.Cell, ir.Cell, ir.Cell], scope: Mapping[str, Declaration], kernel: ir.Kernel
 ) -> None:
     if kernel.warp_size != CUDA.lanes:
         raise CheckError(
@@ -272,14 +244,14 @@ def _check_product(
     _check_whole_warps(kernel)
 
 
-def _check_exchange(stmt: Shuffle, kernel: Kernel) -> None:
-    if stmt.mode not in get_args(ShuffleMode):
-        known = ", ".join(get_args(ShuffleMode))
+def _check_exchange(stmt: ir.Shuffle, kernel: ir.Kernel) -> None:
+    if stmt.mode not in get_args(ir.ShuffleMode):
+        known = ", ".join(get_args(ir.ShuffleMode))
         raise CheckError(f"no shuffle is of the mode {stmt.mode!r:.40}", advice=f"use {known}")
     _check_whole_warps(kernel)
 
 
-def _check_whole_warps(kernel: Kernel) -> None:
+def _check_whole_warps(kernel: ir.Kernel) -> None:
     if kernel.threads % kernel.warp_size:
         raise CheckError(
             f"a block of {kernel.threads} threads has a partial warp, but lanes exchange",
@@ -287,17 +259,17 @@ def _check_whole_warps(kernel: Kernel) -> None:
         )
 
 
-def _check_store(stmt: Store, memory: ArrayParam | Shared) -> None:
+def _check_store(stmt: ir.Store, memory: ir.ArrayParam | ir.Shared) -> None:
     _check_streaming(stmt.streaming, memory)
-    if isinstance(memory, ArrayParam) and memory.const:
+    if isinstance(memory, ir.ArrayParam) and memory.const:
         raise CheckError(f"'{stmt.array}' is const but is stored to")
-    _same(memory.dtype, dtype_of(stmt.value), f"a store to '{stmt.array}'")
+    _same(memory.dtype, ir.dtype_of(stmt.value), f"a store to '{stmt.array}'")
     _check_width(stmt.width, stmt.value)
-    if stmt.ahead and not isinstance(memory, Shared):
+    if stmt.ahead and not isinstance(memory, ir.Shared):
         raise CheckError(f"a store ahead to '{stmt.array}'", advice="it is for shared arrays")
 
 
-def _check_waits(stmt: Barrier) -> None:
+def _check_waits(stmt: ir.Barrier) -> None:
     if stmt.waits is not None and (stmt.scope != "block" or stmt.waits < 0):
         raise CheckError(
             f"a {stmt.scope} barrier that waits for all but {stmt.waits} groups of stores",
@@ -307,9 +279,9 @@ def _check_waits(stmt: Barrier) -> None:
 
 def _check_index_variable(name: str, scope: Mapping[str, Declaration], index: DType) -> None:
     match scope.get(name):
-        case Let() | For():
+        case ir.Let() | ir.For():
             return
-        case ScalarParam(_, dtype) if dtype is index:
+        case ir.ScalarParam(_, dtype) if dtype is index:
             return
         case None:
             raise CheckError(f"the index variable '{name}' is not defined here")
@@ -321,58 +293,58 @@ def _check_index_variable(name: str, scope: Mapping[str, Declaration], index: DT
             )
 
 
-def _memory(name: str, scope: Mapping[str, Declaration]) -> ArrayParam | Shared:
+def _memory(name: str, scope: Mapping[str, Declaration]) -> ir.ArrayParam | ir.Shared:
     match scope.get(name):
-        case ArrayParam() as array if array.space == "global":
+        case ir.ArrayParam() as array if array.space == "global":
             return array
-        case Shared() as array:
+        case ir.Shared() as array:
             return array
         case _:
             raise CheckError(f"'{name}' is no global or shared array that is known here")
 
 
-def _check_register(cell: Cell, scope: Mapping[str, Declaration]) -> None:
+def _check_register(cell: ir.Cell, scope: Mapping[str, Declaration]) -> None:
     declared = scope.get(cell.name)
-    if not isinstance(declared, Registers):
+    if not isinstance(declared, ir.Registers):
         raise CheckError(f"'{cell.name}' is no register that is known here")
     _check_cell(cell, declared.dtype, declared.size)
 
 
-def _check_cell(cell: Cell, dtype: DType, size: int | None) -> None:
+def _check_cell(cell: ir.Cell, dtype: DType, size: int | None) -> None:
     _same(cell.dtype, dtype, f"'{cell.name}'")
     if (cell.index is None) != (size is None):
         kind = "one number" if size is None else "an array"
         raise CheckError(f"'{cell.name}' is {kind} and is not used as such")
 
 
-def check_value(value: Value, scope: Mapping[str, Declaration]) -> None:
+def check_value(value: ir.Value, scope: Mapping[str, Declaration]) -> None:
     """Every read is of something declared, and operators get operands of one type."""
-    for part in walk_value(value):
+    for part in ir.walk_value(value):
         match part:
-            case Cell(name):
+            case ir.Cell(name):
                 match scope.get(name):
-                    case Registers(_, dtype, size):
+                    case ir.Registers(_, dtype, size):
                         _check_cell(part, dtype, size)
-                    case ScalarParam(_, dtype):
+                    case ir.ScalarParam(_, dtype):
                         _check_cell(part, dtype, None)
-                    case ArrayParam() as array if array.space == "constant":
+                    case ir.ArrayParam() as array if array.space == "constant":
                         _check_cell(part, array.dtype, 1)
                     case _:
                         raise CheckError(f"'{name}' is no register or number that is known here")
-            case Number(number, dtype):
+            case ir.Number(number, dtype):
                 check_number(number, dtype)
-            case Operation():
+            case ir.Operation():
                 _check_operation(part)
-            case Choose(condition, then, otherwise):
-                _same(dtype_of(then), dtype_of(otherwise), "a select")
-                if isinstance(condition, Compare):
-                    left, right = dtype_of(condition.left), dtype_of(condition.right)
+            case ir.Choose(condition, then, otherwise):
+                _same(ir.dtype_of(then), ir.dtype_of(otherwise), "a select")
+                if isinstance(condition, ir.Compare):
+                    left, right = ir.dtype_of(condition.left), ir.dtype_of(condition.right)
                     _same(left, right, f"'{condition.op}'")
                     _check_computes(left, f"'{condition.op}'")
-            case FromIndex(_, dtype):
+            case ir.FromIndex(_, dtype):
                 _check_computes(dtype, "an index")
-            case Cast(dtype, inner):
-                _check_cast(dtype, dtype_of(inner))
+            case ir.Cast(dtype, inner):
+                _check_cast(dtype, ir.dtype_of(inner))
             case _:
                 pass
 
@@ -383,16 +355,16 @@ def check_number(number: float, dtype: DType) -> None:
         raise CheckError(f"{number} is no {dtype!r}")
 
 
-def _check_operation(value: Operation) -> None:
-    if len(value.operands) != ARITY[value.op]:
-        raise CheckError(f"'{value.op}' takes {ARITY[value.op]} operands")
-    first = dtype_of(value.operands[0])
+def _check_operation(value: ir.Operation) -> None:
+    if len(value.operands) != ir.ARITY[value.op]:
+        raise CheckError(f"'{value.op}' takes {ir.ARITY[value.op]} operands")
+    first = ir.dtype_of(value.operands[0])
     _check_computes(first, f"'{value.op}'")
     for other in value.operands[1:]:
-        _same(first, dtype_of(other), f"'{value.op}'")
-    if value.op in INTEGER_ONLY and first.is_float:
+        _same(first, ir.dtype_of(other), f"'{value.op}'")
+    if value.op in ir.INTEGER_ONLY and first.is_float:
         raise CheckError(f"'{value.op}' is for integers, not {first!r}")
-    if value.op in FLOAT_ONLY and not first.is_float:
+    if value.op in ir.FLOAT_ONLY and not first.is_float:
         raise CheckError(f"'{value.op}' is for floats, not {first!r}", advice="cast it first")
 
 
@@ -417,16 +389,16 @@ def _same(left: DType, right: DType, where: str) -> None:
         raise CheckError(f"{where} mixes {left!r} and {right!r}", advice="cast one of the two")
 
 
-def _check_streaming(streaming: bool, memory: ArrayParam | Shared) -> None:
-    if streaming and isinstance(memory, Shared):
+def _check_streaming(streaming: bool, memory: ir.ArrayParam | ir.Shared) -> None:
+    if streaming and isinstance(memory, ir.Shared):
         raise CheckError(
             f"a streaming access of the shared array '{memory.name}'",
             advice="streaming is for global memory",
         )
 
 
-def _check_width(width: int, value: Value) -> None:
+def _check_width(width: int, value: ir.Value) -> None:
     if width not in VECTOR_WIDTHS:
         raise CheckError(f"an access of {width} elements", advice="use 1, 2 or 4")
-    if width > 1 and not (isinstance(value, Cell) and value.index is not None):
+    if width > 1 and not (isinstance(value, ir.Cell) and value.index is not None):
         raise CheckError("an access of several elements needs a register array")

@@ -20,38 +20,12 @@ import numpy.typing as npt
 from warploom.errors import CheckError, DeviceError
 from warploom.index.evaluate import evaluate as evaluate_index
 from warploom.index.ir import Expr, operations, variables
+from warploom.kernel import ir
 from warploom.kernel.arguments import Binding, bind, check_overlap, describe_numpy
 from warploom.kernel.arithmetic import Numbers, apply, compare, convert
 from warploom.kernel.async_copy import Ahead, Groups
 from warploom.kernel.bounds import thread_variables
 from warploom.kernel.dtype import DType
-from warploom.kernel.ir import (
-    Assign,
-    Barrier,
-    Cast,
-    Cell,
-    Choose,
-    Comment,
-    Compare,
-    Condition,
-    For,
-    FromIndex,
-    If,
-    Kernel,
-    Let,
-    Load,
-    Number,
-    Operation,
-    Registers,
-    Shared,
-    Shuffle,
-    Stmt,
-    Store,
-    TensorProduct,
-    Value,
-    dtype_of,
-    walk,
-)
 from warploom.kernel.pool import offsets, pool_bytes
 from warploom.kernel.tensor import product, widths
 from warploom.machine.banks import bank_use
@@ -76,7 +50,7 @@ class Accessed:
     """One access as it is counted: a row of byte addresses for each warp, in their array; the rows
     begin with the first warp of block `first`."""
 
-    statement: Load | Store
+    statement: ir.Load | ir.Store
     shared: bool
     first: int
     addresses: Ints
@@ -88,7 +62,7 @@ Watch: TypeAlias = Callable[[Accessed], None]
 
 
 def run(
-    kernel: Kernel,
+    kernel: ir.Kernel,
     arguments: Sequence[Array | int | float],
     named: Mapping[str, int | float] | None = None,
     *,
@@ -114,7 +88,7 @@ def run(
     report = Report(grid=binding.grid, threads=kernel.threads)
     detector = (
         RaceDetector(
-            binding.blocks, kernel.threads, kernel.warp_size, len(list(walk(kernel.body))) + 1
+            binding.blocks, kernel.threads, kernel.warp_size, len(list(ir.walk(kernel.body))) + 1
         )
         if races else None
     )  # fmt: skip
@@ -134,11 +108,11 @@ def _held(array: Array, dtype: DType) -> Array:
     return array.view(dtype.storage) if dtype.is_code else array
 
 
-def _stored(kernel: Kernel, arrays: Mapping[str, Array]) -> dict[str, Hashable]:
+def _stored(kernel: ir.Kernel, arrays: Mapping[str, Array]) -> dict[str, Hashable]:
     """The region of every array that is stored to; two names of one array share it."""
-    stored = {each.array for each in walk(kernel.body) if isinstance(each, Store)}
+    stored = {each.array for each in ir.walk(kernel.body) if isinstance(each, ir.Store)}
     places = {arrays[name].ctypes.data for name in stored & arrays.keys()}
-    shared = (each.name for each in walk(kernel.body) if isinstance(each, Shared))
+    shared = (each.name for each in ir.walk(kernel.body) if isinstance(each, ir.Shared))
     regions: dict[str, Hashable] = dict.fromkeys(shared, _SHARED)
     at = {name: each.ctypes.data for name, each in arrays.items()}
     return regions | {name: place for name, place in at.items() if place in places}
@@ -185,8 +159,8 @@ class Pool:
             yield cells * each + offset
 
 
-def _pool(kernel: Kernel, blocks: int) -> Pool:
-    declared = [each for each in kernel.body if isinstance(each, Shared)]
+def _pool(kernel: ir.Kernel, blocks: int) -> Pool:
+    declared = [each for each in kernel.body if isinstance(each, ir.Shared)]
     places = offsets(declared)
     data = per_owner("shared memory", blocks, kernel.threads, pool_bytes(declared)).data
     row = len(data) // blocks
@@ -208,7 +182,7 @@ def _pool(kernel: Kernel, blocks: int) -> Pool:
 class Batch:
     """Some blocks of a launch, run together."""
 
-    kernel: Kernel
+    kernel: ir.Kernel
     binding: Binding
     arrays: dict[str, Array]
     blocks: Ints
@@ -240,7 +214,7 @@ class Batch:
     def shape(self) -> tuple[int, int]:
         return len(self.blocks), self.kernel.threads
 
-    def run(self, body: tuple[Stmt, ...]) -> None:
+    def run(self, body: tuple[ir.Stmt, ...]) -> None:
         self._body(body, np.ones(self.shape, dtype=bool))
         if self.ahead.left:
             name = self.ahead.left[0].stmt.array
@@ -249,33 +223,33 @@ class Batch:
                 advice="end with a barrier that waits for 0 groups",
             )
 
-    def _body(self, body: tuple[Stmt, ...], active: Mask) -> None:
+    def _body(self, body: tuple[ir.Stmt, ...], active: Mask) -> None:
         for stmt in body:
             self._step(stmt, active)
 
-    def _step(self, stmt: Stmt, active: Mask) -> None:
+    def _step(self, stmt: ir.Stmt, active: Mask) -> None:
         match stmt:
-            case Let(name, expr):
+            case ir.Let(name, expr):
                 self.env[name] = self.index(expr, active)
-            case Registers():
+            case ir.Registers():
                 self._declare(stmt)
-            case Assign(target, value):
+            case ir.Assign(target, value):
                 self._write_register(target, self.value(value, active), active)
-            case Load():
+            case ir.Load():
                 self._load(stmt, active)
-            case Store():
+            case ir.Store():
                 self._store(stmt, active)
-            case For():
+            case ir.For():
                 self._loop(stmt, active)
-            case If():
+            case ir.If():
                 self._branch(stmt, active)
-            case Barrier():
+            case ir.Barrier():
                 self._barrier(stmt, active)
-            case Shuffle():
+            case ir.Shuffle():
                 self._shuffle(stmt, active)
-            case TensorProduct():
+            case ir.TensorProduct():
                 self._tensor(stmt, active)
-            case Comment() | Shared():
+            case ir.Comment() | ir.Shared():
                 pass
             case _:
                 assert_never(stmt)
@@ -307,39 +281,39 @@ class Batch:
     def spread(self, value: Any) -> Ints:
         return np.broadcast_to(np.asarray(value, dtype=np.int64), self.shape)
 
-    def value(self, value: Value, active: Mask, use: Mask | None = None) -> Numbers:
+    def value(self, value: ir.Value, active: Mask, use: Mask | None = None) -> Numbers:
         use = active if use is None else use
         match value:
-            case Number(number, dtype):
+            case ir.Number(number, dtype):
                 return np.asarray(number).astype(dtype.storage)
-            case Cell():
+            case ir.Cell():
                 return self._read_cell(value, active, use)
-            case FromIndex(expr, dtype):
+            case ir.FromIndex(expr, dtype):
                 return convert(np.asarray(self.index(expr, active, use)), dtype)
-            case Operation(op, operands):
+            case ir.Operation(op, operands):
                 parts = [self.value(each, active, use) for each in operands]
                 self.report.operations += self._warps(active)
                 return apply(op, parts, DType(parts[0].dtype.name), use)
-            case Choose(condition, then, otherwise):
+            case ir.Choose(condition, then, otherwise):
                 self.report.selects += self._warps(active)
                 first = self._chosen(condition, active, use)
                 left = self.value(then, active, use & first)
                 return np.where(first, left, self.value(otherwise, active, use & ~first))
-            case Cast(dtype, inner):
+            case ir.Cast(dtype, inner):
                 self.report.operations += self._warps(active)
-                return convert(self.value(inner, active, use), dtype, dtype_of(inner))
+                return convert(self.value(inner, active, use), dtype, ir.dtype_of(inner))
             case _:
                 assert_never(value)
 
-    def _chosen(self, condition: Condition, active: Mask, use: Mask) -> Mask:
+    def _chosen(self, condition: ir.Condition, active: Mask, use: Mask) -> Mask:
         """Which threads a select takes its first side in."""
-        if not isinstance(condition, Compare):
+        if not isinstance(condition, ir.Compare):
             return np.asarray(np.asarray(self.index(condition, active, use)) != 0)
         left, right = (self.value(each, active, use) for each in (condition.left, condition.right))
         self.report.operations += self._warps(active)
         return compare(condition.op, left, right)
 
-    def _read_cell(self, cell: Cell, active: Mask, use: Mask) -> Numbers:
+    def _read_cell(self, cell: ir.Cell, active: Mask, use: Mask) -> Numbers:
         if cell.name in self.registers:
             stored = self.registers[cell.name]
             if cell.index is None:
@@ -358,13 +332,15 @@ class Batch:
         self._check_inside(cell.name, at, len(self.arrays[cell.name]), use, 1)
         return np.asarray(self.arrays[cell.name][np.where(use, at, 0)])
 
-    def _register_index(self, cell: Cell, active: Mask, width: int = 1) -> Any:
+    def _register_index(self, cell: ir.Cell, active: Mask, width: int = 1) -> Any:
         at = evaluate_index(cell.index, self.env) if cell.index is not None else 0
         size = len(self.registers[cell.name])
         self._check_inside(cell.name, self.spread(at), size, active, width)
         return at
 
-    def _write_register(self, target: Cell, value: Numbers, active: Mask, offset: int = 0) -> None:
+    def _write_register(
+        self, target: ir.Cell, value: Numbers, active: Mask, offset: int = 0
+    ) -> None:
         stored = self.registers[target.name]
         at = self._register_index(target, active)
         if isinstance(at, int):
@@ -374,7 +350,7 @@ class Batch:
             new = np.where(active, value, old)
             np.put_along_axis(stored, self.spread(at)[None] + offset, new[None], axis=0)
 
-    def _declare(self, stmt: Registers) -> None:
+    def _declare(self, stmt: ir.Registers) -> None:
         # What nobody set is not zero on a GPU either.
         poison = np.nan if stmt.dtype.is_float else 0x5A
         fill = poison if stmt.initial is None else stmt.initial
@@ -383,7 +359,7 @@ class Batch:
 
     # -- memory
 
-    def _load(self, stmt: Load, active: Mask) -> None:
+    def _load(self, stmt: ir.Load, active: Mask) -> None:
         use = self.condition(stmt.predicate, active)
         at = self.spread(self.index(stmt.index, active, use))
         flat, cells = self._touch(stmt, at, use, writes=False)
@@ -396,13 +372,13 @@ class Batch:
             value = np.where(use, flat[np.where(use, cells + offset, 0)], other)
             self._write_register(stmt.target, value, active, offset)
 
-    def _store(self, stmt: Store, active: Mask) -> None:
+    def _store(self, stmt: ir.Store, active: Mask) -> None:
         use = self.condition(stmt.predicate, active)
         at = self.spread(self.index(stmt.index, active, use))
         if stmt.width == 1:
             values = [self.value(stmt.value, active, use)]
         else:
-            assert isinstance(stmt.value, Cell)
+            assert isinstance(stmt.value, ir.Cell)
             first = int(self._register_index(stmt.value, active, stmt.width))
             values = list(self.registers[stmt.value.name][first : first + stmt.width])
         flat, cells = self._touch(stmt, at, use, writes=True)
@@ -414,7 +390,7 @@ class Batch:
         for offset, value in enumerate(stored):
             flat[cells[use] + offset] = value
 
-    def _own(self, stmt: Store, cells: Ints, use: Mask, owner: int) -> None:
+    def _own(self, stmt: ir.Store, cells: Ints, use: Mask, owner: int) -> None:
         for granules in self.pool.granules(self.pool.arrays[stmt.array], cells, stmt.width):
             self.pool.owner[granules[use]] = owner
 
@@ -426,7 +402,9 @@ class Batch:
             self._own(each.stmt, each.cells, each.use, self.pool.arrays[each.stmt.array].number)
             each.take_effect()
 
-    def _touch(self, stmt: Load | Store, at: Ints, use: Mask, writes: bool) -> tuple[Array, Ints]:
+    def _touch(
+        self, stmt: ir.Load | ir.Store, at: Ints, use: Mask, writes: bool
+    ) -> tuple[Array, Ints]:
         """Checks and counts an access; the memory, flat, and the cell each thread starts at."""
         name, width = stmt.array, stmt.width
         memory = self.pool.arrays.get(name)
@@ -461,12 +439,12 @@ class Batch:
                 at = cells % memory.row - memory.first
                 self._fail(f"'{name}' is read where nothing was stored", at, unset)
 
-    def _note_race(self, stmt: Load | Store, cells: Ints, use: Mask, flat: Array) -> None:
+    def _note_race(self, stmt: ir.Load | ir.Store, cells: Ints, use: Mask, flat: Array) -> None:
         """Notes an access; a race that it makes is an error. Arrays of the pool are one region, so
         that those which share bytes are told apart by barriers only, as on a device."""
         if self.races is None or stmt.array not in self.stored:
             return
-        kind = Kind.WRITE if isinstance(stmt, Store) else Kind.READ
+        kind = Kind.WRITE if isinstance(stmt, ir.Store) else Kind.READ
         found = self.races.access(
             self.stored[stmt.array], flat.nbytes, np.flatnonzero(use), cells[use] * flat.itemsize,
             stmt.width * flat.itemsize, kind, id(stmt),
@@ -481,7 +459,7 @@ class Batch:
 
     # -- control and exchange
 
-    def _loop(self, stmt: For, active: Mask) -> None:
+    def _loop(self, stmt: ir.For, active: Mask) -> None:
         if stmt.counts is not None:
             for count in stmt.counts:
                 self.env[stmt.var] = count
@@ -495,7 +473,7 @@ class Batch:
         else:
             self._loop_apart(stmt, self.spread(start), self.spread(stop), active)
 
-    def _loop_apart(self, stmt: For, count: Ints, stop: Ints, active: Mask) -> None:
+    def _loop_apart(self, stmt: ir.For, count: Ints, stop: Ints, active: Mask) -> None:
         """A loop whose bounds differ between blocks or warps: each stops at its own."""
         going = active & (count < stop)
         while going.any():
@@ -504,7 +482,7 @@ class Batch:
             count = count + stmt.step
             going = going & (count < stop)
 
-    def _branch(self, stmt: If, active: Mask) -> None:
+    def _branch(self, stmt: ir.If, active: Mask) -> None:
         then = self.condition(stmt.condition, active)
         otherwise = active & ~then
         some, rest = self._rows(then).any(axis=1), self._rows(otherwise).any(axis=1)
@@ -514,7 +492,7 @@ class Batch:
             if body and mask.any():
                 self._body(body, mask)
 
-    def _barrier(self, stmt: Barrier, active: Mask) -> None:
+    def _barrier(self, stmt: ir.Barrier, active: Mask) -> None:
         if stmt.waits is not None:
             self._wait(stmt.waits)
         rows = active if stmt.scope == "block" else self._rows(active)
@@ -529,7 +507,7 @@ class Batch:
         elif self.races is not None:
             self.races.warp_barrier(np.flatnonzero(active))
 
-    def _shuffle(self, stmt: Shuffle, active: Mask) -> None:
+    def _shuffle(self, stmt: ir.Shuffle, active: Mask) -> None:
         value = np.broadcast_to(self.value(stmt.value, active), self.shape)
         source = self._source_lane(stmt, active)
         width = self.kernel.warp_size
@@ -541,7 +519,7 @@ class Batch:
         self.report.shuffles += self._warps(active)
         self._write_register(stmt.target, np.take_along_axis(value, threads, axis=1), active)
 
-    def _tensor(self, stmt: TensorProduct, active: Mask) -> None:
+    def _tensor(self, stmt: ir.TensorProduct, active: Mask) -> None:
         parts = []
         for cell, width in zip((stmt.target, stmt.a, stmt.b), widths(stmt.kind), strict=True):
             first = int(self._register_index(cell, active, width))
@@ -552,7 +530,7 @@ class Batch:
         for offset in range(made.shape[-1]):
             self._write_register(stmt.target, made[..., offset], active, offset)
 
-    def _source_lane(self, stmt: Shuffle, active: Mask) -> Ints:
+    def _source_lane(self, stmt: ir.Shuffle, active: Mask) -> Ints:
         width = self.kernel.warp_size
         own, by = self.spread(self.env["lane"]), self.spread(self.index(stmt.lane, active))
         if stmt.mode != "idx":

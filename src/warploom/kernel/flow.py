@@ -14,25 +14,8 @@ from dataclasses import dataclass
 from warploom.errors import CheckError, OperandError
 from warploom.index.ir import Binary, Const, Expr, walk
 from warploom.index.show import show
+from warploom.kernel import ir
 from warploom.kernel.bounds import INDEX_BITS
-from warploom.kernel.ir import (
-    ArrayParam,
-    Barrier,
-    Cell,
-    Choose,
-    Compare,
-    For,
-    Kernel,
-    Load,
-    Operation,
-    Shared,
-    Shuffle,
-    Store,
-    TensorProduct,
-    Value,
-    dtype_of,
-    operands,
-)
 from warploom.kernel.reason import reasoning
 from warploom.kernel.registers import check_registers
 from warploom.kernel.scope import Level, Place, Scopes, Site, scopes
@@ -66,12 +49,12 @@ class ArrayAccess:
 class Part:
     """A node of a value, and the conditions under which it is chosen."""
 
-    value: Value
+    value: ir.Value
     guards: tuple[Expr, ...]
-    compares: tuple[tuple[Compare, bool], ...]
+    compares: tuple[tuple[ir.Compare, bool], ...]
 
 
-def check_flow(kernel: Kernel) -> None:
+def check_flow(kernel: ir.Kernel) -> None:
     """Raises CheckError at the first statement that breaks one of the promises above."""
     flow = Flow(scopes(kernel))
     for site in flow.scopes.walk():
@@ -88,16 +71,16 @@ class Flow:
         self.reasoning = reasoning(known)
         self.sizes: dict[str, Expr] = {each.name: each.size for each in self.kernel.arrays}
         self.sizes |= {
-            each.name: Const(each.size) for each in self.kernel.body if isinstance(each, Shared)
+            each.name: Const(each.size) for each in self.kernel.body if isinstance(each, ir.Shared)
         }
         self.constants = {
             each.name for each in self.kernel.arrays
-            if isinstance(each, ArrayParam) and each.space == "constant"
+            if isinstance(each, ir.ArrayParam) and each.space == "constant"
         }  # fmt: skip
 
     def runs(self, site: Site) -> bool:
         """Whether a loop has at least one iteration in every launch."""
-        assert isinstance(site.stmt, For)
+        assert isinstance(site.stmt, ir.For)
         place = site.place
         goal = place.expr(site.stmt.start).lt(place.expr(site.stmt.stop))
         return self.reasoning.shows(goal, place.guards)
@@ -108,9 +91,9 @@ class Flow:
         for access in self.accesses(site):
             self._check_inside(access)
         match site.stmt:
-            case Load(width=width) | Store(width=width) if width > 1:
+            case ir.Load(width=width) | ir.Store(width=width) if width > 1:
                 self._check_aligned(site, width)
-            case Shuffle():
+            case ir.Shuffle():
                 self._check_amount(site, site.stmt)
             case _:
                 pass
@@ -120,14 +103,14 @@ class Flow:
     def accesses(self, site: Site) -> Iterator[ArrayAccess]:
         """The accesses of a statement: the one that it is, and reads of constant arrays."""
         stmt, place = site.stmt, site.place
-        if isinstance(stmt, Load | Store):
+        if isinstance(stmt, ir.Load | ir.Store):
             guards = self.guards_of(site)
             yield ArrayAccess(
                 site, stmt.array, self.sizes[stmt.array], stmt.index, stmt.width, guards
             )
         for part in parts_of(site):
             cell = part.value
-            if isinstance(cell, Cell) and cell.name in self.constants and cell.index is not None:
+            if isinstance(cell, ir.Cell) and cell.name in self.constants and cell.index is not None:
                 size = self.sizes[cell.name]
                 yield ArrayAccess(
                     site, cell.name, size, cell.index, 1, (*place.guards, *part.guards)
@@ -136,7 +119,7 @@ class Flow:
     def guards_of(self, site: Site) -> tuple[Expr, ...]:
         """What holds where a load or store takes place."""
         stmt, place = site.stmt, site.place
-        if isinstance(stmt, Load | Store) and stmt.predicate is not None:
+        if isinstance(stmt, ir.Load | ir.Store) and stmt.predicate is not None:
             return (*place.guards, place.expr(stmt.predicate))
         return place.guards
 
@@ -167,7 +150,7 @@ class Flow:
         )
 
     def _check_aligned(self, site: Site, width: int) -> None:
-        assert isinstance(site.stmt, Load | Store)
+        assert isinstance(site.stmt, ir.Load | ir.Store)
         index, guards = site.place.expr(site.stmt.index), self.guards_of(site)
         goal = (index % width).eq(0)
         if not self.reasoning.shows(goal, guards):
@@ -182,7 +165,7 @@ class Flow:
     # -- what must be defined
 
     def _check_defined(self, site: Site) -> None:
-        predicate = site.stmt.predicate if isinstance(site.stmt, Load | Store) else None
+        predicate = site.stmt.predicate if isinstance(site.stmt, ir.Load | ir.Store) else None
         for expr in own_exprs(site.stmt):
             guards = site.place.guards if expr is predicate else self.guards_of(site)
             self._check_expr(expr, site.place, guards)
@@ -192,7 +175,7 @@ class Flow:
         for part in parts_of(site):
             for expr in exprs_in(part.value):
                 self._check_expr(expr, site.place, (*site.place.guards, *part.guards))
-            if isinstance(part.value, Operation) and not dtype_of(part.value).is_float:
+            if isinstance(part.value, ir.Operation) and not ir.dtype_of(part.value).is_float:
                 self._check_operation(part.value, site, part)
 
     def _check_expr(self, expr: Expr, place: Place, guards: tuple[Expr, ...]) -> None:
@@ -224,7 +207,7 @@ class Flow:
             advice="put a condition around it that keeps it in range",
         )
 
-    def _check_operation(self, value: Operation, site: Site, part: Part) -> None:
+    def _check_operation(self, value: ir.Operation, site: Site, part: Part) -> None:
         if value.op not in ("/", "<<", ">>"):
             return
         right = value.operands[1]
@@ -238,7 +221,7 @@ class Flow:
         )
         whole.note(part.compares)
         number = whole.of(right)
-        bits = dtype_of(right).bytes * 8
+        bits = ir.dtype_of(right).bytes * 8
         goal = number.ne(0) if value.op == "/" else number.ge(0).and_(number.lt(bits))
         if not whole.shows(goal):
             what = "a divisor may be zero" if value.op == "/" else f"'{value.op}' may shift too far"
@@ -247,7 +230,7 @@ class Flow:
                 advice="bound it, as in (d & 15) + 1, or choose(d.ne(0), n / d, 0)",
             )
 
-    def _check_amount(self, site: Site, stmt: Shuffle) -> None:
+    def _check_amount(self, site: Site, stmt: ir.Shuffle) -> None:
         if stmt.mode == "idx":
             return
         lane, place, width = stmt.lane, site.place, self.kernel.warp_size
@@ -263,25 +246,29 @@ class Flow:
         )
 
 
-_MEETINGS = {Barrier: "barrier", Shuffle: "shuffle", TensorProduct: "product on tensor cores"}
+_MEETINGS = {
+    ir.Barrier: "barrier",
+    ir.Shuffle: "shuffle",
+    ir.TensorProduct: "product on tensor cores",
+}
 
 
 def check_meeting(site: Site) -> None:
     """Threads that wait for each other all get there."""
     level = site.place.level
     match site.stmt:
-        case Barrier("block") if level > Level.BLOCK:
+        case ir.Barrier("block") if level > Level.BLOCK:
             raise CheckError(
                 "a barrier stands under a condition that differs between threads of a block",
                 advice="move the barrier out of the condition",
             )
-        case Barrier() | Shuffle() | TensorProduct() if level > Level.WARP:
+        case ir.Barrier() | ir.Shuffle() | ir.TensorProduct() if level > Level.WARP:
             what = _MEETINGS[type(site.stmt)]
             raise CheckError(
                 f"a {what} stands under a condition that differs between lanes of a warp",
                 advice=f"move the {what} out and select its result instead",
             )
-        case For(var, start, stop):
+        case ir.For(var, start, stop):
             counters = [each for body in site.bodies for inner in body[:1]
                         for each in inner.place.counters[-1:]]  # fmt: skip
             if any(each.level > Level.WARP for each in counters):
@@ -298,31 +285,31 @@ def parts_of(site: Site) -> Iterator[Part]:
     """Every node of the values that a statement reads, with the conditions that choose it."""
     stmt, place = site.stmt, site.place
     guards: tuple[Expr, ...] = ()
-    if isinstance(stmt, Load | Store) and stmt.predicate is not None:
+    if isinstance(stmt, ir.Load | ir.Store) and stmt.predicate is not None:
         predicate = place.expr(stmt.predicate)
-        guards = (predicate if isinstance(stmt, Store) else predicate.not_(),)
+        guards = (predicate if isinstance(stmt, ir.Store) else predicate.not_(),)
     for value in values_of(stmt):
         yield from _parts(value, place, guards, ())
 
 
 def _parts(
-    value: Value,
+    value: ir.Value,
     place: Place,
     guards: tuple[Expr, ...],
-    compares: tuple[tuple[Compare, bool], ...],
+    compares: tuple[tuple[ir.Compare, bool], ...],
 ) -> Iterator[Part]:
     yield Part(value, guards, compares)
     match value:
-        case Choose(Compare() as condition, then, otherwise):
+        case ir.Choose(ir.Compare() as condition, then, otherwise):
             for each in (condition.left, condition.right):
                 yield from _parts(each, place, guards, compares)
             yield from _parts(then, place, guards, (*compares, (condition, True)))
             yield from _parts(otherwise, place, guards, (*compares, (condition, False)))
-        case Choose(condition, then, otherwise):
-            assert not isinstance(condition, Compare)
+        case ir.Choose(condition, then, otherwise):
+            assert not isinstance(condition, ir.Compare)
             known = place.expr(condition)
             yield from _parts(then, place, (*guards, known), compares)
             yield from _parts(otherwise, place, (*guards, known.not_()), compares)
         case _:
-            for each in operands(value):
+            for each in ir.operands(value):
                 yield from _parts(each, place, guards, compares)

@@ -13,26 +13,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from warploom.index.ir import Expr, Var, substitute, variables
-from warploom.kernel.ir import (
-    BUILT_IN,
-    ArrayParam,
-    Assign,
-    Cell,
-    For,
-    If,
-    Kernel,
-    Let,
-    Load,
-    Param,
-    Registers,
-    Shared,
-    Shuffle,
-    Stmt,
-    Store,
-    TensorProduct,
-    Value,
-    walk,
-)
+from warploom.kernel import ir
 from warploom.kernel.traverse import exprs_of, map_stmt
 
 INVENTED = "."
@@ -41,12 +22,12 @@ INVENTED = "."
 Declare: TypeAlias = Callable[[str], str]
 
 
-def names_of(kernel: Kernel) -> set[str]:
+def names_of(kernel: ir.Kernel) -> set[str]:
     """Every name that a kernel declares or mentions, its own included."""
-    found = {kernel.name, *BUILT_IN, *(param.name for param in kernel.params)}
-    for stmt in walk(kernel.body):
+    found = {kernel.name, *ir.BUILT_IN, *(param.name for param in kernel.params)}
+    for stmt in ir.walk(kernel.body):
         match stmt:
-            case Let(name) | Registers(name) | Shared(name) | For(name):
+            case ir.Let(name) | ir.Registers(name) | ir.Shared(name) | ir.For(name):
                 found.add(name)
             case _:
                 pass
@@ -62,7 +43,7 @@ def plain_name(text: str, otherwise: str) -> str:
     letters = "".join(ch for ch in apart if not unicodedata.combining(ch))
     made = re.sub(r"\W+", "_", letters, flags=re.ASCII).strip("_") or otherwise
     made = made if made[0].isalpha() else f"k_{made}"
-    return f"{made}_sketch" if made in BUILT_IN else made
+    return f"{made}_sketch" if made in ir.BUILT_IN else made
 
 
 class Fresh:
@@ -84,7 +65,7 @@ class Fresh:
         return made
 
 
-def settled(kernel: Kernel) -> Kernel:
+def settled(kernel: ir.Kernel) -> ir.Kernel:
     """The kernel with names that passes invented turned into names of its own."""
     names = names_of(kernel)
     invented = sorted(name for name in names if INVENTED in name)
@@ -94,7 +75,7 @@ def settled(kernel: Kernel) -> Kernel:
     return renamed(kernel, {name: fresh.name(name.replace(INVENTED, "_")) for name in invented})
 
 
-def renamed(kernel: Kernel, names: Mapping[str, str]) -> Kernel:
+def renamed(kernel: ir.Kernel, names: Mapping[str, str]) -> ir.Kernel:
     """The kernel with other names for its parameters, registers, arrays and itself."""
     if not names:
         return kernel
@@ -105,8 +86,8 @@ def renamed(kernel: Kernel, names: Mapping[str, str]) -> Kernel:
     def expr(old: Expr) -> Expr:
         return _expr(old, names)
 
-    def param(old: Param) -> Param:
-        if isinstance(old, ArrayParam):
+    def param(old: ir.Param) -> ir.Param:
+        if isinstance(old, ir.ArrayParam):
             return replace(old, name=new(old.name), size=expr(old.size))
         return replace(old, name=new(old.name))
 
@@ -121,12 +102,14 @@ def renamed(kernel: Kernel, names: Mapping[str, str]) -> Kernel:
     )
 
 
-def distinct(kernel: Kernel) -> Kernel:
+def distinct(kernel: ir.Kernel) -> ir.Kernel:
     """The kernel with a name of its own for every register and expression, in whatever scope.
 
     Loop counters keep their names, which only their loop knows.
     """
-    declared = [each.name for each in walk(kernel.body) if isinstance(each, Let | Registers)]
+    declared = [
+        each.name for each in ir.walk(kernel.body) if isinstance(each, ir.Let | ir.Registers)
+    ]
     if len(set(declared)) == len(declared):
         return kernel
     fresh, seen = Fresh(names_of(kernel)), set[str]()
@@ -141,19 +124,19 @@ def distinct(kernel: Kernel) -> Kernel:
 
 
 def _body(
-    body: tuple[Stmt, ...], outer: Mapping[str, str], declare: Declare, counters: bool = True
-) -> tuple[Stmt, ...]:
-    names, result = dict(outer), list[Stmt]()
+    body: tuple[ir.Stmt, ...], outer: Mapping[str, str], declare: Declare, counters: bool = True
+) -> tuple[ir.Stmt, ...]:
+    names, result = dict(outer), list[ir.Stmt]()
     for stmt in body:
         match stmt:
-            case Let(name, expr):
+            case ir.Let(name, expr):
                 value = _expr(expr, names)
                 names[name] = declare(name)
-                result.append(Let(names[name], value))
-            case Registers(name) | Shared(name):
+                result.append(ir.Let(names[name], value))
+            case ir.Registers(name) | ir.Shared(name):
                 names[name] = declare(name)
                 result.append(replace(stmt, name=names[name]))
-            case For(var, start, stop, inner):
+            case ir.For(var, start, stop, inner):
                 inside = {**names, var: declare(var) if counters else var}
                 result.append(
                     replace(
@@ -164,29 +147,29 @@ def _body(
                         body=_body(inner, inside, declare, counters),
                     )
                 )
-            case If(condition, then, otherwise):
+            case ir.If(condition, then, otherwise):
                 branches = [_body(each, names, declare, counters) for each in (then, otherwise)]
-                result.append(If(_expr(condition, names), branches[0], branches[1]))
+                result.append(ir.If(_expr(condition, names), branches[0], branches[1]))
             case _:
                 result.append(_simple(stmt, names))
     return tuple(result)
 
 
-def _simple(stmt: Stmt, names: Mapping[str, str]) -> Stmt:
+def _simple(stmt: ir.Stmt, names: Mapping[str, str]) -> ir.Stmt:
     """A statement that declares nothing, with the names that it uses replaced."""
 
-    def on_value(value: Value) -> Value:
-        return _cell(value, names) if isinstance(value, Cell) else value
+    def on_value(value: ir.Value) -> ir.Value:
+        return _cell(value, names) if isinstance(value, ir.Cell) else value
 
     made = map_stmt(stmt, lambda expr: _expr(expr, names), on_value)
-    if isinstance(made, Load | Store):
+    if isinstance(made, ir.Load | ir.Store):
         made = replace(made, array=names.get(made.array, made.array))
-    if isinstance(made, Assign | Load | Shuffle | TensorProduct):
+    if isinstance(made, ir.Assign | ir.Load | ir.Shuffle | ir.TensorProduct):
         made = replace(made, target=_cell(made.target, names))
     return made
 
 
-def _cell(cell: Cell, names: Mapping[str, str]) -> Cell:
+def _cell(cell: ir.Cell, names: Mapping[str, str]) -> ir.Cell:
     return replace(cell, name=names[cell.name]) if cell.name in names else cell
 
 

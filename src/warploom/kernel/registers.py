@@ -18,17 +18,7 @@ from warploom.errors import CheckError
 from warploom.index.evaluate import evaluate
 from warploom.index.ir import Expr, variables
 from warploom.index.show import show
-from warploom.kernel.ir import (
-    Cell,
-    For,
-    If,
-    Load,
-    Registers,
-    Stmt,
-    Store,
-    TensorProduct,
-    walk_value,
-)
+from warploom.kernel import ir
 from warploom.kernel.scope import Place, Scopes, Site
 from warploom.kernel.tensor import widths
 from warploom.kernel.traverse import target_of, values_of
@@ -61,7 +51,7 @@ class _Table:
 class _RegisterUse:
     """Registers that a statement names: `width` neighbours, the first one by table."""
 
-    cell: Cell
+    cell: ir.Cell
     declaration: int
     table: _Table | None
     width: int
@@ -102,7 +92,7 @@ class _Resolver:
     """Finds the declaration of every register that is named, and the values of its index."""
 
     def __init__(self) -> None:
-        self.declared: list[Registers] = []
+        self.declared: list[ir.Registers] = []
         self.known: dict[Expr, _Table] = {}
 
     def body(self, sites: tuple[Site, ...], outer: Mapping[str, int]) -> tuple[_Step, ...]:
@@ -111,11 +101,11 @@ class _Resolver:
 
     def _step(self, site: Site, scope: dict[str, int]) -> _Step:
         match site.stmt:
-            case Registers(name, _, size, initial) as declaration:
+            case ir.Registers(name, _, size, initial) as declaration:
                 scope[name] = len(self.declared)
                 self.declared.append(declaration)
                 return _Step(site, declared=(scope[name], size or 1, initial is not None))
-            case For() | If():
+            case ir.For() | ir.If():
                 bodies = tuple([self.body(each, scope) for each in site.bodies])
                 return _Step(site, condition=self._condition(site), bodies=bodies)
             case _:
@@ -124,15 +114,15 @@ class _Resolver:
                 )
 
     def _reads(self, site: Site, scope: Mapping[str, int]) -> Iterator[_RegisterUse]:
-        if isinstance(site.stmt, TensorProduct):
+        if isinstance(site.stmt, ir.TensorProduct):
             made = site.stmt
             held = zip((made.target, made.a, made.b), widths(made.kind), strict=True)
             yield from (self._use(cell, site, scope, width) for cell, width in held)
             return
-        wide = isinstance(site.stmt, Store)
+        wide = isinstance(site.stmt, ir.Store)
         for value in values_of(site.stmt):
-            for part in walk_value(value):
-                if isinstance(part, Cell) and part.name in scope:
+            for part in ir.walk_value(value):
+                if isinstance(part, ir.Cell) and part.name in scope:
                     yield self._use(part, site, scope, _width(site.stmt) if wide else 1)
 
     def _writes(self, site: Site, scope: Mapping[str, int]) -> Iterator[_RegisterUse]:
@@ -140,7 +130,7 @@ class _Resolver:
         if target is not None:
             yield self._use(target, site, scope, _width(site.stmt))
 
-    def _use(self, cell: Cell, site: Site, scope: Mapping[str, int], width: int) -> _RegisterUse:
+    def _use(self, cell: ir.Cell, site: Site, scope: Mapping[str, int], width: int) -> _RegisterUse:
         number = scope[cell.name]
         if cell.index is None:
             return _RegisterUse(cell, number, None, width)
@@ -148,7 +138,7 @@ class _Resolver:
         _check_bounds(cell, table, width, self.declared[number].size or 1, site.place)
         return _RegisterUse(cell, number, table, width)
 
-    def _table(self, cell: Cell, place: Place) -> _Table:
+    def _table(self, cell: ir.Cell, place: Place) -> _Table:
         assert cell.index is not None
         index = place.expr(cell.index)
         if not variables(index) <= place.unrolled:
@@ -157,7 +147,7 @@ class _Resolver:
 
     def _condition(self, site: Site) -> _Table | None:
         """A condition that is a constant once loops are unrolled."""
-        if not isinstance(site.stmt, If):
+        if not isinstance(site.stmt, ir.If):
             return None
         known = site.place.expr(site.stmt.condition)
         return self._values(known, site.place) if variables(known) <= site.place.unrolled else None
@@ -182,13 +172,13 @@ class _Resolver:
         return self.known[expr]
 
 
-def _width(stmt: Stmt) -> int:
-    if isinstance(stmt, TensorProduct):
+def _width(stmt: ir.Stmt) -> int:
+    if isinstance(stmt, ir.TensorProduct):
         return widths(stmt.kind)[0]
-    return stmt.width if isinstance(stmt, Load | Store) else 1
+    return stmt.width if isinstance(stmt, ir.Load | ir.Store) else 1
 
 
-def _unknown_index(cell: Cell, place: Place) -> CheckError:
+def _unknown_index(cell: ir.Cell, place: Place) -> CheckError:
     assert cell.index is not None
     known = {
         name for name in variables(cell.index) if variables(place.names.get(name, cell.index))
@@ -202,7 +192,7 @@ def _unknown_index(cell: Cell, place: Place) -> CheckError:
     )
 
 
-def _check_bounds(cell: Cell, table: _Table, width: int, size: int, place: Place) -> None:
+def _check_bounds(cell: ir.Cell, table: _Table, width: int, size: int, place: Place) -> None:
     """Every index lies inside, but where a condition on the same iterations keeps it from being
     used."""
     wrong = (table.values < 0) | (table.values + width > size)
@@ -230,9 +220,9 @@ class _Follower:
                 number, size, filled = step.declared
                 places = [(number, i) for i in range(size)]
                 (ready.update if filled else ready.difference_update)(places)
-            elif isinstance(step.site.stmt, For):
+            elif isinstance(step.site.stmt, ir.For):
                 self._loop(step, iterations, ready)
-            elif isinstance(step.site.stmt, If):
+            elif isinstance(step.site.stmt, ir.If):
                 self._branches(step, iterations, ready)
             else:
                 self._step(step, iterations, ready)

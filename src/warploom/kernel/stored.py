@@ -12,33 +12,9 @@ from dataclasses import replace
 from warploom.errors import CheckError
 from warploom.index.ir import Const, Var
 from warploom.index.laws import simplify
+from warploom.kernel import ir
 from warploom.kernel.check import check
 from warploom.kernel.dtype import DType
-from warploom.kernel.ir import (
-    ArrayParam,
-    Assign,
-    Cast,
-    Cell,
-    Compare,
-    For,
-    FromIndex,
-    If,
-    Kernel,
-    Load,
-    Number,
-    Operation,
-    Param,
-    Registers,
-    Shared,
-    Shuffle,
-    Stmt,
-    Store,
-    TensorProduct,
-    Value,
-    loop,
-    walk,
-    walk_value,
-)
 from warploom.kernel.names import INVENTED, settled
 from warploom.kernel.traverse import map_stmt, map_value, values_of
 
@@ -46,7 +22,7 @@ _CODE = f"code{INVENTED}"
 _ELEMENT = f"e{INVENTED}"
 
 
-def stored_as(kernel: Kernel, dtype: DType) -> Kernel:
+def stored_as(kernel: ir.Kernel, dtype: DType) -> ir.Kernel:
     """The kernel with all arrays of `f32` held as codes; it computes as it did."""
     if not dtype.is_code:
         raise CheckError(f"{dtype!r} is no code", advice="use f16 or bf16")
@@ -64,43 +40,43 @@ def stored_as(kernel: Kernel, dtype: DType) -> Kernel:
     return made
 
 
-def _param(param: Param, narrow: set[str], dtype: DType) -> Param:
-    held = isinstance(param, ArrayParam) and param.name in narrow
+def _param(param: ir.Param, narrow: set[str], dtype: DType) -> ir.Param:
+    held = isinstance(param, ir.ArrayParam) and param.name in narrow
     return replace(param, dtype=dtype) if held else param
 
 
-def computes(kernel: Kernel) -> bool:
+def computes(kernel: ir.Kernel) -> bool:
     """Whether numbers are computed, and not only moved: a zero may be put in their place."""
     return any(
-        isinstance(part, Operation | FromIndex | Cast | Compare)
-        or (isinstance(part, Number) and part.value != 0)
-        or isinstance(stmt, TensorProduct)
-        for stmt in walk(kernel.body)
+        isinstance(part, ir.Operation | ir.FromIndex | ir.Cast | ir.Compare)
+        or (isinstance(part, ir.Number) and part.value != 0)
+        or isinstance(stmt, ir.TensorProduct)
+        for stmt in ir.walk(kernel.body)
         for value in values_of(stmt)
-        for part in walk_value(value)
+        for part in ir.walk_value(value)
     )
 
 
-def retyped(kernel: Kernel, old: DType, new: DType) -> Kernel:
+def retyped(kernel: ir.Kernel, old: DType, new: DType) -> ir.Kernel:
     """A kernel that only moves numbers, with those of a type taken for another of that size."""
     if computes(kernel) or old.bytes != new.bytes:
         raise CheckError(f"'{kernel.name}' cannot have {new!r} for {old!r}")
 
-    def on_value(value: Value) -> Value:
-        if isinstance(value, Cell | Number) and value.dtype is old:
+    def on_value(value: ir.Value) -> ir.Value:
+        if isinstance(value, ir.Cell | ir.Number) and value.dtype is old:
             return replace(value, dtype=new)
         return value
 
-    def on_stmt(stmt: Stmt) -> Stmt:
+    def on_stmt(stmt: ir.Stmt) -> ir.Stmt:
         made = map_stmt(stmt, lambda expr: expr, on_value)
         match made:
-            case For():
+            case ir.For():
                 return replace(made, body=tuple(map(on_stmt, made.body)))
-            case If(condition, then, otherwise):
-                return If(condition, tuple(map(on_stmt, then)), tuple(map(on_stmt, otherwise)))
-            case Registers(dtype=dtype) | Shared(dtype=dtype) if dtype is old:
+            case ir.If(condition, then, otherwise):
+                return ir.If(condition, tuple(map(on_stmt, then)), tuple(map(on_stmt, otherwise)))
+            case ir.Registers(dtype=dtype) | ir.Shared(dtype=dtype) if dtype is old:
                 return replace(made, dtype=new)
-            case Assign(target) | Load(target) | Shuffle(target) if target.dtype is old:
+            case ir.Assign(target) | ir.Load(target) | ir.Shuffle(target) if target.dtype is old:
                 return replace(made, target=replace(target, dtype=new))
             case _:
                 return made
@@ -116,58 +92,64 @@ class _Pass:
         self.arrays, self.constants, self.dtype = arrays, constants, dtype
         self.count = 0
 
-    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    def body(self, body: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:
         return tuple(made for stmt in body for made in self.statement(stmt))
 
-    def statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
+    def statement(self, stmt: ir.Stmt) -> tuple[ir.Stmt, ...]:
         match stmt:
-            case For():
+            case ir.For():
                 return (replace(stmt, body=self.body(stmt.body)),)
-            case If(condition, then, otherwise):
-                return (If(condition, self.body(then), self.body(otherwise)),)
-            case Load(array=array) if array in self.arrays:
+            case ir.If(condition, then, otherwise):
+                return (ir.If(condition, self.body(then), self.body(otherwise)),)
+            case ir.Load(array=array) if array in self.arrays:
                 return self._load(stmt)
-            case Store(array=array) if array in self.arrays:
+            case ir.Store(array=array) if array in self.arrays:
                 return self._store(stmt)
             case _:
                 return (map_stmt(stmt, lambda expr: expr, self._widened),)
 
-    def _widened(self, value: Value) -> Value:
+    def _widened(self, value: ir.Value) -> ir.Value:
         """A number of a constant array, which is read in place."""
-        if isinstance(value, Cell) and value.name in self.constants:
-            return Cast(DType.F32, replace(value, dtype=self.dtype))
+        if isinstance(value, ir.Cell) and value.name in self.constants:
+            return ir.Cast(DType.F32, replace(value, dtype=self.dtype))
         return value
 
-    def _code(self, width: int) -> tuple[Registers, Cell]:
+    def _code(self, width: int) -> tuple[ir.Registers, ir.Cell]:
         self.count += 1
         name = f"{_CODE}{self.count}"
         if width == 1:
-            return Registers(name, self.dtype), Cell(name, None, self.dtype)
-        return Registers(name, self.dtype, width), Cell(name, Var(_ELEMENT), self.dtype)
+            return ir.Registers(name, self.dtype), ir.Cell(name, None, self.dtype)
+        return ir.Registers(name, self.dtype, width), ir.Cell(name, Var(_ELEMENT), self.dtype)
 
-    def _load(self, stmt: Load) -> tuple[Stmt, ...]:
+    def _load(self, stmt: ir.Load) -> tuple[ir.Stmt, ...]:
         other = stmt.otherwise
         declared, code = self._code(stmt.width)
         first = code if stmt.width == 1 else replace(code, index=Const(0))
         wide = None if other is None else map_value(other, lambda expr: expr, self._widened)
         load = replace(
-            stmt, target=first, otherwise=None if wide is None else Cast(self.dtype, wide)
+            stmt, target=first, otherwise=None if wide is None else ir.Cast(self.dtype, wide)
         )
         if stmt.width == 1:
-            return declared, load, Assign(stmt.target, Cast(DType.F32, code))
+            return declared, load, ir.Assign(stmt.target, ir.Cast(DType.F32, code))
         target = _shifted(stmt.target)
-        return declared, load, loop(_ELEMENT, stmt.width, Assign(target, Cast(DType.F32, code)))
+        return (
+            declared,
+            load,
+            ir.loop(_ELEMENT, stmt.width, ir.Assign(target, ir.Cast(DType.F32, code))),
+        )
 
-    def _store(self, stmt: Store) -> tuple[Stmt, ...]:
+    def _store(self, stmt: ir.Store) -> tuple[ir.Stmt, ...]:
         if stmt.width == 1:
             value = map_value(stmt.value, lambda expr: expr, self._widened)
-            return (replace(stmt, value=Cast(self.dtype, value)),)
-        assert isinstance(stmt.value, Cell)
+            return (replace(stmt, value=ir.Cast(self.dtype, value)),)
+        assert isinstance(stmt.value, ir.Cell)
         declared, code = self._code(stmt.width)
-        fill = loop(_ELEMENT, stmt.width, Assign(code, Cast(self.dtype, _shifted(stmt.value))))
+        fill = ir.loop(
+            _ELEMENT, stmt.width, ir.Assign(code, ir.Cast(self.dtype, _shifted(stmt.value)))
+        )
         return declared, fill, replace(stmt, value=replace(code, index=Const(0)))
 
 
-def _shifted(cell: Cell) -> Cell:
+def _shifted(cell: ir.Cell) -> ir.Cell:
     assert cell.index is not None
     return replace(cell, index=simplify(cell.index + Var(_ELEMENT)))

@@ -12,19 +12,9 @@ import numpy as np
 
 from warploom.index.ir import Binary, Const, Expr, Var, maximum, minimum, select
 from warploom.index.ranges import Range, Ranges
+from warploom.kernel import ir
 from warploom.kernel.bounds import Bounds
 from warploom.kernel.dtype import DType
-from warploom.kernel.ir import (
-    Cast,
-    Cell,
-    Choose,
-    Compare,
-    FromIndex,
-    Number,
-    Operation,
-    Value,
-    dtype_of,
-)
 from warploom.kernel.scope import Place
 
 
@@ -48,17 +38,17 @@ class Whole:
         self._around = bounds
         self._shows = shows
         self._truths: list[Expr] = []
-        self._unknown: dict[Value, Var] = {}
+        self._unknown: dict[ir.Value, Var] = {}
         self._bounds: Bounds = {}
 
-    def of(self, value: Value) -> Expr:
+    def of(self, value: ir.Value) -> Expr:
         """An expression with the value, which must be an integer."""
-        if isinstance(value, FromIndex) and value.dtype in self._holders:
+        if isinstance(value, ir.FromIndex) and value.dtype in self._holders:
             return self.place.expr(value.expr)  # no launch lets an index leave its type
         made = self._of(value)
         if made is not None:
             low, high = Ranges(self._around | self._bounds).of(made)
-            limits = limits_of(dtype_of(value))
+            limits = limits_of(ir.dtype_of(value))
             if (limits.low <= low and high <= limits.high) or self.shows(
                 made.ge(limits.low).and_(made.le(limits.high))
             ):
@@ -73,39 +63,39 @@ class Whole:
         for name, (low, high) in self._bounds.items():
             yield Var(name).ge(low).and_(Var(name).le(high))
 
-    def note(self, compares: Iterable[tuple[Compare, bool]]) -> None:
+    def note(self, compares: Iterable[tuple[ir.Compare, bool]]) -> None:
         """Notes comparisons of integers that hold, or do not."""
         for compare, holds in compares:
-            if not dtype_of(compare.left).is_float:
+            if not ir.dtype_of(compare.left).is_float:
                 truth = Binary(compare.op, self.of(compare.left), self.of(compare.right))
                 self._truths.append(truth if holds else truth.not_())
 
-    def _variable(self, value: Value) -> Var:
+    def _variable(self, value: ir.Value) -> Var:
         if value not in self._unknown:
             name = f"value#{len(self._unknown)}"
             self._unknown[value] = Var(name)
-            self._bounds[name] = limits_of(dtype_of(value))
+            self._bounds[name] = limits_of(ir.dtype_of(value))
         return self._unknown[value]
 
-    def _of(self, value: Value) -> Expr | None:
+    def _of(self, value: ir.Value) -> Expr | None:
         match value:
-            case Number(number):
+            case ir.Number(number):
                 return Const(int(number))
-            case FromIndex(expr):
+            case ir.FromIndex(expr):
                 return self.place.expr(expr)
-            case Cast(_, inner) if not dtype_of(inner).is_float:
+            case ir.Cast(_, inner) if not ir.dtype_of(inner).is_float:
                 return self.of(inner)
-            case Choose(Compare(), _, _):
+            case ir.Choose(ir.Compare(), _, _):
                 return None
-            case Choose(condition, then, otherwise):
-                assert not isinstance(condition, Compare)
+            case ir.Choose(condition, then, otherwise):
+                assert not isinstance(condition, ir.Compare)
                 return select(self.place.expr(condition), self.of(then), self.of(otherwise))
-            case Operation():
+            case ir.Operation():
                 return self._operation(value)
-            case Cell() | Cast() | Choose():
+            case ir.Cell() | ir.Cast() | ir.Choose():
                 return None
 
-    def _operation(self, value: Operation) -> Expr | None:
+    def _operation(self, value: ir.Operation) -> Expr | None:
         parts = [self.of(each) for each in value.operands]
         match value.op, parts:
             case "+", [left, right]:

@@ -15,18 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from warploom.kernel.tensor import COLUMNS, DEPTH, ROWS
+from warploom.loopnest import ir
 from warploom.loopnest.cse import anew, idle, repeated
-from warploom.loopnest.ir import (
-    Compute,
-    Constant,
-    Get,
-    Instruction,
-    Load,
-    Operand,
-    Parameter,
-    Put,
-    Store,
-)
 from warploom.loopnest.must_facts import SLACK, Facts, MustFacts, Use
 from warploom.loopnest.sector import Neighbours, touched_by
 from warploom.loopnest.space import NestSpace
@@ -84,11 +74,11 @@ class Bound:
         self.issue = np.array([self._cost(inst)[0] for inst in insts])
         self.alu = np.array([self._cost(inst)[1] for inst in insts])
         self.latency = np.array([self._latency(inst) for inst in insts])
-        self.is_load = np.array([isinstance(i.action, Load) for i in insts])
-        self.is_store = np.array([isinstance(i.action, Store) for i in insts])
-        self.is_shared = np.array([isinstance(i.action, Put | Get) for i in insts])
+        self.is_load = np.array([isinstance(i.action, ir.Load) for i in insts])
+        self.is_store = np.array([isinstance(i.action, ir.Store) for i in insts])
+        self.is_shared = np.array([isinstance(i.action, ir.Put | ir.Get) for i in insts])
         self.moves = self.is_load | self.is_store
-        self.writes = np.array([isinstance(i.action, Store | Put) for i in insts])
+        self.writes = np.array([isinstance(i.action, ir.Store | ir.Put) for i in insts])
         self.puts = self._puts()
         self.sums = self._sums()
         self.uses = self._uses()
@@ -124,18 +114,18 @@ class Bound:
 
     # -- costs -------------------------------------------------------------------------------------
 
-    def _cost(self, inst: Instruction) -> tuple[float, float]:
+    def _cost(self, inst: ir.Instruction) -> tuple[float, float]:
         match inst.action:
-            case Compute("move", _):
+            case ir.Compute("move", _):
                 return 0.0, 0.0  # a compiler may do without
-            case Compute("*", (Constant(-1), _) | (_, Constant(-1))) if self.rates.hoists:
+            case ir.Compute("*", (ir.Constant(-1), _) | (_, ir.Constant(-1))) if self.rates.hoists:
                 return 0.0, 0.0  # a sign, too
-            case Compute("neg" | "abs", _) if self.rates.hoists:
+            case ir.Compute("neg" | "abs", _) if self.rates.hoists:
                 return 0.0, 0.0  # a sign is part of who uses it
-            case Compute(_, operands) if self._is_gathered(inst, operands):
+            case ir.Compute(_, operands) if self._is_gathered(inst, operands):
                 return 0.0, 0.0
-            case Compute(op, operands):
-                if op == "/" and isinstance(operands[1], Constant) and self.rates.hoists:
+            case ir.Compute(op, operands):
+                if op == "/" and isinstance(operands[1], ir.Constant) and self.rates.hoists:
                     op = "*"  # by what is one over it
                 cost = self.rates.cost(op, inst.dtype.is_float)
                 # One instruction adds three integers, multiplies and adds, or does two bits of
@@ -145,19 +135,19 @@ class Bound:
             case _:
                 return 1.0, 0.0
 
-    def _is_gathered(self, inst: Instruction, operands: Sequence[Operand]) -> bool:
+    def _is_gathered(self, inst: ir.Instruction, operands: Sequence[ir.Operand]) -> bool:
         """Integers that are parameters a compiler may put together before it begins."""
-        given = any(isinstance(each, Parameter) for each in operands)
+        given = any(isinstance(each, ir.Parameter) for each in operands)
         return given and self.rates.hoists and not inst.dtype.is_float
 
-    def _latency(self, inst: Instruction) -> float:
+    def _latency(self, inst: ir.Instruction) -> float:
         """Nanoseconds until the result is there for whoever uses it in the same iteration."""
         match inst.action:
-            case Load():
+            case ir.Load():
                 return self.rates.nanoseconds(self.rates.load_latency)
-            case Get():
+            case ir.Get():
                 return self.rates.nanoseconds(self.rates.shared_latency)
-            case Compute(op, _) if inst.running is not None:
+            case ir.Compute(op, _) if inst.running is not None:
                 return self.rates.nanoseconds(self.rates.cost(op, inst.dtype.is_float).latency)
             case _:
                 return 0.0

@@ -31,39 +31,15 @@ import numpy as np
 
 from warploom.errors import CheckError, Span, calling_line, located
 from warploom.kernel.dtype import DType, f32
-from warploom.loopnest import tiling
+from warploom.loopnest import ir, tiling
 from warploom.loopnest.check import check, check_array, check_type
 from warploom.loopnest.communicate import communications
-from warploom.loopnest.ir import (
-    Access,
-    Action,
-    Array,
-    Axis,
-    Compute,
-    Constant,
-    Dim,
-    Fold,
-    IndexOf,
-    Instruction,
-    Linear,
-    Load,
-    Operand,
-    Operation,
-    Parameter,
-    Program,
-    Result,
-    Running,
-    Scope,
-    Store,
-    Tile,
-    affine,
-)
 
-Subscript: TypeAlias = "Linear | int"
+Subscript: TypeAlias = "ir.Linear | int"
 Number: TypeAlias = "Expression | float"
 
 # What a fold starts with: it changes nothing. For integers: the least and greatest of the type.
-NEUTRAL: dict[Fold, float] = {"+": 0.0, "min": float("inf"), "max": -float("inf")}
+NEUTRAL: dict[ir.Fold, float] = {"+": 0.0, "min": float("inf"), "max": -float("inf")}
 
 
 # -- expressions -----------------------------------------------------------------------------------
@@ -102,13 +78,13 @@ class Expression:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Leaf(Expression):
-    value: Constant | Parameter | IndexOf | Instruction
+    value: ir.Constant | ir.Parameter | ir.IndexOf | ir.Instruction
     dtype: DType
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Node(Expression):
-    op: Operation
+    op: ir.Operation
     operands: tuple[Term, ...]
     dtype: DType
 
@@ -124,10 +100,10 @@ def lift(value: Number, dtype: DType) -> Term:
         raise CheckError(f"{value!r} is no value", calling_line(__file__))
     if not dtype.has(value):
         raise CheckError(f"{value} is no {dtype!r}", calling_line(__file__))
-    return Leaf(Constant(value), dtype)
+    return Leaf(ir.Constant(value), dtype)
 
 
-def node(op: Operation, *values: Number) -> Node:
+def node(op: ir.Operation, *values: Number) -> Node:
     """Numbers are of the type of what is beside them."""
     first = next((each for each in values if isinstance(each, Leaf | Node)), None)
     if first is None:
@@ -156,7 +132,7 @@ def _term(value: object) -> Term:
     )
 
 
-def _function(op: Operation) -> Callable[[Term], Node]:
+def _function(op: ir.Operation) -> Callable[[Term], Node]:
     return lambda value: node(op, value)
 
 
@@ -179,14 +155,14 @@ class Tensor:
     """An array argument, as the builder hands it out."""
 
     nest: LoopNest
-    array: Array
+    array: ir.Array
 
     @located
     def __getitem__(self, subscripts: Subscript | tuple[Subscript, ...]) -> Leaf:
         """Loads an element, in loops of its own over the axes of the subscripts."""
         access = self._access(subscripts)
         name = self.nest.fresh(self.array.name)
-        return self.nest.emit(name, self.array.dtype, _axes_of(access), Load(access))
+        return self.nest.emit(name, self.array.dtype, _axes_of(access), ir.Load(access))
 
     @located
     def __setitem__(
@@ -195,17 +171,17 @@ class Tensor:
         access = self._access(subscripts)
         self.nest.store(access, lift(value, self.array.dtype))
 
-    def _access(self, subscripts: Subscript | tuple[Subscript, ...]) -> Access:
+    def _access(self, subscripts: Subscript | tuple[Subscript, ...]) -> ir.Access:
         listed = subscripts if isinstance(subscripts, tuple) else (subscripts,)
         if len(listed) != len(self.array.shape):
             raise CheckError(
                 f"'{self.array}' has {len(self.array.shape)} dimensions, not {len(listed)}",
                 calling_line(__file__),
             )
-        return Access(self.array, tuple(affine(each) for each in listed))
+        return ir.Access(self.array, tuple(ir.affine(each) for each in listed))
 
 
-def _axes_of(access: Access) -> set[Axis]:
+def _axes_of(access: ir.Access) -> set[ir.Axis]:
     return set(access.place.factors)
 
 
@@ -214,12 +190,12 @@ class LoopNest:
     """A program under construction."""
 
     name: str
-    _axes: list[Axis] = field(default_factory=list)
-    _tiles: dict[Axis, tuple[Tile, ...]] = field(default_factory=dict)
-    _outer: dict[Axis, Dim] = field(default_factory=dict)
-    _arrays: list[Array] = field(default_factory=list)
-    _parameters: list[Parameter] = field(default_factory=list)
-    _instructions: list[Instruction] = field(default_factory=list)
+    _axes: list[ir.Axis] = field(default_factory=list)
+    _tiles: dict[ir.Axis, tuple[ir.Tile, ...]] = field(default_factory=dict)
+    _outer: dict[ir.Axis, ir.Dim] = field(default_factory=dict)
+    _arrays: list[ir.Array] = field(default_factory=list)
+    _parameters: list[ir.Parameter] = field(default_factory=list)
+    _instructions: list[ir.Instruction] = field(default_factory=list)
     _counts: dict[str, int] = field(default_factory=dict)
     _lines: dict[object, Span] = field(default_factory=dict)
 
@@ -234,29 +210,29 @@ class LoopNest:
         dynamic: bool = True,
         tail: bool = False,
         proper: bool = False,
-    ) -> Axis:
+    ) -> ir.Axis:
         """A loop of the computation; see `tiling.cut`."""
         made = tiling.cut(name, size, tiles, dynamic=dynamic, tail=tail, proper=proper)
         return self.add_axis(made)
 
-    def add_axis(self, axis: Axis) -> Axis:
+    def add_axis(self, axis: ir.Axis) -> ir.Axis:
         self._axes.append(axis)
         self._note(axis)
-        self._tiles[axis] = tuple(Tile(axis, level) for level in range(len(axis.tiles)))
+        self._tiles[axis] = tuple(ir.Tile(axis, level) for level in range(len(axis.tiles)))
         if axis.dynamic:
-            self._outer[axis] = Dim(f"{axis}0", axis, None)
+            self._outer[axis] = ir.Dim(f"{axis}0", axis, None)
         return axis
 
     @located
     def array(
         self,
         name: str,
-        *shape: Axis | int,
+        *shape: ir.Axis | int,
         dtype: DType = f32,
         strides: Sequence[int] | None = None,
     ) -> Tensor:
         """An array argument; the last dimension is contiguous unless strides say otherwise."""
-        sizes = tuple(each.size if isinstance(each, Axis) else each for each in shape)
+        sizes = tuple(each.size if isinstance(each, ir.Axis) else each for each in shape)
         for size in sizes:
             if not isinstance(size, Integral):
                 raise CheckError(
@@ -270,7 +246,7 @@ class LoopNest:
                 calling_line(__file__),
             )
         check_type(dtype, name, calling_line(__file__))
-        made = Array(name, dtype, sizes, tuple(strides))
+        made = ir.Array(name, dtype, sizes, tuple(strides))
         check_array(made)
         self._arrays.append(made)
         self._note(made)
@@ -278,14 +254,14 @@ class LoopNest:
 
     def parameter(self, name: str, dtype: DType = f32) -> Leaf:
         """A number that is an argument of the kernel."""
-        made = Parameter(name, dtype)
+        made = ir.Parameter(name, dtype)
         self._parameters.append(made)
         self._note(made)
         return Leaf(made, dtype)
 
-    def index(self, axis: Axis, dtype: DType = DType.I32) -> Leaf:
+    def index(self, axis: ir.Axis, dtype: DType = DType.I32) -> Leaf:
         """The index along an axis as a number."""
-        return Leaf(IndexOf(axis), dtype)
+        return Leaf(ir.IndexOf(axis), dtype)
 
     # -- instructions ------------------------------------------------------------------------------
 
@@ -296,21 +272,25 @@ class LoopNest:
         return Leaf(self._nest(name, expression, self._loops(name, axes)), expression.dtype)
 
     def sum(
-        self, expression: Term, over: Axis | Iterable[Axis], start: Number = 0, name: str = "sum"
+        self,
+        expression: Term,
+        over: ir.Axis | Iterable[ir.Axis],
+        start: Number = 0,
+        name: str = "sum",
     ) -> Leaf:
         return self.fold("+", expression, over, start, name)
 
     @located
     def fold(
         self,
-        op: Fold,
+        op: ir.Fold,
         expression: Term,
-        over: Axis | Iterable[Axis],
+        over: ir.Axis | Iterable[ir.Axis],
         start: Number | None = None,
         name: str = "fold",
     ) -> Leaf:
         """The values of the expression along some axes put together by an operator."""
-        axes = (over,) if isinstance(over, Axis) else tuple(over)
+        axes = (over,) if isinstance(over, ir.Axis) else tuple(over)
         if op not in NEUTRAL:
             raise CheckError(
                 f"there is no fold by {op!r}", calling_line(__file__), f"use {', '.join(NEUTRAL)}"
@@ -324,25 +304,30 @@ class LoopNest:
         begun = self._nest(f"{name}.start", first, outside)
         dims = self._loops(name, {*kept, *axes})
         reduced = tuple(dim for dim in dims if dim.axis in axes)
-        running = Running(begun, _pairs(begun, dims), reduced)
+        running = ir.Running(begun, _pairs(begun, dims), reduced)
         action = self._folding(op, name, expression, running, dims)
         return Leaf(self._add(name, dtype, dims, action), dtype)
 
     def _folding(
-        self, op: Fold, name: str, expression: Term, running: Running, dims: tuple[Dim, ...]
-    ) -> Compute:
+        self,
+        op: ir.Fold,
+        name: str,
+        expression: Term,
+        running: ir.Running,
+        dims: tuple[ir.Dim, ...],
+    ) -> ir.Compute:
         match expression:
             case Node("*", factors, dtype) if op == "+" and dtype.is_float:
                 operands = self._operands(name, factors, dims, running.over)
-                return Compute("fma", (*operands, running))
+                return ir.Compute("fma", (*operands, running))
             case _:
                 operands = self._operands(name, (expression,), dims, running.over)
-                return Compute(op, (running, *operands))
+                return ir.Compute(op, (running, *operands))
 
-    def emit(self, name: str, dtype: DType, axes: Iterable[Axis], action: Action) -> Leaf:
+    def emit(self, name: str, dtype: DType, axes: Iterable[ir.Axis], action: ir.Action) -> Leaf:
         return Leaf(self._add(name, dtype, self._loops(name, set(axes)), action), dtype)
 
-    def store(self, access: Access, value: Term) -> None:
+    def store(self, access: ir.Access, value: Term) -> None:
         if value.dtype is not access.array.dtype:
             raise CheckError(
                 f"'{access.array}' holds {access.array.dtype!r}, not {value.dtype!r}",
@@ -354,16 +339,16 @@ class LoopNest:
         name = self.fresh(f"store_{access.array}")
         dims = self._loops(name, _axes_of(access))
         (operand,) = self._operands(name, (value,), dims)
-        self._add(name, value.dtype, dims, Store(access, operand))
+        self._add(name, value.dtype, dims, ir.Store(access, operand))
 
     def fresh(self, name: str) -> str:
         self._counts[name] = self._counts.get(name, 0) + 1
         return f"{name}_{self._counts[name]}"
 
-    def done(self) -> Program:
+    def done(self) -> ir.Program:
         """The program, checked."""
         instructions = tuple(self._instructions)
-        program = Program(
+        program = ir.Program(
             self.name,
             tuple(self._axes),
             tuple(tile for axis in self._axes for tile in self._tiles[axis]),
@@ -378,9 +363,9 @@ class LoopNest:
     # -- inside ------------------------------------------------------------------------------------
 
     def _add(
-        self, name: str, dtype: DType, dims: tuple[Dim, ...], action: Action
-    ) -> Instruction:  # fmt: skip
-        made = Instruction(name, dtype, dims, action)
+        self, name: str, dtype: DType, dims: tuple[ir.Dim, ...], action: ir.Action
+    ) -> ir.Instruction:  # fmt: skip
+        made = ir.Instruction(name, dtype, dims, action)
         self._instructions.append(made)
         self._note(made)
         return made
@@ -390,7 +375,7 @@ class LoopNest:
         if where is not None:
             self._lines[made] = where
 
-    def _loops(self, name: str, axes: Iterable[Axis]) -> tuple[Dim, ...]:
+    def _loops(self, name: str, axes: Iterable[ir.Axis]) -> tuple[ir.Dim, ...]:
         """Dimensions for some axes: of their own for tiles, shared outside of these."""
         wanted = set(axes)
         strangers = wanted - set(self._axes)
@@ -398,19 +383,19 @@ class LoopNest:
             raise CheckError(
                 f"'{strangers.pop()}' is an axis of another nest", calling_line(__file__)
             )
-        found: list[Dim] = []
+        found: list[ir.Dim] = []
         for axis in self._axes:
             if axis in wanted:
                 found += [self._outer[axis]] if axis.dynamic else []
-                found += [Dim(f"{name}.{tile}", axis, tile) for tile in self._tiles[axis]]
+                found += [ir.Dim(f"{name}.{tile}", axis, tile) for tile in self._tiles[axis]]
         return tuple(found)
 
-    def _axes_in(self, expression: Term) -> list[Axis]:
+    def _axes_in(self, expression: Term) -> list[ir.Axis]:
         """The axes along which a value varies, in order of declaration."""
         match expression:
-            case Leaf(Instruction() as made):
+            case Leaf(ir.Instruction() as made):
                 found = {dim.axis for dim in made.dims if dim not in made.over}
-            case Leaf(IndexOf(axis)):
+            case Leaf(ir.IndexOf(axis)):
                 found = {axis}
             case Leaf():
                 found = set()
@@ -418,56 +403,56 @@ class LoopNest:
                 found = {axis for each in operands for axis in self._axes_in(each)}
         return [axis for axis in self._axes if axis in found]
 
-    def _nest(self, name: str, expression: Term, dims: tuple[Dim, ...]) -> Instruction:
+    def _nest(self, name: str, expression: Term, dims: tuple[ir.Dim, ...]) -> ir.Instruction:
         """Instructions for an expression, all in one nest; the last one has the given name."""
         match expression:
             case Leaf():
                 operands = self._operands(name, (expression,), dims)
-                return self._add(name, expression.dtype, dims, Compute("move", operands))
+                return self._add(name, expression.dtype, dims, ir.Compute("move", operands))
             case Node("+", (Node("*", factors), other), dtype) if dtype.is_float:
                 return self._fused(name, factors, other, dims)
             case Node("+", (other, Node("*", factors)), dtype) if dtype.is_float:
                 return self._fused(name, factors, other, dims)
             case Node(op, parts, dtype):
                 operands = self._operands(name, parts, dims)
-                return self._add(name, dtype, dims, Compute(op, operands))
+                return self._add(name, dtype, dims, ir.Compute(op, operands))
 
     def _fused(
-        self, name: str, factors: tuple[Term, ...], other: Term, dims: tuple[Dim, ...]
-    ) -> Instruction:
+        self, name: str, factors: tuple[Term, ...], other: Term, dims: tuple[ir.Dim, ...]
+    ) -> ir.Instruction:
         operands = self._operands(name, (*factors, other), dims)
-        return self._add(name, other.dtype, dims, Compute("fma", operands))
+        return self._add(name, other.dtype, dims, ir.Compute("fma", operands))
 
     def _operands(
         self,
         name: str,
         parts: tuple[Term, ...],
-        dims: tuple[Dim, ...],
-        over: tuple[Dim, ...] = (),
-    ) -> tuple[Operand, ...]:
-        seen: dict[Term, Operand] = {}
+        dims: tuple[ir.Dim, ...],
+        over: tuple[ir.Dim, ...] = (),
+    ) -> tuple[ir.Operand, ...]:
+        seen: dict[Term, ir.Operand] = {}
         for part in parts:
             if part not in seen:
                 seen[part] = self._operand(name, part, dims, over)
         return tuple(seen[part] for part in parts)
 
     def _operand(
-        self, name: str, part: Term, dims: tuple[Dim, ...], over: tuple[Dim, ...]
-    ) -> Operand:
+        self, name: str, part: Term, dims: tuple[ir.Dim, ...], over: tuple[ir.Dim, ...]
+    ) -> ir.Operand:
         if isinstance(part, Node):
             root, _, _ = name.partition(".")  # names say where, not how deep
             inner = self._nest(self.fresh(f"{root}.{WORDS.get(part.op, part.op)}"), part, dims)
-            return Result(inner, (), Scope.LOCAL)
+            return ir.Result(inner, (), ir.Scope.LOCAL)
         value = part.value
-        if isinstance(value, Instruction):
-            return Result(value, _pairs(value, dims), _scope(value, dims, over))
+        if isinstance(value, ir.Instruction):
+            return ir.Result(value, _pairs(value, dims), _scope(value, dims, over))
         return value
 
 
 WORDS: Mapping[str, str] = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide"}
 
 
-def _neutral(op: Fold, dtype: DType) -> float:
+def _neutral(op: ir.Fold, dtype: DType) -> float:
     if dtype.is_float or op == "+":
         return NEUTRAL[op] if dtype.is_float else 0
     limits = np.iinfo(dtype.numpy)
@@ -481,7 +466,7 @@ def _row_major(sizes: tuple[int, ...]) -> list[int]:
     return strides[: len(sizes)]
 
 
-def _pairs(producer: Instruction, dims: tuple[Dim, ...]) -> tuple[tuple[Dim, Dim], ...]:
+def _pairs(producer: ir.Instruction, dims: tuple[ir.Dim, ...]) -> tuple[tuple[ir.Dim, ir.Dim], ...]:
     """Which dimension of mine goes with each dimension along which a result varies."""
     mine = {dim.tile: dim for dim in dims if dim.tile is not None}
     found = []
@@ -498,11 +483,13 @@ def _pairs(producer: Instruction, dims: tuple[Dim, ...]) -> tuple[tuple[Dim, Dim
     return tuple(found)
 
 
-def _scope(producer: Instruction, dims: tuple[Dim, ...], over: tuple[Dim, ...]) -> Scope:
+def _scope(
+    producer: ir.Instruction, dims: tuple[ir.Dim, ...], over: tuple[ir.Dim, ...]
+) -> ir.Scope:
     """What was loaded, is used along more axes than it has, or is folded over an axis of its own,
     may go through memory: only then can it be of use."""
     varies = {dim.axis for dim in producer.dims if dim not in producer.over}
     more = {dim.axis for dim in dims} - varies
     folded = varies & {dim.axis for dim in over}
-    loaded = isinstance(producer.action, Load)
-    return Scope.MEMORY if loaded or more or folded else Scope.THREAD
+    loaded = isinstance(producer.action, ir.Load)
+    return ir.Scope.MEMORY if loaded or more or folded else ir.Scope.THREAD

@@ -16,33 +16,16 @@ from warploom.kernel.bounds import INT_MAX
 from warploom.kernel.check import check_name
 from warploom.kernel.dtype import DType
 from warploom.kernel.ir import ARITY, FLOAT_ONLY, INTEGER_ONLY
-from warploom.loopnest.ir import (
-    Access,
-    Array,
-    Axis,
-    Compute,
-    Constant,
-    Dim,
-    IndexOf,
-    Instruction,
-    Load,
-    Operand,
-    Pairs,
-    Parameter,
-    Program,
-    Result,
-    Running,
-    Store,
-)
+from warploom.loopnest import ir
 from warploom.loopnest.tiling import tilings
 
 # Where axes, arrays, parameters and instructions were written.
 Lines: TypeAlias = Mapping[object, Span]
 
 
-def check(program: Program, lines: Lines | None = None) -> None:
+def check(program: ir.Program, lines: Lines | None = None) -> None:
     lines = lines or {}
-    if not any(isinstance(each.action, Store) for each in program.instructions):
+    if not any(isinstance(each.action, ir.Store) for each in program.instructions):
         raise CheckError(f"'{program.name}' stores nothing", advice="give an array its values")
     _check_names(program, lines)
     for axis in program.axes:
@@ -58,7 +41,7 @@ def check(program: Program, lines: Lines | None = None) -> None:
         with _at(lines.get(parameter)):
             check_name(parameter.name)
             check_type(parameter.dtype, str(parameter))
-    seen = set[Instruction]()
+    seen = set[ir.Instruction]()
     for instruction in program.instructions:
         with _at(lines.get(instruction)):
             check_type(instruction.dtype, instruction.name)
@@ -83,7 +66,7 @@ def _at(where: Span | None) -> Iterator[None]:
         raise
 
 
-def _check_names(program: Program, lines: Lines) -> None:
+def _check_names(program: ir.Program, lines: Lines) -> None:
     named: list[object] = [*program.axes, *program.tiles, *program.dims, *program.instructions]
     named += [*program.arrays, *program.parameters]
     names = Counter(map(str, named))
@@ -101,7 +84,7 @@ def check_type(dtype: DType, name: str, where: Span | None = None) -> None:
         )
 
 
-def check_array(array: Array, where: Span | None = None) -> None:
+def check_array(array: ir.Array, where: Span | None = None) -> None:
     with _at(where):
         check_name(array.name)
     check_type(array.dtype, array.name, where)
@@ -121,7 +104,7 @@ def check_array(array: Array, where: Span | None = None) -> None:
         )
 
 
-def _check_dims(instruction: Instruction) -> None:
+def _check_dims(instruction: ir.Instruction) -> None:
     """It runs along all tiles of its axes, each once."""
     for axis in instruction.axes:
         levels = sorted(
@@ -133,25 +116,25 @@ def _check_dims(instruction: Instruction) -> None:
             raise CheckError(f"'{instruction}' does not run along all of '{axis}' once")
 
 
-def _check_action(instruction: Instruction) -> None:
+def _check_action(instruction: ir.Instruction) -> None:
     match instruction.action:
-        case Compute("move" | "cast", operands):
+        case ir.Compute("move" | "cast", operands):
             if len(operands) != 1:
                 raise CheckError(f"'{instruction}' takes one operand")
-        case Compute(op, operands):
+        case ir.Compute(op, operands):
             arity = ARITY[op]  # type: ignore[index]  # the two others are above
             if len(operands) != arity:
                 raise CheckError(f"'{instruction}': '{op}' takes {arity} operands")
             wrong = INTEGER_ONLY if instruction.dtype.is_float else FLOAT_ONLY
             if op in wrong:
                 raise CheckError(f"'{instruction}': '{op}' is not for {instruction.dtype!r}")
-        case Load(access) | Store(access):
+        case ir.Load(access) | ir.Store(access):
             _check_access(access, instruction)
         case _:
             raise CheckError(f"'{instruction}' is of a temporary array, which nobody writes")
 
 
-def _check_access(access: Access, instruction: Instruction) -> None:
+def _check_access(access: ir.Access, instruction: ir.Instruction) -> None:
     for axis in access.place.factors:
         if axis not in instruction.axes:
             raise CheckError(f"'{instruction}' does not run along '{axis}', which it is indexed by")
@@ -167,18 +150,20 @@ def _check_access(access: Access, instruction: Instruction) -> None:
 # -- operands --------------------------------------------------------------------------------------
 
 
-def _check_operand(operand: Operand, instruction: Instruction, seen: set[Instruction]) -> None:
+def _check_operand(
+    operand: ir.Operand, instruction: ir.Instruction, seen: set[ir.Instruction]
+) -> None:
     match operand:
-        case Constant() | Parameter():
+        case ir.Constant() | ir.Parameter():
             return
-        case IndexOf(axis):
+        case ir.IndexOf(axis):
             if axis not in instruction.axes:
                 raise CheckError(f"'{instruction}' does not run along '{axis}', which it uses")
-        case Result(producer, pairs):
+        case ir.Result(producer, pairs):
             if producer not in seen:
                 raise CheckError(f"'{instruction}' uses '{producer}', which comes after it")
             _check_pairs(producer, pairs, instruction.dims)
-        case Running(start, pairs, over):
+        case ir.Running(start, pairs, over):
             if start not in seen or start.over:
                 raise CheckError(f"'{instruction}' starts with '{start}', which comes after it")
             _check_folded(instruction, over)
@@ -188,7 +173,7 @@ def _check_operand(operand: Operand, instruction: Instruction, seen: set[Instruc
                 raise CheckError(f"'{instruction}' starts with '{start}', which has other axes")
 
 
-def _check_pairs(producer: Instruction, pairs: Pairs, mine: Iterable[Dim]) -> None:
+def _check_pairs(producer: ir.Instruction, pairs: ir.Pairs, mine: Iterable[ir.Dim]) -> None:
     """Every dimension along which a result varies is shared, or has its counterpart."""
     own = set(mine)
     partner = dict(pairs)
@@ -202,19 +187,19 @@ def _check_pairs(producer: Instruction, pairs: Pairs, mine: Iterable[Dim]) -> No
         raise CheckError(f"'{producer}' does not vary along '{next(iter(partner))}'")
 
 
-def _check_folded(instruction: Instruction, over: tuple[Dim, ...]) -> None:
+def _check_folded(instruction: ir.Instruction, over: tuple[ir.Dim, ...]) -> None:
     axes = {dim.axis for dim in over}
     if not axes or set(over) != {dim for dim in instruction.dims if dim.axis in axes}:
         raise CheckError(f"'{instruction}' does not fold over whole axes")
 
 
-def _check_ends(program: Program, lines: Lines) -> None:
+def _check_ends(program: ir.Program, lines: Lines) -> None:
     """What counts the tiles of an axis is one loop: at its end a fold is done, and nothing that
     needs it is inside."""
-    ended: dict[Instruction, set[Dim]] = {}
+    ended: dict[ir.Instruction, set[ir.Dim]] = {}
     for instruction in program.instructions:
-        used = [each.instruction for each in instruction.operands if isinstance(each, Result)]
-        used += [each.start for each in instruction.operands if isinstance(each, Running)]
+        used = [each.instruction for each in instruction.operands if isinstance(each, ir.Result)]
+        used += [each.start for each in instruction.operands if isinstance(each, ir.Running)]
         before = {dim for each in used for dim in ended[each]}
         again = before & set(instruction.dims)
         if again:
@@ -226,7 +211,7 @@ def _check_ends(program: Program, lines: Lines) -> None:
         ended[instruction] = before | {dim for dim in instruction.over if dim.tile is None}
 
 
-def _check_crossing(program: Program, lines: Lines) -> None:
+def _check_crossing(program: ir.Program, lines: Lines) -> None:
     """A fold is inside the loops that it does not fold over. Two of them want two loops that count
     tiles the other way round each."""
     folds = [each for each in program.instructions if each.running is not None]
@@ -245,15 +230,15 @@ def _check_crossing(program: Program, lines: Lines) -> None:
                 )
 
 
-def _check_used(program: Program, lines: Lines) -> None:
+def _check_used(program: ir.Program, lines: Lines) -> None:
     """What nobody uses a compiler leaves out: it would be in the bound, but not in the kernel."""
     used = {
-        each.start if isinstance(each, Running) else each.instruction
+        each.start if isinstance(each, ir.Running) else each.instruction
         for instruction in program.instructions for each in instruction.operands
-        if isinstance(each, Running | Result)
+        if isinstance(each, ir.Running | ir.Result)
     }  # fmt: skip
     for instruction in program.instructions:
-        if instruction not in used and not isinstance(instruction.action, Store):
+        if instruction not in used and not isinstance(instruction.action, ir.Store):
             raise CheckError(
                 f"'{instruction}' is used nowhere",
                 lines.get(instruction),
@@ -264,12 +249,12 @@ def _check_used(program: Program, lines: Lines) -> None:
 # -- memory ----------------------------------------------------------------------------------------
 
 
-def _check_memory(program: Program, lines: Lines) -> None:
+def _check_memory(program: ir.Program, lines: Lines) -> None:
     """Instructions that share nothing but an array may come in any order: what is stored is stored
     once, and not loaded."""
-    stored: dict[Array, Instruction] = {}
+    stored: dict[ir.Array, ir.Instruction] = {}
     for instruction in program.instructions:
-        if isinstance(instruction.action, Store):
+        if isinstance(instruction.action, ir.Store):
             access = instruction.action.access
             if access.array in stored:
                 raise CheckError(f"'{access.array}' is stored to twice", lines.get(instruction))
@@ -277,7 +262,7 @@ def _check_memory(program: Program, lines: Lines) -> None:
             with _at(lines.get(instruction)):
                 _check_injective(access, instruction)
     for instruction in program.instructions:
-        if isinstance(instruction.action, Load) and instruction.action.access.array in stored:
+        if isinstance(instruction.action, ir.Load) and instruction.action.access.array in stored:
             raise CheckError(
                 f"'{instruction.action.access.array}' is loaded and stored to",
                 lines.get(instruction),
@@ -285,9 +270,9 @@ def _check_memory(program: Program, lines: Lines) -> None:
             )
 
 
-def _check_injective(access: Access, instruction: Instruction) -> None:
+def _check_injective(access: ir.Access, instruction: ir.Instruction) -> None:
     """Two places of the axes are two elements: each stride is beyond what lies within it."""
-    factors: dict[Axis, int] = dict.fromkeys(instruction.axes, 0)
+    factors: dict[ir.Axis, int] = dict.fromkeys(instruction.axes, 0)
     factors |= access.place.factors
     reach = 0
     for axis, factor in sorted(factors.items(), key=lambda each: abs(each[1])):

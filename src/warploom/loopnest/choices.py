@@ -10,17 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from warploom.loopnest.ir import (
-    Communication,
-    Compute,
-    Dim,
-    Get,
-    Instruction,
-    Load,
-    Program,
-    Store,
-    Temporary,
-)
+from warploom.loopnest import ir
 from warploom.loopnest.target import Target
 from warploom.search.space.build import Space
 from warploom.search.space.ir import Choice, Counter, Is, Property, Variable
@@ -73,7 +63,7 @@ T = TypeVar("T")
 class Choices:
     """The sets and choices of one program; `space` holds them all."""
 
-    def __init__(self, program: Program, target: Target) -> None:
+    def __init__(self, program: ir.Program, target: Target) -> None:
         self.program, self.target = program, target
         self.space = Space(f"implementations of {program.name}")
         self._declare_objects()
@@ -115,7 +105,8 @@ class Choices:
         self.static = space.objects("static dimensions", [d for d in dims if d.tile is not None])
         self.tiles = space.objects("tiles", program.tiles)
         self.accesses = space.objects(
-            "accesses", [i for i in program.instructions if isinstance(i.action, Load | Store)]
+            "accesses",
+            [i for i in program.instructions if isinstance(i.action, ir.Load | ir.Store)],
         )
 
     def _declare_relations(self) -> None:
@@ -134,7 +125,7 @@ class Choices:
         of_arrays = [(t, s, g) for t in self.program.temporaries for s, g in t.pairs]
         self.array_dims = space.relation("may be in the array", of_arrays, arity=3)
 
-    def _feeds(self) -> list[tuple[Instruction, Instruction]]:
+    def _feeds(self) -> list[tuple[ir.Instruction, ir.Instruction]]:
         """A value goes from the first to the second."""
         found = [(each.producer, each.consumer) for each in self.program.communications]
         found += [(i.running.start, i) for i in self.insts if i.running is not None]
@@ -143,7 +134,7 @@ class Choices:
                 found += [(each.producer, t.put), (t.put, t.get), (t.get, each.consumer)]
         return found
 
-    def _pairs(self) -> list[tuple[Dim, Dim]]:
+    def _pairs(self) -> list[tuple[ir.Dim, ir.Dim]]:
         """Along which a value goes in registers, if it does."""
         found = [pair for each in self.program.communications for pair in each.pairs]
         found += [p for i in self.insts if i.running is not None for p in i.running.pairs]
@@ -152,7 +143,7 @@ class Choices:
                 found += local_pairs(each, each.temporary)
         return found
 
-    def _ended(self) -> list[tuple[Dim, Instruction]]:
+    def _ended(self) -> list[tuple[ir.Dim, ir.Instruction]]:
         """A fold is at its end, along these dimensions, before the instruction."""
         found = [(dim, each.consumer) for each in self.program.communications
                  for dim in each.producer.over]  # fmt: skip
@@ -207,14 +198,14 @@ class Choices:
         self.length = space.integer(  # of a dimension in memory: its size, padded if it is a row
             "length", self.put_dims, values={d: self._lengths(d) for d in put_dims}, derived=True
         )
-        producers = [i for i in self.insts if isinstance(i.action, Load | Compute | Get)]
+        producers = [i for i in self.insts if isinstance(i.action, ir.Load | ir.Compute | ir.Get)]
         self.varying = [
             (i, d) for i in producers for d in i.dims if d.tile is not None and d not in i.over
         ]
         along = space.objects("dimensions of results", dict.fromkeys(d for _, d in self.varying))
         self.spread = space.boolean("spread", along, derived=True)  # over several registers
 
-    def _lengths(self, dim: Dim) -> list[int]:
+    def _lengths(self, dim: ir.Dim) -> list[int]:
         assert dim.tile is not None
         return sorted({n + padding for n in dim.tile.sizes for padding in self.target.paddings})
 
@@ -224,11 +215,13 @@ class Choices:
         return self.kind(dim).is_(*kinds)
 
 
-def _optional(temporary: Temporary) -> tuple[object, ...]:
+def _optional(temporary: ir.Temporary) -> tuple[object, ...]:
     return (temporary, temporary.put, temporary.get, *temporary.dims)
 
 
-def local_pairs(communication: Communication, temporary: Temporary) -> list[tuple[Dim, Dim]]:
+def local_pairs(
+    communication: ir.Communication, temporary: ir.Temporary
+) -> list[tuple[ir.Dim, ir.Dim]]:
     """From the producer to the store of a temporary, and from its load to the consumer."""
     both = zip(communication.pairs, temporary.pairs, strict=True)
     return [pair for (p, c), (s, g) in both for pair in ((p, s), (g, c))]

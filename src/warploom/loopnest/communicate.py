@@ -10,38 +10,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from warploom.loopnest.ir import (
-    Communication,
-    Dim,
-    Get,
-    Instruction,
-    Load,
-    Pairs,
-    Program,
-    Put,
-    Result,
-    Scope,
-    Temporary,
-    results,
-)
+from warploom.loopnest import ir
 
 
-def communications(instructions: tuple[Instruction, ...]) -> tuple[Communication, ...]:
+def communications(instructions: tuple[ir.Instruction, ...]) -> tuple[ir.Communication, ...]:
     return tuple(each for consumer in instructions for each in _incoming(consumer))
 
 
-def _incoming(consumer: Instruction) -> Iterator[Communication]:
-    seen = set[Instruction]()
-    for use in results(consumer):
+def _incoming(consumer: ir.Instruction) -> Iterator[ir.Communication]:
+    seen = set[ir.Instruction]()
+    for use in ir.results(consumer):
         producer = use.instruction
         if producer in seen:
             continue
         seen.add(producer)
         name = f"{producer}>{consumer}"
         temporary = None
-        if use.scope is Scope.MEMORY and use.pairs:
+        if use.scope is ir.Scope.MEMORY and use.pairs:
             temporary = _temporary(name, use, consumer)
-        yield Communication(name, producer, consumer, use.pairs, use.scope, temporary)
+        yield ir.Communication(name, producer, consumer, use.pairs, use.scope, temporary)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,35 +36,35 @@ class Copy:
     """What is loaded only to be put into temporary arrays: the load with its tile dimensions, those
     of neighbours in memory last, the stores, and pairs (dimension of the load, of a store)."""
 
-    load: Instruction
-    load_dims: tuple[Dim, ...]
-    puts: tuple[Instruction, ...]
-    pairs: Pairs
+    load: ir.Instruction
+    load_dims: tuple[ir.Dim, ...]
+    puts: tuple[ir.Instruction, ...]
+    pairs: ir.Pairs
 
     @property
-    def dims(self) -> tuple[Dim, ...]:
+    def dims(self) -> tuple[ir.Dim, ...]:
         return (*self.load_dims, *(own for _, own in self.pairs))
 
     @property
-    def insts(self) -> tuple[Instruction, ...]:
+    def insts(self) -> tuple[ir.Instruction, ...]:
         return (self.load, *self.puts)
 
     def is_near(self, sector: int) -> bool:
         """Whether some two of its elements share a sector of memory: else none is beside another,
         and no order of its loops is better there than others."""
-        assert isinstance(self.load.action, Load)
+        assert isinstance(self.load.action, ir.Load)
         access = self.load.action.access
         factors = [abs(factor) for factor in access.place.factors.values()]
         return min(factors, default=0) * access.array.dtype.bytes < sector
 
 
-def copies(program: Program) -> tuple[Copy, ...]:
+def copies(program: ir.Program) -> tuple[Copy, ...]:
     """Loads all of whose uses may go through temporary arrays."""
     found = []
     for load in program.instructions:
         uses = [each for each in program.communications if each.producer is load]
         made = [each.temporary for each in uses if each.temporary is not None]
-        if isinstance(load.action, Load) and made and len(made) == len(uses):
+        if isinstance(load.action, ir.Load) and made and len(made) == len(uses):
             pairs = [
                 (own, put)
                 for each, t in zip(uses, made, strict=True)
@@ -90,18 +77,18 @@ def copies(program: Program) -> tuple[Copy, ...]:
     return tuple(found)
 
 
-def _temporary(name: str, use: Result, consumer: Instruction) -> Temporary:
+def _temporary(name: str, use: ir.Result, consumer: ir.Instruction) -> ir.Temporary:
     """The array's dimensions are the pairs of tiles; what counts tiles is one loop for all."""
     producer = use.instruction
     shared = tuple(dim for dim in producer.dims if dim in consumer.dims)
     put_dims = _like(f"{name}.put", use.pairs)
     get_dims = _like(f"{name}.get", use.pairs)
-    sides: Pairs = tuple((old, new) for (old, _), new in zip(use.pairs, put_dims, strict=True))
-    value = Result(producer, sides, Scope.LOCAL)
-    put = Instruction(f"{name}.put", producer.dtype, (*shared, *put_dims), Put(value))
-    get = Instruction(f"{name}.get", producer.dtype, (*shared, *get_dims), Get())
-    return Temporary(f"{name}.array", put, get, tuple(zip(put_dims, get_dims, strict=True)))
+    sides: ir.Pairs = tuple((old, new) for (old, _), new in zip(use.pairs, put_dims, strict=True))
+    value = ir.Result(producer, sides, ir.Scope.LOCAL)
+    put = ir.Instruction(f"{name}.put", producer.dtype, (*shared, *put_dims), ir.Put(value))
+    get = ir.Instruction(f"{name}.get", producer.dtype, (*shared, *get_dims), ir.Get())
+    return ir.Temporary(f"{name}.array", put, get, tuple(zip(put_dims, get_dims, strict=True)))
 
 
-def _like(name: str, pairs: Pairs) -> tuple[Dim, ...]:
-    return tuple(Dim(f"{name}.{dim.tile}", dim.axis, dim.tile) for dim, _ in pairs)
+def _like(name: str, pairs: ir.Pairs) -> tuple[ir.Dim, ...]:
+    return tuple(ir.Dim(f"{name}.{dim.tile}", dim.axis, dim.tile) for dim, _ in pairs)

@@ -10,17 +10,9 @@ from __future__ import annotations
 from collections.abc import Hashable
 from itertools import combinations, permutations, product
 
+from warploom.loopnest import ir
 from warploom.loopnest.choices import Choices, local_pairs
 from warploom.loopnest.communicate import copies
-from warploom.loopnest.ir import (
-    Communication,
-    Dim,
-    Get,
-    Put,
-    Scope,
-    Store,
-    Temporary,
-)
 from warploom.loopnest.tile import tensor_tiles
 from warploom.loopnest.tiling import tilings
 from warploom.search.space.build import amount
@@ -66,7 +58,7 @@ def control_flow(c: Choices) -> None:
     together = dict.fromkeys(pair for i in c.insts for pair in permutations(i.dims, 2))
     a, b = space.relation("are around one instruction", together, arity=2).row("a", "b")
     space.require(order(a, b).is_("INNER", "OUTER"), "dimensions of one instruction are nested")
-    stores = space.objects("stores", [i for i in c.insts if isinstance(i.action, Store)])
+    stores = space.objects("stores", [i for i in c.insts if isinstance(i.action, ir.Store)])
     d, e, store = c.dimensions.one("d"), c.dimensions.one("e"), stores.one("store")
     merged = some(e, c.declared(e, store) & order(d, e).is_("MERGED"))
     space.require(
@@ -127,7 +119,7 @@ def vectors(c: Choices) -> None:
     """[32, 33] A vector is one access of neighbours: nothing else is in it, and it is aligned."""
     space, order, is_kind = c.space, c.order, c.is_kind
     names = c.target.vectors
-    widths: dict[tuple[int, ...], list[tuple[Dim, object]]] = {}
+    widths: dict[tuple[int, ...], list[tuple[ir.Dim, object]]] = {}
     along = []
     for inst in c.insts:
         for dim in inst.dims:
@@ -137,7 +129,9 @@ def vectors(c: Choices) -> None:
                 widths.setdefault(sizes, []).append((dim, dim.tile))
                 along.append((inst, dim))
     able = space.relation("is vectorised along", along, arity=2)
-    several = [i for i, _ in along if not isinstance(i.action, Put | Get)]  # those have one row
+    several = [
+        i for i, _ in along if not isinstance(i.action, ir.Put | ir.Get)
+    ]  # those have one row
     c.several_vectors = len(set(several)) < len(several)
     d, i = c.dimensions.one("d"), c.instructions.one("i")
     space.require(
@@ -282,8 +276,8 @@ def communication(c: Choices) -> None:
     space.require(implies(unroll, merged | spread[0]) & implies(unroll, merged | spread[1]))
     space.require(iff(level & ~merged, thread), "threads keep their registers")
     for scope, allowed in (
-        (Scope.LOCAL, ("UNROLL_MAP",)),
-        (Scope.THREAD, ("UNROLL_MAP", "THREAD_MAP")),
+        (ir.Scope.LOCAL, ("UNROLL_MAP",)),
+        (ir.Scope.THREAD, ("UNROLL_MAP", "THREAD_MAP")),
     ):
         rows = dict.fromkeys(_pairs_within(c, scope))
         a, b = space.relation(f"{scope.value} pairs", rows, arity=2).row("a", "b")
@@ -291,18 +285,18 @@ def communication(c: Choices) -> None:
     lowering(c)
 
 
-def _pairs_within(c: Choices, scope: Scope) -> list[tuple[Dim, Dim]]:
+def _pairs_within(c: Choices, scope: ir.Scope) -> list[tuple[ir.Dim, ir.Dim]]:
     """A start is in the registers of its fold; the ends of a temporary are local."""
     every = c.program.communications
     found = [pair for each in every if each.scope is scope for pair in each.pairs]
-    if scope is Scope.THREAD:
+    if scope is ir.Scope.THREAD:
         found += [pair for i in c.insts if i.running is not None for pair in i.running.pairs]
     else:
         found += [pair for each, t in lowerable(c) for pair in local_pairs(each, t)]
     return found
 
 
-def lowerable(c: Choices) -> list[tuple[Communication, Temporary]]:
+def lowerable(c: Choices) -> list[tuple[ir.Communication, ir.Temporary]]:
     every = c.program.communications
     return [(each, each.temporary) for each in every if each.temporary is not None]
 
@@ -528,11 +522,11 @@ def registers(c: Choices) -> None:
 def _words(c: Choices) -> dict[Hashable, int]:
     """What one result takes, of the instructions with registers of their own."""
     starts = {i.running.start for i in c.insts if i.running is not None}
-    owners = [i for i in c.insts if not isinstance(i.action, Store | Put) and i not in starts]
+    owners = [i for i in c.insts if not isinstance(i.action, ir.Store | ir.Put) and i not in starts]
     return {i: max(1, i.dtype.bytes // REGISTER_BYTES) for i in owners}
 
 
-def _partners(c: Choices) -> list[tuple[Dim, Dim]]:
+def _partners(c: Choices) -> list[tuple[ir.Dim, ir.Dim]]:
     """A result is used along the dimensions that its own are paired with; the registers of a fold
     are those of its start, too."""
     starts = [(own, first) for i in c.insts if i.running for first, own in i.running.pairs]

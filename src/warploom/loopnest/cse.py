@@ -16,37 +16,23 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from warploom.loopnest.ir import (
-    Access,
-    Array,
-    Axis,
-    Compute,
-    Constant,
-    Dim,
-    IndexOf,
-    Instruction,
-    Load,
-    Operand,
-    Parameter,
-    Result,
-    Running,
-)
+from warploom.loopnest import ir
 from warploom.search.branching.candidate import Flags
 
 
-def repeated(insts: Sequence[Instruction]) -> Flags:
+def repeated(insts: Sequence[ir.Instruction]) -> Flags:
     """[instructions]: those that compute what one before them does or what is known before the
     kernel runs, and those that load from an array of which something was loaded before."""
     seen: set[Hashable] = set()
-    loaded: set[Array] = set()
-    keys: dict[Instruction, Hashable] = {}
-    given: dict[Instruction, frozenset[Axis] | None] = {}
+    loaded: set[ir.Array] = set()
+    keys: dict[ir.Instruction, Hashable] = {}
+    given: dict[ir.Instruction, frozenset[ir.Axis] | None] = {}
     found = []
     for inst in insts:
         key = keys[inst] = _key(inst, keys)
         given[inst] = _given_along(inst, given)
-        had = key in seen or (isinstance(inst.action, Compute) and given[inst] is None)
-        if isinstance(inst.action, Load):  # all of it may be among what was loaded before
+        had = key in seen or (isinstance(inst.action, ir.Compute) and given[inst] is None)
+        if isinstance(inst.action, ir.Load):  # all of it may be among what was loaded before
             had |= inst.action.access.array in loaded
             loaded.add(inst.action.access.array)
         found.append(had)
@@ -54,26 +40,26 @@ def repeated(insts: Sequence[Instruction]) -> Flags:
     return np.array(found)
 
 
-def _key(inst: Instruction, keys: dict[Instruction, Hashable]) -> Hashable:
+def _key(inst: ir.Instruction, keys: dict[ir.Instruction, Hashable]) -> Hashable:
     """Equal where two instructions surely give the same."""
 
-    def operand(each: Operand) -> Hashable:
+    def operand(each: ir.Operand) -> Hashable:
         match each:
-            case Result(instruction):
+            case ir.Result(instruction):
                 return keys.get(instruction, instruction)
-            case Running(start, _, over):
+            case ir.Running(start, _, over):
                 return "running", keys.get(start, start), frozenset(dim.axis for dim in over)
-            case Constant(value):
+            case ir.Constant(value):
                 return "constant", float(value)
-            case IndexOf(axis):
+            case ir.IndexOf(axis):
                 return "index", axis
             case _:
                 return each
 
     match inst.action:
-        case Load(access):
+        case ir.Load(access):
             return access.array, access.place.offset, frozenset(access.place.factors.items())
-        case Compute(op, operands):
+        case ir.Compute(op, operands):
             return _simple(op, [operand(each) for each in operands], inst)
         case _:
             return inst
@@ -83,7 +69,7 @@ NEUTRAL = {"+": 0.0, "-": 0.0, "*": 1.0, "/": 1.0, "<<": 0.0, ">>": 0.0, "|": 0.
 COMMUTE = ("+", "*", "min", "max", "&", "|", "^")  # and the factors of an fma
 
 
-def _simple(op: str, parts: list[Hashable], inst: Instruction) -> Hashable:
+def _simple(op: str, parts: list[Hashable], inst: ir.Instruction) -> Hashable:
     """Without what changes nothing, and whatever the order of operands that have none."""
     if op == "move" or (op in ("min", "max", "&", "|") and parts[0] == parts[1]):
         return parts[0]
@@ -107,14 +93,14 @@ def _simple(op: str, parts: list[Hashable], inst: Instruction) -> Hashable:
 
 
 def _given_along(
-    inst: Instruction, known: dict[Instruction, frozenset[Axis] | None]
-) -> frozenset[Axis] | None:
+    inst: ir.Instruction, known: dict[ir.Instruction, frozenset[ir.Axis] | None]
+) -> frozenset[ir.Axis] | None:
     """The axes along which a value depends on what is in memory; None if it is known without that
     and without parameters, so that a compiler may compute it."""
     match inst.action:
-        case Load(access):
+        case ir.Load(access):
             return frozenset(access.place.factors)
-        case Compute(_, operands):
+        case ir.Compute(_, operands):
             parts = [_given(each, known) for each in operands]
             there = [each for each in parts if each is not None]
             gone = {dim.axis for dim in inst.over}
@@ -124,32 +110,32 @@ def _given_along(
 
 
 def _given(
-    operand: Operand, known: dict[Instruction, frozenset[Axis] | None]
-) -> frozenset[Axis] | None:
+    operand: ir.Operand, known: dict[ir.Instruction, frozenset[ir.Axis] | None]
+) -> frozenset[ir.Axis] | None:
     match operand:
-        case Result(instruction) | Running(instruction):
+        case ir.Result(instruction) | ir.Running(instruction):
             return known.get(instruction, frozenset(instruction.axes))
-        case Parameter():
+        case ir.Parameter():
             return frozenset()
         case _:
             return None
 
 
-def idle(insts: Sequence[Instruction], dims: Sequence[Dim]) -> Flags:
+def idle(insts: Sequence[ir.Instruction], dims: Sequence[ir.Dim]) -> Flags:
     """[instructions, dims]: dimensions of folds whose iterations a compiler may do all at once, and
     of integers that only such folds use. The least and the greatest of the same are that; integers
     that are the same, or follow from an index, have a sum in closed form."""
-    known: dict[Instruction, frozenset[Axis] | None] = {}
-    skipped: dict[Instruction, set[Axis]] = {}
-    users: dict[Instruction, list[Instruction]] = {inst: [] for inst in insts}
+    known: dict[ir.Instruction, frozenset[ir.Axis] | None] = {}
+    skipped: dict[ir.Instruction, set[ir.Axis]] = {}
+    users: dict[ir.Instruction, list[ir.Instruction]] = {inst: [] for inst in insts}
     for inst in insts:
         known[inst] = _given_along(inst, known)
         skipped[inst] = _closed(inst, known)
         for each in inst.operands:
-            if isinstance(each, Result) and each.instruction in users:
+            if isinstance(each, ir.Result) and each.instruction in users:
                 users[each.instruction].append(inst)
     for inst in reversed(insts):
-        plain = isinstance(inst.action, Compute) and inst.running is None
+        plain = isinstance(inst.action, ir.Compute) and inst.running is None
         if plain and not inst.dtype.is_float and users[inst]:
             all_of_them = set.intersection(*(skipped[user] for user in users[inst]))
             skipped[inst] = all_of_them - (known[inst] or frozenset())
@@ -157,25 +143,29 @@ def idle(insts: Sequence[Instruction], dims: Sequence[Dim]) -> Flags:
     return np.array(rows, np.bool_)
 
 
-def _closed(inst: Instruction, known: dict[Instruction, frozenset[Axis] | None]) -> set[Axis]:
+def _closed(
+    inst: ir.Instruction, known: dict[ir.Instruction, frozenset[ir.Axis] | None]
+) -> set[ir.Axis]:
     """The axes that a fold goes along and nothing from memory does."""
     match inst.action:
-        case Compute(op, operands) if inst.running is not None:
+        case ir.Compute(op, operands) if inst.running is not None:
             if op in ("min", "max") or not inst.dtype.is_float:
-                given = [_given(each, known) for each in operands if not isinstance(each, Running)]
-                varying = frozenset[Axis]().union(*(each for each in given if each is not None))
+                given = [
+                    _given(each, known) for each in operands if not isinstance(each, ir.Running)
+                ]
+                varying = frozenset[ir.Axis]().union(*(each for each in given if each is not None))
                 return {dim.axis for dim in inst.over} - varying
     return set()
 
 
-def anew(insts: Sequence[Instruction], dims: Sequence[Dim]) -> Flags:
+def anew(insts: Sequence[ir.Instruction], dims: Sequence[ir.Dim]) -> Flags:
     """[instructions, dims]: own dimensions in every iteration of which there is something new."""
-    axes: dict[Instruction, frozenset[Axis]] = {}
-    loaded: set[Array] = set()
-    first: dict[Hashable, Instruction] = {}
+    axes: dict[ir.Instruction, frozenset[ir.Axis]] = {}
+    loaded: set[ir.Array] = set()
+    first: dict[Hashable, ir.Instruction] = {}
     for inst in insts:
         axes[inst] = _new_along(inst, axes, loaded)
-        if isinstance(inst.action, Load):
+        if isinstance(inst.action, ir.Load):
             same = first.setdefault(_key(inst, {}), inst)  # loaded before: as new as that was
             axes[inst] = axes[same]
             loaded.add(inst.action.access.array)
@@ -184,29 +174,29 @@ def anew(insts: Sequence[Instruction], dims: Sequence[Dim]) -> Flags:
 
 
 def _new_along(
-    inst: Instruction, known: dict[Instruction, frozenset[Axis]], loaded: set[Array]
-) -> frozenset[Axis]:
+    inst: ir.Instruction, known: dict[ir.Instruction, frozenset[ir.Axis]], loaded: set[ir.Array]
+) -> frozenset[ir.Axis]:
     match inst.action:
-        case Load(access):
-            none = frozenset[Axis]()
+        case ir.Load(access):
+            none = frozenset[ir.Axis]()
             return none if access.array in loaded else frozenset(apart(access))
-        case Compute(_, operands):
-            found = {each.axis for each in operands if isinstance(each, IndexOf)}
+        case ir.Compute(_, operands):
+            found = {each.axis for each in operands if isinstance(each, ir.IndexOf)}
             for each in operands:
                 match each:
-                    case Result(instruction):
+                    case ir.Result(instruction):
                         found |= known[instruction] - {d.axis for d in instruction.over}
-                    case Running(start, _, over):  # it goes on from what it has
+                    case ir.Running(start, _, over):  # it goes on from what it has
                         found |= known[start] | {dim.axis for dim in over}
             return frozenset(found)
         case _:  # what is put somewhere is there
             return frozenset(inst.axes)
 
 
-def apart(access: Access) -> list[Axis]:
+def apart(access: ir.Access) -> list[ir.Axis]:
     """Axes whose strides lie beyond what the axes with smaller ones reach: these lead to different
     elements."""
-    reach, found = 0, list[Axis]()
+    reach, found = 0, list[ir.Axis]()
     for axis, factor in sorted(access.place.factors.items(), key=lambda each: abs(each[1])):
         if abs(factor) > reach:
             found.append(axis)

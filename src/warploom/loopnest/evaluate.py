@@ -17,24 +17,7 @@ import numpy.typing as npt
 
 from warploom.errors import CheckError
 from warploom.kernel.dtype import DType
-from warploom.loopnest.ir import (
-    Access,
-    Array,
-    Axis,
-    Compute,
-    Constant,
-    Get,
-    IndexOf,
-    Instruction,
-    Load,
-    Operand,
-    Parameter,
-    Program,
-    Put,
-    Result,
-    Running,
-    Store,
-)
+from warploom.loopnest import ir
 
 Numbers: TypeAlias = npt.NDArray[Any]
 
@@ -52,14 +35,14 @@ REDUCTIONS: dict[str, Callable[..., Numbers]] = {
 }  # fmt: skip
 
 
-Points: TypeAlias = Mapping[Axis, Numbers]  # where along some axes, in ascending order
+Points: TypeAlias = Mapping[ir.Axis, Numbers]  # where along some axes, in ascending order
 
 
 def evaluate(
-    program: Program,
+    program: ir.Program,
     arrays: Mapping[str, Numbers],
     numbers: Mapping[str, float] | None = None,
-    sizes: Mapping[Axis, int] | None = None,
+    sizes: Mapping[ir.Axis, int] | None = None,
 ) -> dict[str, Numbers]:
     """The arrays that the program stores, from those that it loads and its parameters; with `sizes`
     along shorter axes."""
@@ -67,7 +50,7 @@ def evaluate(
 
 
 def evaluate_at(
-    program: Program,
+    program: ir.Program,
     arrays: Mapping[str, Numbers],
     numbers: Mapping[str, float],
     points: Points,
@@ -89,10 +72,10 @@ def evaluate_at(
 class Evaluation:
     def __init__(
         self,
-        program: Program,
+        program: ir.Program,
         arrays: Mapping[str, Numbers],
         numbers: Mapping[str, float],
-        sizes: Mapping[Axis, int],
+        sizes: Mapping[ir.Axis, int],
         points: Points | None = None,
     ) -> None:
         self.program = program
@@ -102,19 +85,19 @@ class Evaluation:
         self.elements = elements(program, sizes)
         self.arrays = arrays
         self.numbers = numbers
-        self.values: dict[Instruction, Numbers] = {}
+        self.values: dict[ir.Instruction, Numbers] = {}
 
     def outputs(self) -> dict[str, Numbers]:
         made: dict[str, Numbers] = {}
         for instruction in self.program.instructions:
             match instruction.action:
-                case Store(access, value):
+                case ir.Store(access, value):
                     made[access.array.name] = self.stored(instruction, access, value)
-                case Load(access):
+                case ir.Load(access):
                     self.values[instruction] = self.loaded(instruction, access)
-                case Compute(op, operands):
+                case ir.Compute(op, operands):
                     self.values[instruction] = self.computed(instruction, op, operands)
-                case Put() | Get():
+                case ir.Put() | ir.Get():
                     raise CheckError("a temporary array is no part of what a program means")
                 case _:
                     assert_never(instruction.action)
@@ -122,22 +105,22 @@ class Evaluation:
 
     # Values have one axis for each axis of the program; of size 1 where they do not vary.
 
-    def index(self, axis: Axis) -> Numbers:
+    def index(self, axis: ir.Axis) -> Numbers:
         shape = [self.sizes[axis] if each is axis else 1 for each in self.program.axes]
         return self.points[axis].reshape(shape)
 
-    def place(self, access: Access) -> Numbers:
+    def place(self, access: ir.Access) -> Numbers:
         place = access.place
         total = np.full([1] * len(self.program.axes), place.offset)
         for axis, factor in place.factors.items():
             total = total + factor * self.index(axis)
         return total
 
-    def shape(self, instruction: Instruction) -> tuple[int, ...]:
+    def shape(self, instruction: ir.Instruction) -> tuple[int, ...]:
         axes = {dim.axis for dim in instruction.dims}
         return tuple(self.sizes[axis] if axis in axes else 1 for axis in self.program.axes)
 
-    def loaded(self, instruction: Instruction, access: Access) -> Numbers:
+    def loaded(self, instruction: ir.Instruction, access: ir.Access) -> Numbers:
         given = self.given(access.array.name, self.elements[access.array])
         place = np.broadcast_to(self.place(access), self.shape(instruction))
         return wide(given[place], instruction.dtype)
@@ -147,32 +130,34 @@ class Evaluation:
             raise CheckError(f"'{name}' is missing, or has fewer than {elements} elements")
         return self.arrays[name].reshape(-1)
 
-    def stored(self, instruction: Instruction, access: Access, value: Operand) -> Numbers:
+    def stored(self, instruction: ir.Instruction, access: ir.Access, value: ir.Operand) -> Numbers:
         made = np.zeros(self.elements[access.array], access.array.dtype.numpy)
         place = np.broadcast_to(self.place(access), self.shape(instruction))
         with np.errstate(over="ignore"):  # rounded to an infinity
             made[place] = np.broadcast_to(self.operand(value, instruction.dtype), place.shape)
         return made
 
-    def operand(self, operand: Operand, dtype: DType) -> Numbers:
+    def operand(self, operand: ir.Operand, dtype: DType) -> Numbers:
         ones = [1] * len(self.program.axes)
         match operand:
-            case Constant(value):
+            case ir.Constant(value):
                 return wide(np.full(ones, value), dtype)
-            case Parameter(name, own):  # a cast has another type than what it casts
+            case ir.Parameter(name, own):  # a cast has another type than what it casts
                 return wide(np.full(ones, self.numbers[name]), own)
-            case IndexOf(axis):
+            case ir.IndexOf(axis):
                 return wide(self.index(axis), dtype)
-            case Result(instruction):
+            case ir.Result(instruction):
                 return self.values[instruction]
-            case Running():
+            case ir.Running():
                 raise CheckError("a fold is no plain operand")
             case _:
                 assert_never(operand)
 
-    def computed(self, instruction: Instruction, op: str, operands: tuple[Operand, ...]) -> Numbers:
+    def computed(
+        self, instruction: ir.Instruction, op: str, operands: tuple[ir.Operand, ...]
+    ) -> Numbers:
         running = instruction.running
-        plain = [each for each in operands if not isinstance(each, Running)]
+        plain = [each for each in operands if not isinstance(each, ir.Running)]
         values = [self.operand(each, instruction.dtype) for each in plain]
         with np.errstate(all="ignore"):
             if op == "cast":
@@ -183,13 +168,13 @@ class Evaluation:
                 made = self.folded(instruction, op, running, values)
         return wide(np.broadcast_to(made, self.varying(instruction)), instruction.dtype)
 
-    def varying(self, instruction: Instruction) -> tuple[int, ...]:
+    def varying(self, instruction: ir.Instruction) -> tuple[int, ...]:
         gone = {dim.axis for dim in instruction.over}
         pairs = zip(self.program.axes, self.shape(instruction), strict=True)
         return tuple(1 if axis in gone else size for axis, size in pairs)
 
     def folded(
-        self, instruction: Instruction, op: str, running: Running, values: list[Numbers]
+        self, instruction: ir.Instruction, op: str, running: ir.Running, values: list[Numbers]
     ) -> Numbers:
         start, shape = self.values[running.start], self.shape(instruction)
         if op == "fma":
@@ -203,12 +188,12 @@ class Evaluation:
         """Where in its arrays the program stores."""
         found: dict[str, Numbers] = {}
         for each in self.program.instructions:
-            if isinstance(each.action, Store):
+            if isinstance(each.action, ir.Store):
                 found[each.action.access.array.name] = self.place(each.action.access)
         return found
 
 
-def written(program: Program, sizes: Mapping[Axis, int]) -> dict[str, Numbers]:
+def written(program: ir.Program, sizes: Mapping[ir.Axis, int]) -> dict[str, Numbers]:
     """Which elements of its arrays a program stores along shorter axes."""
     whole = Evaluation(program, {}, {}, sizes)
     counts = {array.name: count for array, count in whole.elements.items()}
@@ -219,13 +204,13 @@ def written(program: Program, sizes: Mapping[Axis, int]) -> dict[str, Numbers]:
     return found
 
 
-def elements(program: Program, sizes: Mapping[Axis, int]) -> dict[Array, int]:
+def elements(program: ir.Program, sizes: Mapping[ir.Axis, int]) -> dict[ir.Array, int]:
     """Elements of each array: all, or up to the last that is used along shorter axes."""
     if not sizes:
         return {array: array.elements for array in program.arrays}
     found = dict.fromkeys(program.arrays, 1)
     for each in program.instructions:
-        if isinstance(each.action, Load | Store):
+        if isinstance(each.action, ir.Load | ir.Store):
             place = each.action.access.place
             ends = [f * (sizes.get(a, a.size) - 1) for a, f in place.factors.items() if f > 0]
             array = each.action.access.array

@@ -297,10 +297,6 @@ class Instruction:
     def axes(self) -> tuple[Axis, ...]:
         return tuple(dict.fromkeys(dim.axis for dim in self.dims))
 
-    @property
-    def accesses_memory(self) -> bool:
-        return isinstance(self.action, Load | Store | Put | Get)
-
     def __str__(self) -> str:
         return self.name
 

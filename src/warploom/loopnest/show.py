@@ -5,32 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_never
 
-from warploom.loopnest.ir import (
-    Access,
-    Affine,
-    Axis,
-    Compute,
-    Constant,
-    Dim,
-    Get,
-    IndexOf,
-    Instruction,
-    Load,
-    Operand,
-    Parameter,
-    Program,
-    Put,
-    Result,
-    Running,
-    Store,
-)
+from warploom.loopnest import ir
 
 
-def show(program: Program) -> str:
+def show(program: ir.Program) -> str:
     return "\n".join(_lines(program))
 
 
-def _lines(program: Program) -> Iterator[str]:
+def _lines(program: ir.Program) -> Iterator[str]:
     yield f"nest {program.name}"
     for axis in program.axes:
         yield f"  {show_axis(axis)}"
@@ -38,68 +20,64 @@ def _lines(program: Program) -> Iterator[str]:
         yield f"  {show_instruction(instruction)}"
 
 
-def show_axis(axis: Axis) -> str:
+def show_axis(axis: ir.Axis) -> str:
     levels = ["*"] if axis.dynamic else []
     levels += ["|".join(map(str, sizes)) for sizes in axis.tiles]
     tail = ", the last partial" if axis.tail else ""
     return f"axis {axis} of {axis.size}: {' × '.join(levels) or '1'}{tail}"
 
 
-def show_instruction(instruction: Instruction) -> str:
+def show_instruction(instruction: ir.Instruction) -> str:
     over = _names(dim.axis for dim in instruction.over)
     end = f" over {', '.join(over)}" if over else ""
     match instruction.action:
-        case Compute(op, operands):
+        case ir.Compute(op, operands):
             parts = ", ".join(show_operand(each) for each in operands)
             made = parts if op == "move" else f"{op}({parts})"
-        case Load(access):
+        case ir.Load(access):
             made = f"load {show_access(access)}"
-        case Store(access, value):
+        case ir.Store(access, value):
             return f"store {show_access(access)} = {show_operand(value)}"
-        case Put(value):
+        case ir.Put(value):
             return f"put {show_operand(value)}"
-        case Get():
+        case ir.Get():
             made = "get"
         case _:
             assert_never(instruction.action)
     return f"{_varying(instruction)} = {made}{end}"
 
 
-def _varying(instruction: Instruction) -> str:
+def _varying(instruction: ir.Instruction) -> str:
     axes = _names(dim.axis for dim in instruction.dims if dim not in instruction.over)
     return f"{instruction}[{', '.join(axes)}]"
 
 
-def _names(axes: Iterator[Axis]) -> list[str]:
+def _names(axes: Iterator[ir.Axis]) -> list[str]:
     return list(dict.fromkeys(map(str, axes)))
 
 
-def show_operand(operand: Operand) -> str:
+def show_operand(operand: ir.Operand) -> str:
     match operand:
-        case Constant(value):
+        case ir.Constant(value):
             return f"{value:g}"
-        case Parameter(name):
+        case ir.Parameter(name):
             return name
-        case IndexOf(axis):
+        case ir.IndexOf(axis):
             return f"index({axis})"
-        case Result(instruction):
+        case ir.Result(instruction):
             return _varying(instruction)
-        case Running(start):
+        case ir.Running(start):
             return f"running from {_varying(start)}"
         case _:
             assert_never(operand)
 
 
-def show_access(access: Access) -> str:
+def show_access(access: ir.Access) -> str:
     return f"{access.array}[{', '.join(map(show_affine, access.subscripts))}]"
 
 
-def show_affine(value: Affine) -> str:
+def show_affine(value: ir.Affine) -> str:
     parts = [str(a) if f == 1 else f"{f}*{a}" for a, f in value.factors.items()]
     if value.offset or not parts:
         parts.append(str(value.offset))
     return " + ".join(parts)
-
-
-def show_dims(dims: tuple[Dim, ...]) -> str:
-    return " ".join(map(str, dims))

@@ -18,18 +18,8 @@ from dataclasses import dataclass
 
 from warploom.kernel.dtype import DType
 from warploom.kernel.tensor import COLUMNS, DEPTH
+from warploom.loopnest import ir
 from warploom.loopnest.choices import Choices
-from warploom.loopnest.ir import (
-    Communication,
-    Compute,
-    Dim,
-    Instruction,
-    Load,
-    Program,
-    Result,
-    Running,
-    Temporary,
-)
 from warploom.loopnest.neutral import unchanged_outside
 from warploom.search.space.ir import implies, some
 
@@ -42,19 +32,19 @@ class Product:
     """A fold of products of two loaded numbers: `factors` are where these come from, the first one
     that of the rows."""
 
-    fold: Instruction
-    factors: tuple[Communication, Communication]
+    fold: ir.Instruction
+    factors: tuple[ir.Communication, ir.Communication]
 
     @property
-    def temporaries(self) -> tuple[Temporary, ...]:
+    def temporaries(self) -> tuple[ir.Temporary, ...]:
         return tuple(each.temporary for each in self.factors if each.temporary is not None)
 
     @property
-    def deep(self) -> tuple[Dim, ...]:
+    def deep(self) -> tuple[ir.Dim, ...]:
         """Tiles of what is folded over."""
         return tuple(dim for dim in self.fold.over if dim.tile is not None)
 
-    def across(self, which: int) -> tuple[Dim, ...]:
+    def across(self, which: int) -> tuple[ir.Dim, ...]:
         """Tiles along the rows (0) or columns (1): one factor varies along them, the other not."""
         own, other = (each.producer.axes for each in (self.factors[which], self.factors[1 - which]))
         return tuple(
@@ -63,7 +53,7 @@ class Product:
             and dim.axis in own and dim.axis not in other
         )  # fmt: skip
 
-    def gets(self, dim: Dim) -> list[Dim]:
+    def gets(self, dim: ir.Dim) -> list[ir.Dim]:
         """The dimensions of loads from temporary arrays that go with one of the fold."""
         found = []
         for each in self.factors:
@@ -73,17 +63,17 @@ class Product:
         return found
 
     @property
-    def instructions(self) -> tuple[Instruction, ...]:
+    def instructions(self) -> tuple[ir.Instruction, ...]:
         return (self.fold, *(each.get for each in self.temporaries))
 
 
-def products(program: Program) -> Iterator[Product]:
+def products(program: ir.Program) -> Iterator[Product]:
     """What tensor cores may do: sums in single precision of products, whose factors are loaded and
     may both go through temporary arrays; beyond the end of an axis nothing is added. Factors that
     are computed would lose bits there, which no trial could tell from a wrong kernel."""
     for fold in program.instructions:
         match fold.action:
-            case Compute("fma", (Result() as first, Result() as second, Running())):
+            case ir.Compute("fma", (ir.Result() as first, ir.Result() as second, ir.Running())):
                 incoming = {
                     each.producer: each for each in program.communications
                     if each.consumer is fold and each.temporary is not None
@@ -104,7 +94,7 @@ def _is_able(product: Product) -> bool:
         each.dtype is DType.F32
         for each in (product.fold, *(factor.producer for factor in product.factors))
     )
-    loaded = all(isinstance(factor.producer.action, Load) for factor in product.factors)
+    loaded = all(isinstance(factor.producer.action, ir.Load) for factor in product.factors)
     sides = product.deep and product.across(0) and product.across(1)
     both = all(dim.axis in each.producer.axes for dim in product.deep for each in product.factors)
     return bool(whole and single and loaded and sides and both)
@@ -156,14 +146,14 @@ def tensor_tiles(c: Choices) -> None:
     _warps(c, folds)
 
 
-def _inside(product: Product) -> Iterator[Dim]:
+def _inside(product: Product) -> Iterator[ir.Dim]:
     for which in (0, 1):
         for dim in product.across(which):
             yield dim
             yield from product.gets(dim)
 
 
-def _warps(c: Choices, folds: list[tuple[Product, Dim]]) -> None:
+def _warps(c: Choices, folds: list[tuple[Product, ir.Dim]]) -> None:
     """The innermost level of threads are four along the columns, the next one a multiple of eight
     along the rows; each thread has an even number of sums along both."""
     space, is_kind, threads = c.space, c.is_kind, c.threads

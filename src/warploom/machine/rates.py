@@ -30,9 +30,6 @@ class Pressure:
         return Pressure(*(getattr(self, each.name) * factor for each in fields(self)))
 
 
-RESOURCES = tuple(each.name for each in fields(Pressure))
-
-
 @dataclass(frozen=True, slots=True)
 class Cost:
     """Cost of one instruction: cycles until its result is there, issue slots, arithmetic units."""

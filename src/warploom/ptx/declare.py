@@ -6,18 +6,7 @@ import re
 from functools import lru_cache
 from math import prod
 
-from warploom.ptx.ir import (
-    Generic,
-    Immediate,
-    Initial,
-    Masked,
-    Offset,
-    Operand,
-    RegisterDeclaration,
-    Spelling,
-    Symbol,
-    Variable,
-)
+from warploom.ptx import ir
 from warploom.ptx.lex import Token, negate, number
 from warploom.ptx.names import Names
 from warploom.ptx.operand import Cursor, read_offset
@@ -26,13 +15,13 @@ from warploom.ptx.patience import timed
 LINKAGES = (".extern", ".visible", ".weak", ".common")
 SPACES = (".reg", ".param", ".shared", ".local", ".const", ".global", ".sreg", ".tex")
 _VECTORS = {".v2": 2, ".v4": 4, ".v8": 8}
-_ZERO = Immediate("0", 0, Spelling.INTEGER)
+_ZERO = ir.Immediate("0", 0, ir.Spelling.INTEGER)
 _PLAIN_LIST = re.compile(r"\s*\{([\s\d,]+)\}\s*(?=;)")
 MOST_VARIABLES = 1 << 16
 LARGEST_ARRAY = 1 << 40  # bytes; keeps the arithmetic on hostile sizes small
 
 
-def read_registers(cursor: Cursor, names: Names) -> RegisterDeclaration:
+def read_registers(cursor: Cursor, names: Names) -> ir.RegisterDeclaration:
     """`.reg .v2 .f32 %a<4>, b;`"""
     start = cursor.expect(".reg").start
     vector, kind = _read_type(cursor)
@@ -49,7 +38,7 @@ def read_registers(cursor: Cursor, names: Names) -> RegisterDeclaration:
         if not cursor.accept(","):
             break
     end = cursor.expect(";").end
-    return RegisterDeclaration(kind, vector, tuple(declared), start, end)
+    return ir.RegisterDeclaration(kind, vector, tuple(declared), start, end)
 
 
 def _read_type(cursor: Cursor) -> tuple[int, str]:
@@ -105,10 +94,10 @@ def _read_attribute(cursor: Cursor) -> str:
     return "".join(words)
 
 
-def read_variables(cursor: Cursor, linkage: tuple[str, ...], start: int) -> list[Variable]:
+def read_variables(cursor: Cursor, linkage: tuple[str, ...], start: int) -> list[ir.Variable]:
     """`.shared .align 4 .b8 name[16] = {…}, other;` with the linkage already taken."""
     header = _Header(cursor)
-    found: list[tuple[str, tuple[int, ...], tuple[Initial, ...] | None]] = []
+    found: list[tuple[str, tuple[int, ...], tuple[ir.Initial, ...] | None]] = []
     while True:
         name = cursor.expect_kind("name", "a name").text
         if cursor.accept("<"):  # `%P<2>` declares %P0 and %P1
@@ -135,10 +124,10 @@ def _read_count(cursor: Cursor) -> int:
     return count
 
 
-def read_parameters(cursor: Cursor) -> tuple[Variable, ...]:
+def read_parameters(cursor: Cursor) -> tuple[ir.Variable, ...]:
     """`(.param .u64 a, .reg .b32 b)` with its parentheses."""
     cursor.expect("(")
-    out: list[Variable] = []
+    out: list[ir.Variable] = []
     while not cursor.at(")"):
         if out:
             cursor.expect(",")
@@ -159,12 +148,12 @@ def _variable(
     name: str,
     sizes: tuple[int, ...],
     linkage: tuple[str, ...],
-    initial: tuple[Initial, ...] | None,
+    initial: tuple[ir.Initial, ...] | None,
     start: int,
     end: int,
-) -> Variable:
+) -> ir.Variable:
     attributes = tuple(header.attributes)
-    return Variable(
+    return ir.Variable(
         name, header.space, header.type, header.vector, sizes, header.align, linkage, attributes,
         initial, start, end,
     )  # fmt: skip
@@ -181,11 +170,11 @@ def _read_sizes(cursor: Cursor) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=4096)
-def _cached_number(text: str) -> Immediate | None:
+def _cached_number(text: str) -> ir.Immediate | None:
     return number(text)
 
 
-def _read_initial(cursor: Cursor, sizes: tuple[int, ...]) -> tuple[Initial, ...]:
+def _read_initial(cursor: Cursor, sizes: tuple[int, ...]) -> tuple[ir.Initial, ...]:
     text = cursor.text.source.text
     plain = _PLAIN_LIST.match(text, cursor.ahead.start)
     if plain is not None:
@@ -197,10 +186,10 @@ def _read_initial(cursor: Cursor, sizes: tuple[int, ...]) -> tuple[Initial, ...]
     return _read_braces(cursor, sizes) if cursor.at("{") else (_read_value(cursor),)
 
 
-def _read_braces(cursor: Cursor, sizes: tuple[int, ...]) -> tuple[Initial, ...]:
+def _read_braces(cursor: Cursor, sizes: tuple[int, ...]) -> tuple[ir.Initial, ...]:
     """Nested braces without recursion; a short inner list is filled up with zeros."""
     cursor.expect("{")
-    out: list[Initial] = []
+    out: list[ir.Initial] = []
     opened = [0]
     while opened:
         if cursor.accept("{"):
@@ -216,7 +205,7 @@ def _read_braces(cursor: Cursor, sizes: tuple[int, ...]) -> tuple[Initial, ...]:
     return tuple(out)
 
 
-def _read_value(cursor: Cursor) -> Initial:
+def _read_value(cursor: Cursor) -> ir.Initial:
     """A constant, an address, or `0xff(…)`: one byte of an address."""
     minus = cursor.accept("-")
     token = cursor.take()
@@ -227,24 +216,24 @@ def _read_value(cursor: Cursor) -> Initial:
         if cursor.accept("("):
             inner = _read_address(cursor, cursor.expect_kind("name", "a name"))
             cursor.expect(")")
-            return Masked(value.value, inner)
+            return ir.Masked(value.value, inner)
         return negate(value) if minus else value
     if token.kind != "name" or minus:
         raise cursor.error("expected a value", token)
     return _read_address(cursor, token)
 
 
-def _read_address(cursor: Cursor, token: Token) -> Operand | Generic:
+def _read_address(cursor: Cursor, token: Token) -> ir.Operand | ir.Generic:
     """A name with an offset, or `generic(name)`, within whose brackets the offset may stand."""
     if token.text == "generic" and cursor.accept("("):
         inside = _read_name(cursor, cursor.expect_kind("name", "a name"))
         cursor.expect(")")
         distance = read_offset(cursor)
-        return Generic(inside if distance is None else Offset(inside, distance))
+        return ir.Generic(inside if distance is None else ir.Offset(inside, distance))
     return _read_name(cursor, token)
 
 
-def _read_name(cursor: Cursor, token: Token) -> Operand:
-    symbol = Symbol(token.text)
+def _read_name(cursor: Cursor, token: Token) -> ir.Operand:
+    symbol = ir.Symbol(token.text)
     distance = read_offset(cursor)
-    return symbol if distance is None else Offset(symbol, distance)
+    return symbol if distance is None else ir.Offset(symbol, distance)

@@ -11,18 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from warploom.errors import CheckError, UnsupportedError
-from warploom.ptx.ir import (
-    Directive,
-    Function,
-    Instruction,
-    Label,
-    Module,
-    Operand,
-    Register,
-    Scope,
-    Statement,
-    Symbol,
-)
+from warploom.ptx import ir
 from warploom.ptx.known import control_of
 from warploom.ptx.opcode import Control
 from warploom.ptx.patience import look, timed
@@ -39,7 +28,7 @@ class Edge:
 
     source: int
     target: int
-    predicate: Register | None
+    predicate: ir.Register | None
     when: bool
     exact: bool = True  # False for one of many targets of an indirect branch
 
@@ -65,16 +54,16 @@ class Block:
 class Graph:
     """Blocks in text order; the last is empty: whoever gets there leaves the function."""
 
-    code: tuple[Instruction, ...]
+    code: tuple[ir.Instruction, ...]
     blocks: tuple[Block, ...]
     block_of: tuple[int, ...]  # instruction to block
 
-    def instructions(self, block: Block) -> tuple[Instruction, ...]:
+    def instructions(self, block: Block) -> tuple[ir.Instruction, ...]:
         return self.code[block.start : block.stop]
 
 
 def build(
-    module: Module, function: Function, after: frozenset[Control] = JUMPS,
+    module: ir.Module, function: ir.Function, after: frozenset[Control] = JUMPS,
     before: frozenset[Control] = frozenset(),
 ) -> Graph:  # fmt: skip
     """Blocks end after and begin before instructions of the given kinds, and at labels.
@@ -103,28 +92,28 @@ def build(
 class _Reader:
     """Opens the scopes of a body: instructions in a row, and where each branch goes."""
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: ir.Module) -> None:
         self.module = module
-        self.code: list[Instruction] = []
+        self.code: list[ir.Instruction] = []
         self.labels: set[int] = set()
         # What a branch can see, by branch: labels and lists of labels, scope by scope.
         self.tables: dict[int, list[dict[str, int | tuple[str, ...]]]] = {}
 
     def read(
-        self, body: Sequence[Statement], around: list[dict[str, int | tuple[str, ...]]]
+        self, body: Sequence[ir.Statement], around: list[dict[str, int | tuple[str, ...]]]
     ) -> None:
         labels: dict[str, int | tuple[str, ...]] = {}
         tables = [*around, labels]
         for statement in timed(body):
             match statement:
-                case Scope(inner):
+                case ir.Scope(inner):
                     self.read(inner, tables)
-                case Label(name):
+                case ir.Label(name):
                     labels[name] = len(self.code)
                     self.labels.add(len(self.code))
-                case Directive("branchtargets", words, label):
+                case ir.Directive("branchtargets", words, label):
                     labels[label] = tuple(w for w in words if w not in (",", ";"))
-                case Instruction():
+                case ir.Instruction():
                     if control_of(statement) in JUMPS:
                         self.tables[len(self.code)] = tables
                     self.code.append(statement)
@@ -148,18 +137,18 @@ class _Reader:
             found.append(Edge(number, number + 1, last.predicate, last.negated))
         return found
 
-    def _targets(self, at: int, last: Instruction, control: Control) -> list[int]:
+    def _targets(self, at: int, last: ir.Instruction, control: Control) -> list[int]:
         names = last.operands[-1:]
         if control is Control.SWITCH and names:
             words = self._find(names[0], last, at)
-            names = tuple(Symbol(word) for word in words) if isinstance(words, tuple) else ()
+            names = tuple(ir.Symbol(word) for word in words) if isinstance(words, tuple) else ()
         if not names:
             raise CheckError("a branch without a target", self.module.span(last))
         places = [self._find(name, last, at) for name in names]
         return [place for place in places if isinstance(place, int)]
 
-    def _find(self, name: Operand, last: Instruction, at: int) -> int | tuple[str, ...]:
-        text = name.name if isinstance(name, Symbol | Register) else "?"
+    def _find(self, name: ir.Operand, last: ir.Instruction, at: int) -> int | tuple[str, ...]:
+        text = name.name if isinstance(name, ir.Symbol | ir.Register) else "?"
         for table in reversed(self.tables[at]):
             if text in table:
                 return table[text]
@@ -248,7 +237,7 @@ def _components(nodes: Iterable[int], follow: Callable[[int], list[int]]) -> lis
 
 def live_in(
     graph: Graph,
-    uses: Callable[[Instruction], tuple[frozenset[str], frozenset[str]]],
+    uses: Callable[[ir.Instruction], tuple[frozenset[str], frozenset[str]]],
 ) -> list[frozenset[str]]:
     """Keys of the registers each block may read before writing them.
 
@@ -276,7 +265,7 @@ class LiveSets:
 
 def live_sets(
     graph: Graph,
-    uses: Callable[[Instruction], tuple[frozenset[str], frozenset[str]]],
+    uses: Callable[[ir.Instruction], tuple[frozenset[str], frozenset[str]]],
 ) -> LiveSets:
     reads, writes = _exposed(graph, uses)
     # Only what some block reads before it writes it can be live at the start of any.
@@ -304,7 +293,7 @@ def live_sets(
 
 def _exposed(
     graph: Graph,
-    uses: Callable[[Instruction], tuple[frozenset[str], frozenset[str]]],
+    uses: Callable[[ir.Instruction], tuple[frozenset[str], frozenset[str]]],
 ) -> tuple[list[set[str]], list[set[str]]]:
     """For each block: what it reads before it writes it, and what it certainly writes."""
     reads: list[set[str]] = []

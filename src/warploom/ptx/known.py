@@ -4,20 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from warploom.ptx.ir import (
-    Address,
-    Arguments,
-    Component,
-    Instruction,
-    Minus,
-    Negated,
-    Offset,
-    Operand,
-    Pair,
-    Part,
-    Register,
-    Vector,
-)
+from warploom.ptx import ir
 from warploom.ptx.opcode import Control, Opcode, OpcodeForm
 from warploom.ptx.table import OPCODES
 from warploom.ptx.types import DTYPES
@@ -39,17 +26,17 @@ def form_with(opcode: str, modifiers: tuple[str, ...], operands: int) -> OpcodeF
     return next((form for form in spelled(opcode, modifiers) if form.takes(operands)), None)
 
 
-def form_of(instruction: Instruction) -> OpcodeForm | None:
+def form_of(instruction: ir.Instruction) -> OpcodeForm | None:
     """The form that an instruction is; None where it is not known in all its parts."""
     return form_with(instruction.opcode, instruction.modifiers, len(instruction.operands))
 
 
-def record_of(instruction: Instruction) -> Opcode | None:
+def record_of(instruction: ir.Instruction) -> Opcode | None:
     """The record of an instruction that is one of its forms."""
     return OPCODES[instruction.opcode] if form_of(instruction) is not None else None
 
 
-def control_of(instruction: Instruction) -> Control:
+def control_of(instruction: ir.Instruction) -> Control:
     form = form_of(instruction)
     if form is not None:
         return form.control
@@ -57,7 +44,9 @@ def control_of(instruction: Instruction) -> Control:
     return Control.NEXT if record is None else record.control
 
 
-def split_operands(instruction: Instruction) -> tuple[tuple[Operand, ...], tuple[Operand, ...]]:
+def split_operands(
+    instruction: ir.Instruction,
+) -> tuple[tuple[ir.Operand, ...], tuple[ir.Operand, ...]]:
     """(written, read). Of an instruction that is not known, all operands may be both."""
     operands = instruction.operands
     form = form_of(instruction)
@@ -65,88 +54,88 @@ def split_operands(instruction: Instruction) -> tuple[tuple[Operand, ...], tuple
         return operands, operands
     has_result = form.operands[:1] != () and form.operands[0].startswith("d")
     if form.control is Control.CALL:
-        lists = sum(isinstance(operand, Arguments) for operand in operands)
-        has_result = isinstance(operands[0], Arguments) and lists > 1 if operands else False
+        lists = sum(isinstance(operand, ir.Arguments) for operand in operands)
+        has_result = isinstance(operands[0], ir.Arguments) and lists > 1 if operands else False
     return (operands[:1], operands[1:]) if has_result else ((), operands)
 
 
-def registers_moved(operand: Operand) -> tuple[Operand, ...]:
+def registers_moved(operand: ir.Operand) -> tuple[ir.Operand, ...]:
     """What an access of memory moves: registers in braces, those of a vector register, or one."""
     match operand:
-        case Vector(inner):
+        case ir.Vector(inner):
             return inner
-        case Register(vector=count) if count > 1:
-            return tuple(Component(operand, part) for part in range(count))
+        case ir.Register(vector=count) if count > 1:
+            return tuple(ir.Component(operand, part) for part in range(count))
         case _:
             return (operand,)
 
 
-def registers_in(operand: Operand) -> list[Register | Component]:
+def registers_in(operand: ir.Operand) -> list[ir.Register | ir.Component]:
     """The registers that a destination names."""
     match operand:
-        case Register() | Component():
+        case ir.Register() | ir.Component():
             return [operand]
-        case Part(register):
+        case ir.Part(register):
             return [register]
-        case Vector(elements) | Arguments(elements):
+        case ir.Vector(elements) | ir.Arguments(elements):
             return [each for element in elements for each in registers_in(element)]
-        case Pair(first, second):
+        case ir.Pair(first, second):
             return registers_in(first) + registers_in(second)
         case _:
             return []
 
 
-def registers(operands: tuple[Operand, ...]) -> list[Register | Component]:
+def registers(operands: tuple[ir.Operand, ...]) -> list[ir.Register | ir.Component]:
     """All registers in operands, addresses and lists opened."""
-    out: list[Register | Component] = []
+    out: list[ir.Register | ir.Component] = []
     work = list(operands)
     while work:
         match work.pop():
-            case Register() | Component() as found:
+            case ir.Register() | ir.Component() as found:
                 out.append(found)
-            case Part(inner) | Negated(inner) | Minus(inner) | Offset(inner):
+            case ir.Part(inner) | ir.Negated(inner) | ir.Minus(inner) | ir.Offset(inner):
                 work.append(inner)
-            case Address(base, _, more):
+            case ir.Address(base, _, more):
                 work += [base, *more]
-            case Vector(elements) | Arguments(elements):
+            case ir.Vector(elements) | ir.Arguments(elements):
                 work += elements
-            case Pair(first, second):
+            case ir.Pair(first, second):
                 work += [first, second]
             case _:
                 pass
     return out
 
 
-def keys_of(register: Register | Component) -> list[str]:
+def keys_of(register: ir.Register | ir.Component) -> list[str]:
     """The keys of a register's parts."""
     match register:
-        case Register(_, _, key, 1):
+        case ir.Register(_, _, key, 1):
             return [key]
-        case Register(_, _, key, count):
+        case ir.Register(_, _, key, count):
             return [f"{key}.{part}" for part in range(count)]
-        case Component(Register(_, _, key), index):
+        case ir.Component(ir.Register(_, _, key), index):
             return [f"{key}.{index}"]
 
 
-def space_of(instruction: Instruction) -> str:
+def space_of(instruction: ir.Instruction) -> str:
     """The state space, without `::cta` and the like; generic where none is written."""
     words = (word.split("::")[0] for word in instruction.modifiers)
     return next((word for word in words if word in SPACES), "generic")
 
 
-def types_of(ins: Instruction) -> list[str]:
+def types_of(ins: ir.Instruction) -> list[str]:
     """The types among the modifiers."""
     return [m for m in ins.modifiers if m in DTYPES]
 
 
-def type_of(ins: Instruction, place: int = -1) -> str:
+def type_of(ins: ir.Instruction, place: int = -1) -> str:
     """The type among the modifiers (the last one, or counted from the front)."""
     kinds = types_of(ins)
     return kinds[place] if kinds else ""
 
 
-def rounding_of(ins: Instruction, default: str = "rn") -> str:
+def rounding_of(ins: ir.Instruction) -> str:
     for mode in ("rn", "rz", "rm", "rp", "rna"):
         if mode in ins.modifiers:
             return mode
-    return default
+    return "rn"

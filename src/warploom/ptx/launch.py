@@ -397,10 +397,6 @@ class Kernel:
             )
 
     @property
-    def shared_symbols(self) -> dict[str, int]:
-        return dict(self._shared)
-
-    @property
     def static_shared(self) -> int:
         return self._static_shared
 

@@ -6,16 +6,7 @@ import re
 from functools import lru_cache
 
 from warploom.machine.record import CUDA
-from warploom.ptx.ir import (
-    Component,
-    Immediate,
-    Operand,
-    Part,
-    Register,
-    Special,
-    Spelling,
-    Symbol,
-)
+from warploom.ptx import ir
 
 _AXES = tuple(f"{name}.{axis}" for name in ("%tid", "%ntid", "%ctaid", "%nctaid") for axis in "xyz")
 _CLUSTER = tuple(
@@ -47,12 +38,12 @@ class Names:
     """The registers that can be seen at one place of a body, and the labels of each open scope."""
 
     def __init__(self) -> None:
-        self._exact: list[dict[str, Register]] = [{}]
+        self._exact: list[dict[str, ir.Register]] = [{}]
         self._ranges: list[dict[str, tuple[int, str, int]]] = [{}]
         self._labels: list[set[str]] = [set()]
         self._suffixes = [""]
         self._opened = 0
-        self.known: dict[str, Operand] = {}  # texts already resolved; emptied by declarations
+        self.known: dict[str, ir.Operand] = {}  # texts already resolved; emptied by declarations
 
     @property
     def depth(self) -> int:
@@ -81,7 +72,7 @@ class Names:
             self._ranges[-1][name] = (count, kind, vector)
             return fresh
         fresh = name not in self._exact[-1]
-        self._exact[-1][name] = Register(name, kind, name + self._suffixes[-1], vector)
+        self._exact[-1][name] = ir.Register(name, kind, name + self._suffixes[-1], vector)
         return fresh
 
     def add_label(self, name: str) -> bool:
@@ -91,33 +82,33 @@ class Names:
         labels.add(name)
         return len(labels) > before
 
-    def resolve(self, name: str) -> Operand:
+    def resolve(self, name: str) -> ir.Operand:
         register = self._register(name)
         if register is not None:
             return register
         if name in SPECIAL:
-            return Special(name)
+            return ir.Special(name)
         if name == "WARP_SZ":
-            return Immediate(name, CUDA.lanes, Spelling.INTEGER)
+            return ir.Immediate(name, CUDA.lanes, ir.Spelling.INTEGER)
         base, dot, component = name.rpartition(".")
         if dot and component in _COMPONENTS:
             register = self._register(base)
             if register is not None and _COMPONENTS[component] < register.vector:
-                return Component(register, _COMPONENTS[component])
+                return ir.Component(register, _COMPONENTS[component])
         if dot and _SELECTOR.fullmatch(component):
             register = self._register(base)
             if register is not None:
-                return Part(register, component)
-        return Symbol(name)
+                return ir.Part(register, component)
+        return ir.Symbol(name)
 
-    def _register(self, name: str) -> Register | None:
+    def _register(self, name: str) -> ir.Register | None:
         for level in range(len(self._exact) - 1, -1, -1):
             found = self._exact[level].get(name) or self._in_range(name, level)
             if found is not None:
                 return found
         return None
 
-    def _in_range(self, name: str, level: int) -> Register | None:
+    def _in_range(self, name: str, level: int) -> ir.Register | None:
         ranges = self._ranges[level]
         digits = _TRAILING_DIGITS.search(name)
         if digits is None or not ranges:
@@ -135,6 +126,6 @@ class Names:
 
 
 @lru_cache(maxsize=1 << 16)
-def _register(name: str, kind: str, key: str, vector: int) -> Register:
+def _register(name: str, kind: str, key: str, vector: int) -> ir.Register:
     """Registers of all functions share their objects; a module has the same few names often."""
-    return Register(name, kind, key, vector)
+    return ir.Register(name, kind, key, vector)

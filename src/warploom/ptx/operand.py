@@ -5,20 +5,7 @@ from __future__ import annotations
 import re
 
 from warploom.errors import ParseError
-from warploom.ptx.ir import (
-    Address,
-    Arguments,
-    Immediate,
-    Minus,
-    Negated,
-    Offset,
-    Operand,
-    Pair,
-    Spelling,
-    Symbol,
-    Text,
-    Vector,
-)
+from warploom.ptx import ir
 from warploom.ptx.lex import IDENTIFIER, Token, negate, next_token, number
 from warploom.ptx.names import Names
 
@@ -36,7 +23,7 @@ class Cursor:
 
     __slots__ = ("ahead", "limit", "text")
 
-    def __init__(self, text: Text, position: int, limit: int | None = None) -> None:
+    def __init__(self, text: ir.Text, position: int, limit: int | None = None) -> None:
         self.text = text
         self.limit = limit
         self.ahead = next_token(text, position, limit)
@@ -70,7 +57,7 @@ class Cursor:
         """A whole number that is not negative."""
         token = self.expect_kind("number", what)
         value = number(token.text)
-        if value is None or value.spelling is not Spelling.INTEGER:
+        if value is None or value.spelling is not ir.Spelling.INTEGER:
             raise self.error(f"expected {what}", token)
         return value.value
 
@@ -80,7 +67,7 @@ class Cursor:
         return ParseError(f"{message}, found {found}", self.text.span(place.start, place.end))
 
 
-def usual_operands(text: str, names: Names) -> tuple[Operand, ...] | None:
+def usual_operands(text: str, names: Names) -> tuple[ir.Operand, ...] | None:
     """Operands without braces or parentheses; None where the text needs the cursor."""
     known = names.known
     out = []
@@ -95,7 +82,7 @@ def usual_operands(text: str, names: Names) -> tuple[Operand, ...] | None:
     return tuple(out)
 
 
-def _usual(piece: str, names: Names) -> Operand | None:
+def _usual(piece: str, names: Names) -> ir.Operand | None:
     match = _USUAL.fullmatch(piece)
     if match is None:
         return None
@@ -105,19 +92,19 @@ def _usual(piece: str, names: Names) -> Operand | None:
     if digits is not None:
         return _signed(digits)
     if offset is None:
-        return Address(names.resolve(base))
+        return ir.Address(names.resolve(base))
     distance = _signed(offset)
-    if distance is None or distance.spelling is not Spelling.INTEGER:
+    if distance is None or distance.spelling is not ir.Spelling.INTEGER:
         return None
-    return Address(names.resolve(base), distance.value)
+    return ir.Address(names.resolve(base), distance.value)
 
 
-def _signed(text: str) -> Immediate | None:
+def _signed(text: str) -> ir.Immediate | None:
     value = number(text.removeprefix("-"))
     return negate(value) if value is not None and text[0] == "-" else value
 
 
-def read_operands(cursor: Cursor, names: Names) -> tuple[Operand, ...]:
+def read_operands(cursor: Cursor, names: Names) -> tuple[ir.Operand, ...]:
     """`a, b, …` up to the semicolon, which is left standing."""
     if cursor.at(";"):
         return ()
@@ -127,48 +114,48 @@ def read_operands(cursor: Cursor, names: Names) -> tuple[Operand, ...]:
     return tuple(out)
 
 
-def read_operand(cursor: Cursor, names: Names, depth: int = 0) -> Operand:
+def read_operand(cursor: Cursor, names: Names, depth: int = 0) -> ir.Operand:
     if depth > DEEPEST:
         raise cursor.error("operands nested too deeply")
     operand = _read_primary(cursor, names, depth)
     if cursor.accept("|"):
-        return Pair(operand, read_operand(cursor, names, depth + 1))
+        return ir.Pair(operand, read_operand(cursor, names, depth + 1))
     return operand
 
 
-def _read_primary(cursor: Cursor, names: Names, depth: int) -> Operand:
+def _read_primary(cursor: Cursor, names: Names, depth: int) -> ir.Operand:
     token = cursor.ahead
     if cursor.accept("{"):
         if cursor.at("}"):
             raise cursor.error("expected an operand between braces")
-        return Vector(_read_list(cursor, names, "}", depth))
+        return ir.Vector(_read_list(cursor, names, "}", depth))
     if cursor.accept("("):
-        return Arguments(_read_list(cursor, names, ")", depth))
+        return ir.Arguments(_read_list(cursor, names, ")", depth))
     if cursor.accept("["):
         return _read_address(cursor, names, depth)
     if cursor.accept("!"):
-        return Negated(read_operand(cursor, names, depth + 1))
+        return ir.Negated(read_operand(cursor, names, depth + 1))
     if token.kind in ("number", "mark"):
         return _read_number(cursor, names)
     cursor.expect_kind("name", "an operand")
     base = names.resolve(token.text)
     distance = read_offset(cursor)
     if distance is not None:
-        return Offset(base, distance)
-    if cursor.at("[") and isinstance(base, Symbol):  # an array of textures: name[index]
+        return ir.Offset(base, distance)
+    if cursor.at("[") and isinstance(base, ir.Symbol):  # an array of textures: name[index]
         return _read_index(cursor, names, base, depth)
     return base
 
 
-def _read_index(cursor: Cursor, names: Names, base: Symbol, depth: int) -> Operand:
+def _read_index(cursor: Cursor, names: Names, base: ir.Symbol, depth: int) -> ir.Operand:
     cursor.expect("[")
     index = read_operand(cursor, names, depth + 1)
     cursor.expect("]")
-    return Address(base, 0, (index,))
+    return ir.Address(base, 0, (index,))
 
 
-def _read_list(cursor: Cursor, names: Names, close: str, depth: int) -> tuple[Operand, ...]:
-    out: list[Operand] = []
+def _read_list(cursor: Cursor, names: Names, close: str, depth: int) -> tuple[ir.Operand, ...]:
+    out: list[ir.Operand] = []
     while not cursor.at(close):
         if out:
             cursor.expect(",")
@@ -179,24 +166,24 @@ def _read_list(cursor: Cursor, names: Names, close: str, depth: int) -> tuple[Op
     return tuple(out)
 
 
-def _read_address(cursor: Cursor, names: Names, depth: int) -> Address:
-    base: Operand = read_operand(cursor, names, depth + 1)
+def _read_address(cursor: Cursor, names: Names, depth: int) -> ir.Address:
+    base: ir.Operand = read_operand(cursor, names, depth + 1)
     offset = 0
-    if isinstance(base, Offset):
+    if isinstance(base, ir.Offset):
         offset, base = base.offset, base.base
-    elif isinstance(base, Immediate) and (distance := read_offset(cursor)) is not None:
+    elif isinstance(base, ir.Immediate) and (distance := read_offset(cursor)) is not None:
         offset = distance
-    more: list[Operand] = []
+    more: list[ir.Operand] = []
     while cursor.accept(","):
         more.append(read_operand(cursor, names, depth + 1))
     cursor.expect("]")
-    return Address(base, offset, tuple(more))
+    return ir.Address(base, offset, tuple(more))
 
 
-def _read_number(cursor: Cursor, names: Names) -> Operand:
+def _read_number(cursor: Cursor, names: Names) -> ir.Operand:
     minus = cursor.accept("-")
     if minus and cursor.ahead.kind == "name":
-        return Minus(names.resolve(cursor.take().text))
+        return ir.Minus(names.resolve(cursor.take().text))
     token = cursor.expect_kind("number", "an operand")
     value = number(token.text)
     if value is None:

@@ -13,25 +13,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from warploom.errors import ParseError
+from warploom.ptx import ir
 from warploom.ptx.declare import (
     LINKAGES,
     SPACES,
     read_parameters,
     read_registers,
     read_variables,
-)
-from warploom.ptx.ir import (
-    Directive,
-    Function,
-    Instruction,
-    Label,
-    Module,
-    Operand,
-    Register,
-    Scope,
-    Statement,
-    Text,
-    Variable,
 )
 from warploom.ptx.lex import BLANK, IDENTIFIER, Token, check_braces, make_text
 from warploom.ptx.names import Names
@@ -50,7 +38,7 @@ _LOCATION = re.compile(r"\.loc\s+(\d+)\s+(\d+)\s+(\d+)(?!\s*[,\w])")
 _TARGET_LISTS = (".branchtargets", ".calltargets", ".callprototype")
 
 
-def parse(text: str, name: str = "<ptx>") -> Module:
+def parse(text: str, name: str = "<ptx>") -> ir.Module:
     """Reads a whole PTX file; `name` is what errors call it."""
     with collector_paused():
         return _ModuleReader(make_text(text, name)).read()
@@ -73,20 +61,20 @@ def _without_dots(words: list[str]) -> tuple[str, ...]:
 
 
 class _ModuleReader:
-    def __init__(self, text: Text) -> None:
+    def __init__(self, text: ir.Text) -> None:
         self.text = text
         self.cursor = Cursor(text, 0)
         self.target: tuple[str, ...] = ()
         self.address_size = 32
         self.defined: set[str] = set()  # functions whose bodies were read
-        self.items: list[Function | Variable | Directive] = []
+        self.items: list[ir.Function | ir.Variable | ir.Directive] = []
 
-    def read(self) -> Module:
+    def read(self) -> ir.Module:
         version = self._read_version()
         check_braces(self.text)
         while self.cursor.ahead.kind != "end":
             self._read_item()
-        return Module(self.text, version, self.target, self.address_size, tuple(self.items))
+        return ir.Module(self.text, version, self.target, self.address_size, tuple(self.items))
 
     def _read_version(self) -> tuple[int, int]:
         cursor = self.cursor
@@ -133,10 +121,10 @@ class _ModuleReader:
             words.append(cursor.expect_kind("name", "a target such as sm_80").text)
         self.target = tuple(words)
 
-    def _read_function(self, linkage: tuple[str, ...], start: int) -> Function:
+    def _read_function(self, linkage: tuple[str, ...], start: int) -> ir.Function:
         cursor = self.cursor
         kind = cursor.take().text[1:]
-        directives: list[Directive] = []
+        directives: list[ir.Directive] = []
         while cursor.ahead.kind == "directive":
             directives.append(_read_header_directive(cursor))
         results = read_parameters(cursor) if cursor.at("(") else ()
@@ -150,7 +138,7 @@ class _ModuleReader:
         for parameter in (*results, *parameters):
             if parameter.space == "reg":
                 names.declare(parameter.name, 0, parameter.type, parameter.vector)
-        body: tuple[Statement, ...] | None = None
+        body: tuple[ir.Statement, ...] | None = None
         if cursor.at("{"):
             opening = cursor.ahead
             if name in self.defined:
@@ -164,7 +152,7 @@ class _ModuleReader:
             token = cursor.expect(";")
             inside = closing = token.start
             end = token.end
-        return Function(
+        return ir.Function(
             kind, name, results, parameters, linkage, tuple(directives), body, start, end,
             inside, closing,
         )  # fmt: skip
@@ -173,15 +161,15 @@ class _ModuleReader:
 class _BodyReader:
     """Reads the statements between the braces of a function."""
 
-    def __init__(self, text: Text, names: Names, opening: Token) -> None:
+    def __init__(self, text: ir.Text, names: Names, opening: Token) -> None:
         self.text = text
         self.names = names
         self.position = opening.end
-        self.stack: list[tuple[list[Statement], int]] = [([], opening.start)]
+        self.stack: list[tuple[list[ir.Statement], int]] = [([], opening.start)]
         self.opcodes: dict[str, tuple[str, tuple[str, ...]]] = {}
         self.last_label = ""
 
-    def read(self) -> tuple[tuple[Statement, ...], int, int]:
+    def read(self) -> tuple[tuple[ir.Statement, ...], int, int]:
         """The statements, the offset after `{` and the offset of the matching `}`."""
         inside = self.position
         body = self.text.source.text
@@ -205,7 +193,7 @@ class _BodyReader:
         """Adds an instruction from its match; False where the text needs the cursor."""
         negated, guard, name, _, text, _, tail = match.groups()
         text = text if text is not None else tail
-        operands: tuple[Operand, ...] = ()
+        operands: tuple[ir.Operand, ...] = ()
         if text and not text.isspace():
             found = None if "{" in text or "(" in text else usual_operands(text, self.names)
             if found is None:
@@ -215,7 +203,7 @@ class _BodyReader:
         opcode, modifiers = self._split(name)
         start, self.position = match.span()
         self.stack[-1][0].append(
-            Instruction(
+            ir.Instruction(
                 opcode, modifiers, operands, predicate, negated == "!", start, self.position
             )
         )
@@ -228,11 +216,11 @@ class _BodyReader:
             found = self.opcodes[name] = (opcode, tuple(modifiers))
         return found
 
-    def _predicate(self, name: str, start: int) -> Register:
+    def _predicate(self, name: str, start: int) -> ir.Register:
         found = self.names.known.get(name)
         if found is None:
             found = self.names.known[name] = self.names.resolve(name)
-        if not isinstance(found, Register):
+        if not isinstance(found, ir.Register):
             raise ParseError(
                 f"the predicate '{name}' is not a declared register",
                 self.text.span(start, start + len(name)),
@@ -267,7 +255,7 @@ class _BodyReader:
             start, end = match.start(), match.end(2)
             if not add(name):
                 raise ParseError(f"label '{name}' stands twice", self.text.span(start, end))
-            statements.append(Label(name, start, end))
+            statements.append(ir.Label(name, start, end))
             self.last_label = name
             self.position = match.end()
             match = again(body, self.position)
@@ -284,7 +272,7 @@ class _BodyReader:
         self.position = token.end
         if self.stack:
             self.names.close_scope()
-            self.stack[-1][0].append(Scope(tuple(statements), start, token.end))
+            self.stack[-1][0].append(ir.Scope(tuple(statements), start, token.end))
         else:
             self.closed = tuple(statements)
 
@@ -294,7 +282,7 @@ class _BodyReader:
         word = cursor.ahead.text
         location = _LOCATION.match(self.text.source.text, start) if word == ".loc" else None
         if location is not None:
-            statements.append(Directive("loc", location.groups(), "", start, location.end()))
+            statements.append(ir.Directive("loc", location.groups(), "", start, location.end()))
             self.position = location.end()
             return
         if word == ".reg":
@@ -323,11 +311,11 @@ class _BodyReader:
         operands = read_operands(cursor, self.names)
         self.position = cursor.expect(";").end
         self.stack[-1][0].append(
-            Instruction(opcode, modifiers, operands, predicate, negated, start, self.position)
+            ir.Instruction(opcode, modifiers, operands, predicate, negated, start, self.position)
         )
 
 
-def read_directive(cursor: Cursor, label: str = "") -> Directive:
+def read_directive(cursor: Cursor, label: str = "") -> ir.Directive:
     """Any directive that has no form of its own: .loc, .file, .section, .pragma, .alias …"""
     first = cursor.take()
     name = first.text[1:]
@@ -340,10 +328,10 @@ def read_directive(cursor: Cursor, label: str = "") -> Directive:
         if cursor.ahead.kind == "end" or cursor.at("}"):
             raise cursor.error(f"expected ';' after .{name}")
         words.append(cursor.take().text)
-    return Directive(name, tuple(words), label, first.start, cursor.expect(";").end)
+    return ir.Directive(name, tuple(words), label, first.start, cursor.expect(";").end)
 
 
-def _read_line_directive(cursor: Cursor, first: Token) -> Directive:
+def _read_line_directive(cursor: Cursor, first: Token) -> ir.Directive:
     """`.file 1 "a.cu"` and `.loc 1 2 3, function_name …, inlined_at …` end without a semicolon."""
     words: list[str] = []
     end = first.end
@@ -361,7 +349,7 @@ def _read_line_directive(cursor: Cursor, first: Token) -> Directive:
             "expected a file, a line and a column in .loc, and after inlined_at",
             cursor.text.span(first.start),
         )
-    return Directive(first.text[1:], tuple(words), "", first.start, end)
+    return ir.Directive(first.text[1:], tuple(words), "", first.start, end)
 
 
 def _is_location(words: list[str]) -> bool:
@@ -374,7 +362,7 @@ def _is_location(words: list[str]) -> bool:
     )
 
 
-def _read_section(cursor: Cursor, first: Token) -> Directive:
+def _read_section(cursor: Cursor, first: Token) -> ir.Directive:
     """`.section .debug_info { … }`; the contents are kept as text only."""
     words = [cursor.take().text]
     opening = cursor.expect("{")
@@ -385,10 +373,10 @@ def _read_section(cursor: Cursor, first: Token) -> Directive:
     fresh = Cursor(cursor.text, closing)
     cursor.ahead = fresh.ahead
     words.append(body[opening.end : closing])
-    return Directive("section", tuple(words), "", first.start, cursor.expect("}").end)
+    return ir.Directive("section", tuple(words), "", first.start, cursor.expect("}").end)
 
 
-def _read_header_directive(cursor: Cursor) -> Directive:
+def _read_header_directive(cursor: Cursor) -> ir.Directive:
     """A directive between the header of a function and its body, such as `.maxntid 256, 1, 1`."""
     first = cursor.take()
     words: list[str] = []
@@ -405,4 +393,4 @@ def _read_header_directive(cursor: Cursor) -> Directive:
         while cursor.ahead.kind in ("number", "string") or cursor.at(","):
             end = cursor.ahead.end
             words.append(cursor.take().text)
-    return Directive(first.text[1:], tuple(words), "", first.start, end)
+    return ir.Directive(first.text[1:], tuple(words), "", first.start, end)

@@ -7,26 +7,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from warploom.errors import InternalError
-from warploom.ptx.ir import (
-    Address,
-    Arguments,
-    Component,
-    Function,
-    Immediate,
-    Instruction,
-    Minus,
-    Module,
-    Negated,
-    Offset,
-    Operand,
-    Pair,
-    Part,
-    Register,
-    Special,
-    Statement,
-    Symbol,
-    Vector,
-)
+from warploom.ptx import ir
 
 _COMPONENTS = "xyzw"
 
@@ -40,24 +21,24 @@ class Edit:
     text: str
 
 
-def replace(item: Statement | Function, text: str) -> Edit:
+def replace(item: ir.Statement | ir.Function, text: str) -> Edit:
     return Edit(item.start, item.end, text)
 
 
-def insert_before(item: Statement | Function, text: str) -> Edit:
+def insert_before(item: ir.Statement | ir.Function, text: str) -> Edit:
     return Edit(item.start, item.start, text)
 
 
-def insert_after(item: Statement | Function, text: str) -> Edit:
+def insert_after(item: ir.Statement | ir.Function, text: str) -> Edit:
     return Edit(item.end, item.end, text)
 
 
-def insert_at_top(function: Function, text: str) -> Edit:
+def insert_at_top(function: ir.Function, text: str) -> Edit:
     """Just after the opening brace of the body."""
     return Edit(function.body_start, function.body_start, text)
 
 
-def show(module: Module, edits: Iterable[Edit] = ()) -> str:
+def show(module: ir.Module, edits: Iterable[Edit] = ()) -> str:
     """The module's text with the edits made. Edits at one place come out in the order given."""
     text = module.text.source.text
     pieces: list[str] = []
@@ -71,7 +52,7 @@ def show(module: Module, edits: Iterable[Edit] = ()) -> str:
     return "".join(pieces)
 
 
-def show_instruction(instruction: Instruction) -> str:
+def show_instruction(instruction: ir.Instruction) -> str:
     """One instruction in the usual layout, for statements that no text has."""
     guard = ""
     if instruction.predicate is not None:
@@ -80,30 +61,30 @@ def show_instruction(instruction: Instruction) -> str:
     return f"{guard}{instruction.name}{' ' if operands else ''}{operands};"
 
 
-def show_operand(operand: Operand) -> str:
+def show_operand(operand: ir.Operand) -> str:
     match operand:
-        case Register(name) | Special(name) | Symbol(name):
+        case ir.Register(name) | ir.Special(name) | ir.Symbol(name):
             return name
-        case Component(register, index):
+        case ir.Component(register, index):
             return f"{register.name}.{_COMPONENTS[index]}"
-        case Part(register, selector):
+        case ir.Part(register, selector):
             return f"{register.name}.{selector}"
-        case Immediate(text):
+        case ir.Immediate(text):
             return text
-        case Negated(inner):
+        case ir.Negated(inner):
             return "!" + show_operand(inner)
-        case Minus(inner):
+        case ir.Minus(inner):
             return "-" + show_operand(inner)
-        case Address(base, offset, more):
+        case ir.Address(base, offset, more):
             inside = [show_operand(base) + (f"+{offset}" if offset else "")]
             return "[" + ", ".join(inside + [show_operand(each) for each in more]) + "]"
-        case Offset(base, offset):
+        case ir.Offset(base, offset):
             return f"{show_operand(base)}+{offset}"
-        case Vector(elements):
+        case ir.Vector(elements):
             return "{" + ", ".join(map(show_operand, elements)) + "}"
-        case Arguments(elements):
+        case ir.Arguments(elements):
             return "(" + ", ".join(map(show_operand, elements)) + ")"
-        case Pair(first, second):
+        case ir.Pair(first, second):
             return f"{show_operand(first)}|{show_operand(second)}"
         case _:
             assert_never(operand)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,12 +27,10 @@ class Simulated(Pictured):
     verdict: str = ""  # beside its specification
 
 
-def simulated(
-    kernel: Kernel, arguments: Sequence[Any], named: Mapping[str, int | float] | None = None
-) -> Simulated:
+def simulated(kernel: Kernel, arguments: Sequence[Any]) -> Simulated:
     """Runs the kernel on these arguments, in place."""
     watch = Noted()
-    report = run(kernel, list(arguments), named, watch=watch)
+    report = run(kernel, list(arguments), watch=watch)
     return Simulated(kernel, report, tuple(watch.streams.values()))
 
 

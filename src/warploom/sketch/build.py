@@ -22,21 +22,8 @@ import numpy.typing as npt
 from warploom.errors import CheckError, calling_line, located
 from warploom.index.ir import whole_number
 from warploom.sketch import holes
-from warploom.sketch.term import goals, spec
+from warploom.sketch.term import goals, ir, spec
 from warploom.sketch.term.assemble import Assembly, at
-from warploom.sketch.term.ir import (
-    PLACES,
-    STEP,
-    UNDEFINED,
-    Definition,
-    Goal,
-    Program,
-    Shape,
-    Symbol,
-    Table,
-    Term,
-    size,
-)
 from warploom.sketch.term.laws import default_laws, laws_named
 from warploom.sketch.term.lex import is_name
 from warploom.sketch.term.limits import check_shape, show_shape
@@ -54,7 +41,7 @@ class Value(Opaque):
     """An array of a sketch: what earlier lines made, for later ones to use."""
 
     name: str
-    shape: Shape
+    shape: ir.Shape
     position: int
     owner: Sketch
 
@@ -82,7 +69,7 @@ class Sketch:
     # -- inputs ----------------------------------------------------------------------------------
 
     @located
-    def input(self, name: str, shape: int | Shape, step: int | None = None) -> Value:
+    def input(self, name: str, shape: int | ir.Shape, step: int | None = None) -> Value:
         """An array of fresh symbols; specifications see the inputs in the order they were made.
 
         In a kernel its tiles begin `step` apart; with 0 all tiles read the same.
@@ -90,7 +77,7 @@ class Sketch:
         with at(calling_line(__file__)):
             shape = _shape(shape)
             check_shape(shape)
-        numbers = np.arange(self._next_symbol, self._next_symbol + size(shape)).reshape(shape)
+        numbers = np.arange(self._next_symbol, self._next_symbol + ir.size(shape)).reshape(shape)
         made = self.literal(name, numbers)
         if step is not None:
             apart = whole_number(step)
@@ -98,7 +85,7 @@ class Sketch:
                 raise CheckError(
                     f"a step of {step!r:.40} for '{name}'", advice="a whole number, 0 or more"
                 )
-            self._assembly.mark(made.position, ((STEP, apart),))
+            self._assembly.mark(made.position, ((ir.STEP, apart),))
         return made
 
     @located
@@ -111,7 +98,7 @@ class Sketch:
                 raise CheckError(f"input '{name}' is an array of symbol numbers")
             check_shape(numbers.shape)
             flat: list[int] = numbers.reshape(-1).tolist()
-            terms = tuple(Symbol(number) for number in flat)
+            terms = tuple(ir.Symbol(number) for number in flat)
             made = self._assembly.literal(self._checked(name), numbers.shape, terms, span)
         self._next_symbol = max(self._next_symbol, 1 + max(flat))
         self._inputs.append(numbers)
@@ -123,7 +110,7 @@ class Sketch:
         self,
         function: str,
         *args: Value,
-        shape: int | Shape | None = None,
+        shape: int | ir.Shape | None = None,
         name: str | None = None,
         **options: Option,
     ) -> Value:
@@ -138,7 +125,7 @@ class Sketch:
         self,
         function: str,
         *args: Value,
-        shape: int | Shape | None = None,
+        shape: int | ir.Shape | None = None,
         name: str | None = None,
         operator: str = WORD,
         **options: Option,
@@ -153,7 +140,7 @@ class Sketch:
         self,
         function: str,
         *args: Value,
-        shape: int | Shape | None = None,
+        shape: int | ir.Shape | None = None,
         name: str | None = None,
         **options: Option,
     ) -> Value:
@@ -164,7 +151,7 @@ class Sketch:
         self,
         function: str,
         *args: Value,
-        shape: int | Shape | None = None,
+        shape: int | ir.Shape | None = None,
         name: str | None = None,
         **options: Option,
     ) -> Value:
@@ -176,7 +163,7 @@ class Sketch:
         self,
         table: npt.ArrayLike,
         *args: Value,
-        shape: int | Shape | None = None,
+        shape: int | ir.Shape | None = None,
         name: str | None = None,
     ) -> Value:
         """One gather given as a table: cell c reads `table[c]` of the arguments laid end to end.
@@ -191,7 +178,7 @@ class Sketch:
         self,
         tables: Mapping[str, npt.ArrayLike],
         *args: Value,
-        shape: int | Shape | None = None,
+        shape: int | ir.Shape | None = None,
         name: str | None = None,
     ) -> Value:
         """A hole whose choices are tables, as in `gather`."""
@@ -205,15 +192,15 @@ class Sketch:
         """Says where an array lies in a kernel: `lanes` (its first axis is across lanes),
         `registers` (exchanged there, not loaded or stored in that order), or `memory`."""
         self._check_arguments("place", (value,))
-        if where not in PLACES:
-            raise CheckError(f"{where!r:.40} is no place", advice=f"use {', '.join(PLACES)}")
+        if where not in ir.PLACES:
+            raise CheckError(f"{where!r:.40} is no place", advice=f"use {', '.join(ir.PLACES)}")
         self._assembly.mark(value.position, ((where, None),))
         return value
 
     def goal(
         self,
         wanted: str | Callable[..., Any] | npt.ArrayLike,
-        shape: int | Shape | None = None,
+        shape: int | ir.Shape | None = None,
         laws: str | None = None,
         **options: int,
     ) -> None:
@@ -230,19 +217,19 @@ class Sketch:
     def _goal(
         self,
         wanted: str | Callable[..., Any] | npt.ArrayLike,
-        shape: int | Shape | None,
+        shape: int | ir.Shape | None,
         laws: str | None,
         options: Mapping[str, int],
-    ) -> Goal:
+    ) -> ir.Goal:
         if isinstance(wanted, str):
             own = _shape(shape) if shape is not None else self._last_shape()
             goal = goals.built_in(wanted, options, own)
         elif callable(wanted):
             ((own, values),), specification = spec.specify(wanted, self._inputs)
             text, own_laws = getattr(wanted, "__name__", ""), default_laws(values)
-            goal = Goal(own, values, text, laws=own_laws, specification=specification)
+            goal = ir.Goal(own, values, text, laws=own_laws, specification=specification)
         else:
-            goal = Goal(*_goal_values(wanted))
+            goal = ir.Goal(*_goal_values(wanted))
         if shape is not None:
             goal = replace(goal, shape=_reshaped(goal.shape, _shape(shape)))
         if laws is not None:
@@ -250,7 +237,7 @@ class Sketch:
         return goal
 
     @located
-    def program(self) -> Program:
+    def program(self) -> ir.Program:
         """The finished program."""
         return self._assembly.program(self.name)
 
@@ -261,7 +248,7 @@ class Sketch:
         operator: str | None,
         function: str,
         args: tuple[Value, ...],
-        shape: int | Shape | None,
+        shape: int | ir.Shape | None,
         name: str | None,
         options: Mapping[str, Option],
     ) -> Value:
@@ -299,8 +286,8 @@ class Sketch:
         tables: Mapping[str, npt.ArrayLike],
         only: npt.ArrayLike | None,
         args: tuple[Value, ...],
-        shape: int | Shape | None,
-    ) -> Definition:
+        shape: int | ir.Shape | None,
+    ) -> ir.Definition:
         """Makes tables a definition of their own name."""
         name = f"table{len(self._assembly.definitions) + 1}"
         if not isinstance(tables, Mapping):
@@ -321,10 +308,10 @@ class Sketch:
         arrays = [np.asarray(table) for table in named.values()]
         out = _shape(shape) if shape is not None else arrays[0].shape
         check_shape(out)
-        limit = sum(size(arg.shape) for arg in args)
+        limit = sum(ir.size(arg.shape) for arg in args)
         rows = np.stack([_table(table, out, limit) for table in arrays])
         shapes = tuple(arg.shape for arg in args)
-        definition = Definition(name, shapes, out, tuple(named), rows)
+        definition = ir.Definition(name, shapes, out, tuple(named), rows)
         self._assembly.define(definition)
         return definition
 
@@ -340,7 +327,7 @@ class Sketch:
         step = self._assembly.steps[position]
         return Value(step.name, step.shape, position, self)
 
-    def _last_shape(self) -> Shape:
+    def _last_shape(self) -> ir.Shape:
         if not self._assembly.steps:
             raise CheckError("give the goal after the steps, or give its shape")
         return self._assembly.steps[-1].shape
@@ -350,7 +337,7 @@ def _kind(given: object) -> str:
     return "a string" if isinstance(given, str) else f"a {type(given).__name__}"
 
 
-def _shape(shape: int | Shape) -> Shape:
+def _shape(shape: int | ir.Shape) -> ir.Shape:
     lengths = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
     if any(isinstance(n, bool) or not isinstance(n, int | np.integer) for n in lengths):
         raise CheckError(
@@ -366,19 +353,19 @@ def _option(value: Option | bool) -> int | tuple[int, ...] | None:
     return tuple(value) if isinstance(value, (tuple, list)) else int(value)
 
 
-def _default_shape(function: str, args: tuple[Value, ...]) -> Shape:
+def _default_shape(function: str, args: tuple[Value, ...]) -> ir.Shape:
     if not args:
         raise CheckError(f"'{function}' needs an argument")
     return (*args[0].shape, len(args)) if function == "stack" else args[0].shape
 
 
-def _table(table: npt.NDArray[Any], out: Shape, limit: int) -> Table:
-    if table.dtype.kind not in "iu" or table.size != size(out):
+def _table(table: npt.NDArray[Any], out: ir.Shape, limit: int) -> ir.Table:
+    if table.dtype.kind not in "iu" or table.size != ir.size(out):
         raise CheckError(
-            f"a table for {show_shape(out)} holds {size(out)} integers",
+            f"a table for {show_shape(out)} holds {ir.size(out)} integers",
             advice="each says which cell of the arguments, laid end to end, is read",
         )
-    if table.min() < UNDEFINED or table.max() >= limit:
+    if table.min() < ir.UNDEFINED or table.max() >= limit:
         raise CheckError(
             f"a table reads cells 0 to {limit - 1}, -1 (zero) or -2 (undefined)",
             advice="the arguments are laid end to end, and counted from 0",
@@ -386,7 +373,7 @@ def _table(table: npt.NDArray[Any], out: Shape, limit: int) -> Table:
     return table.reshape(-1).astype(np.int32)
 
 
-def _goal_values(wanted: Any) -> tuple[Shape, tuple[Term, ...]]:
+def _goal_values(wanted: Any) -> tuple[ir.Shape, tuple[ir.Term, ...]]:
     array = np.asarray(wanted)
     if not array.shape:
         raise CheckError(
@@ -394,11 +381,11 @@ def _goal_values(wanted: Any) -> tuple[Shape, tuple[Term, ...]]:
             advice="give a function of the inputs, an array of symbol numbers or a name",
         )
     if array.dtype.kind in "iu":
-        return array.shape, tuple(Symbol(number) for number in array.reshape(-1).tolist())
+        return array.shape, tuple(ir.Symbol(number) for number in array.reshape(-1).tolist())
     return spec.terms_of(wanted)
 
 
-def _reshaped(own: Shape, asked: Shape) -> Shape:
-    if size(own) != size(asked):
+def _reshaped(own: ir.Shape, asked: ir.Shape) -> ir.Shape:
+    if ir.size(own) != ir.size(asked):
         raise CheckError(f"the goal has shape {show_shape(own)}, not {show_shape(asked)}")
     return asked

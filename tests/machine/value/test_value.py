@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.machine.value.plain import evaluate
 
 from warploom.machine.value.arrays import dtype_of, function
-from warploom.machine.value.evaluate import evaluate
 from warploom.machine.value.ir import Value, arg, const, is_signed, limits, make, unsigned, width_of
 from warploom.machine.value.smt import term
 from warploom.machine.value.text import c_type, prelude, texts

@@ -13,8 +13,8 @@ from warploom.kernel.evaluate import run
 from warploom.kernel.ir import Kernel
 from warploom.runtime import load
 from warploom.sketch.build import Sketch, Value
-from warploom.sketch.code import lower_program
 from warploom.sketch.code.memory import inputs_of
+from warploom.sketch.code.program import lower_program
 from warploom.sketch.term.evaluate import evaluate
 from warploom.sketch.term.ir import Apply, Goal, Program, Undefined, Zero
 from warploom.sketch.term.numeric import Assignment, evaluate_numbers

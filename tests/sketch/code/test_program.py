@@ -17,7 +17,7 @@ from warploom.kernel.evaluate import run
 from warploom.kernel.ir import Shuffle, walk
 from warploom.sketch import front
 from warploom.sketch.build import Sketch
-from warploom.sketch.code import lower_program
+from warploom.sketch.code.program import lower_program
 from warploom.sketch.synth.solve import synthesize
 from warploom.sketch.term import spec
 

@@ -10,16 +10,7 @@ from typing import assert_never
 from warploom.array.code.context import Context
 from warploom.array.code.indexing import Indexing
 from warploom.array.code.storage import Place
-from warploom.array.plan.loops import (
-    Chosen,
-    Converted,
-    Fixed,
-    Operated,
-    Read,
-    Value,
-    Write,
-    reads_of,
-)
+from warploom.array.plan import loops
 from warploom.array.plan.numbered import TRUE
 from warploom.array.plan.view import Guard
 from warploom.index.ir import Const, Expr
@@ -40,7 +31,7 @@ class ValueBuilder:
         self.indexing = indexing
         self.invented = 0
 
-    def written(self, write: Write, at: Context) -> list[ir.Stmt]:
+    def written(self, write: loops.Write, at: Context) -> list[ir.Stmt]:
         """A number computed and written."""
         made: list[ir.Stmt] = []
         conditions = tuple(at.expr(each) for each in write.conditions)
@@ -66,23 +57,23 @@ class ValueBuilder:
 
     # -- values
 
-    def _value(self, value: Value, at: Context, made: list[ir.Stmt]) -> ir.Value:
+    def _value(self, value: loops.Value, at: Context, made: list[ir.Stmt]) -> ir.Value:
         match value:
-            case Read():
+            case loops.Read():
                 return self._read(value, at, made)
-            case Fixed(number, guards, dtype):
+            case loops.Fixed(number, guards, dtype):
                 return _otherwise(_put(guards, at), ir.Number(number, dtype))
-            case Operated(op, operands):
+            case loops.Operated(op, operands):
                 return ir.Operation(op, tuple(self._value(each, at, made) for each in operands))
-            case Chosen(op, left, right, then, otherwise):
+            case loops.Chosen(op, left, right, then, otherwise):
                 parts = [self._value(v, at, made) for v in (left, right, then, otherwise)]
                 return ir.Choose(ir.Compare(op, parts[0], parts[1]), parts[2], parts[3])
-            case Converted(dtype, inner):
+            case loops.Converted(dtype, inner):
                 return ir.Cast(dtype, self._value(inner, at, made))
             case _:
                 assert_never(value)
 
-    def _read(self, read: Read, at: Context, made: list[ir.Stmt]) -> ir.Value:
+    def _read(self, read: loops.Read, at: Context, made: list[ir.Stmt]) -> ir.Value:
         place, index = self.indexing.at(read.memory, read.path, at)
         guards = _put(read.guards, at)
         if place.kind == "number":
@@ -111,7 +102,7 @@ class ValueBuilder:
     # -- several neighbours at once
 
     def wide(
-        self, write: Write, counter: str, first: Expr, width: int, at: Context
+        self, write: loops.Write, counter: str, first: Expr, width: int, at: Context
     ) -> list[ir.Stmt]:
         """A number of each of `width` iterations of a loop, from `first` on."""
         made: list[ir.Stmt] = []
@@ -138,10 +129,10 @@ class ValueBuilder:
         return made
 
     def _loaded(
-        self, value: Value, at: Context, counter: str, width: int, made: list[ir.Stmt]
-    ) -> Iterator[tuple[Read, ir.Cell]]:
+        self, value: loops.Value, at: Context, counter: str, width: int, made: list[ir.Stmt]
+    ) -> Iterator[tuple[loops.Read, ir.Cell]]:
         """What is read of memory: neighbours in one access."""
-        for read in dict.fromkeys(reads_of(value)):
+        for read in dict.fromkeys(loops.reads_of(value)):
             place, index = self.indexing.at(read.memory, read.path, at)
             if place.kind in ("number", "registers"):
                 continue
@@ -153,26 +144,26 @@ class ValueBuilder:
 
     def _lane(
         self,
-        value: Value,
+        value: loops.Value,
         at: Context,
-        loaded: Mapping[Read, ir.Cell],
+        loaded: Mapping[loops.Read, ir.Cell],
         lane: int,
         made: list[ir.Stmt],
     ) -> ir.Value:
         match value:
-            case Read() if value in loaded:
+            case loops.Read() if value in loaded:
                 cell = loaded[value]
                 return cell if cell.index is None else replace(cell, index=Const(lane))
-            case Operated(op, operands):
+            case loops.Operated(op, operands):
                 parts = [self._lane(each, at, loaded, lane, made) for each in operands]
                 return ir.Operation(op, tuple(parts))
-            case Chosen(op, left, right, then, otherwise):
+            case loops.Chosen(op, left, right, then, otherwise):
                 parts = [
                     self._lane(each, at, loaded, lane, made)
                     for each in (left, right, then, otherwise)
                 ]
                 return ir.Choose(ir.Compare(op, parts[0], parts[1]), parts[2], parts[3])
-            case Converted(dtype, inner):
+            case loops.Converted(dtype, inner):
                 return ir.Cast(dtype, self._lane(inner, at, loaded, lane, made))
             case _:
                 return self._value(value, at, made)

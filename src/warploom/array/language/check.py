@@ -9,42 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias, assert_never
 
-from warploom.array.language.op import (
-    BOUNDARIES,
-    DIMENSIONED,
-    Ask,
-    AsScalar,
-    AsVector,
-    Call,
-    Choose,
-    Compute,
-    Convert,
-    Copy,
-    Element,
-    Gather,
-    Get,
-    Iterate,
-    Join,
-    Layout,
-    Let,
-    Level,
-    Map,
-    Number,
-    Op,
-    Over,
-    Pack,
-    Pad,
-    Reduce,
-    Scan,
-    Scatter,
-    Slice,
-    Slide,
-    Split,
-    To,
-    Transpose,
-    Unzip,
-    Zip,
-)
+from warploom.array.language import op as ops
 from warploom.array.language.size import normal, quotient
 from warploom.array.types import (
     TRUTH,
@@ -74,18 +39,18 @@ MOST_DIMENSION = 2
 Signature: TypeAlias = tuple[tuple[Type, ...], Type]
 
 
-def result_type(op: Op, functions: tuple[Signature, ...], arguments: tuple[Type, ...]) -> Type:
+def result_type(op: ops.Op, functions: tuple[Signature, ...], arguments: tuple[Type, ...]) -> Type:
     """The type of an operation applied; raises CheckError if it does not fit."""
     match op:
-        case Map() | Reduce() | Scan() | Iterate() | Let():
+        case ops.Map() | ops.Reduce() | ops.Scan() | ops.Iterate() | ops.Let():
             return _over(op, functions, arguments)
-        case Compute() | Copy() | Ask() | Choose() | Convert():
+        case ops.Compute() | ops.Copy() | ops.Ask() | ops.Choose() | ops.Convert():
             _counted(op, functions, 0, "functions")
             return _number(op, arguments)
-        case To():
+        case ops.To():
             _counted(op, arguments, 1, "arguments")
             return arguments[0]
-        case Call(_, result):
+        case ops.Call(_, result):
             assert isinstance(result, Type)
             return result
         case _:
@@ -93,28 +58,28 @@ def result_type(op: Op, functions: tuple[Signature, ...], arguments: tuple[Type,
             return _layout(op, arguments)
 
 
-def name_of(op: Op) -> str:
+def name_of(op: ops.Op) -> str:
     """The name a user knows it by."""
     match op:
-        case Map(Level(kind, dimension)):
+        case ops.Map(ops.Level(kind, dimension)):
             return "map" if kind == "any" else f"map_{kind}" + (
-                f"({dimension})" if kind in DIMENSIONED else ""
+                f"({dimension})" if kind in ops.DIMENSIONED else ""
             )  # fmt: skip
-        case To(space):
+        case ops.To(space):
             return f"to_{space}"
-        case AsVector():
+        case ops.AsVector():
             return "as_vector"
-        case AsScalar():
+        case ops.AsScalar():
             return "as_scalar"
-        case Compute(name) | Ask(name):
+        case ops.Compute(name) | ops.Ask(name):
             return f"'{name}'"
-        case Call(name, _):
+        case ops.Call(name, _):
             return name
         case _:
             return type(op).__name__.lower()
 
 
-def _counted(op: Op, given: tuple[object, ...], count: int, what: str) -> None:
+def _counted(op: ops.Op, given: tuple[object, ...], count: int, what: str) -> None:
     if len(given) != count:
         raise CheckError(f"{name_of(op)} takes {count} {what}, not {len(given)}")
 
@@ -122,7 +87,7 @@ def _counted(op: Op, given: tuple[object, ...], count: int, what: str) -> None:
 # -- functions over arrays -------------------------------------------------------------------------
 
 
-def _over(op: Over, functions: tuple[Signature, ...], arguments: tuple[Type, ...]) -> Type:
+def _over(op: ops.Over, functions: tuple[Signature, ...], arguments: tuple[Type, ...]) -> Type:
     _counted(op, functions, 1, "functions")
     (takes, gives) = functions[0]
     if holds_truth(gives):
@@ -131,34 +96,34 @@ def _over(op: Over, functions: tuple[Signature, ...], arguments: tuple[Type, ...
             advice="choose(condition, 1, 0) makes a number of it",
         )
     match op:
-        case Map(level):
+        case ops.Map(level):
             _check_level(level)
             _counted(op, arguments, 1, "arguments")
             given = _array(op, arguments[0])
             _takes(op, takes, (given.element,))
             return array(gives, given.size)
-        case Reduce() | Scan():
+        case ops.Reduce() | ops.Scan():
             _counted(op, arguments, 2, "arguments")
             given = _array(op, arguments[1])
             _takes(op, takes, (arguments[0], given.element))
             _same(op, "its function returns", gives, arguments[0])
-            return array(gives, 1 if isinstance(op, Reduce) else given.size)
-        case Iterate(times):
+            return array(gives, 1 if isinstance(op, ops.Reduce) else given.size)
+        case ops.Iterate(times):
             _counted(op, arguments, 1, "arguments")
             if times < 0:
                 raise CheckError(f"iterate cannot run {times} times")
             _takes(op, takes, arguments)
             _same(op, "its function returns", gives, arguments[0])
             return gives
-        case Let():
+        case ops.Let():
             _takes(op, takes, arguments)
             return gives
         case _:
             assert_never(op)
 
 
-def _check_level(level: Level) -> None:
-    if level.dimension and level.kind not in DIMENSIONED:
+def _check_level(level: ops.Level) -> None:
+    if level.dimension and level.kind not in ops.DIMENSIONED:
         raise CheckError(f"a map that runs on {level.kind} has no dimension")
     if not 0 <= level.dimension <= MOST_DIMENSION:
         raise CheckError(
@@ -166,19 +131,19 @@ def _check_level(level: Level) -> None:
         )
 
 
-def _takes(op: Op, takes: tuple[Type, ...], given: tuple[Type, ...]) -> None:
+def _takes(op: ops.Op, takes: tuple[Type, ...], given: tuple[Type, ...]) -> None:
     if len(takes) != len(given):
         raise CheckError(f"the function of {name_of(op)} takes {len(given)} values")
     for wanted, found in zip(takes, given, strict=True):
         _same(op, "its function takes", wanted, found)
 
 
-def _same(op: Op, what: str, left: Type, right: Type) -> None:
+def _same(op: ops.Op, what: str, left: Type, right: Type) -> None:
     if left is not right:
         raise CheckError(f"{name_of(op)}: {what} {type_text(left)}, not {type_text(right)}")
 
 
-def _array(op: Op, given: Type, what: str = "an array") -> Array:
+def _array(op: ops.Op, given: Type, what: str = "an array") -> Array:
     if not isinstance(given, Array):
         raise CheckError(f"{name_of(op)} takes {what}, not {type_text(given)}")
     return given
@@ -187,11 +152,11 @@ def _array(op: Op, given: Type, what: str = "an array") -> Array:
 # -- layout ----------------------------------------------------------------------------------------
 
 
-def _layout(op: Layout, arguments: tuple[Type, ...]) -> Type:
+def _layout(op: ops.Layout, arguments: tuple[Type, ...]) -> Type:
     match op:
-        case Zip():
+        case ops.Zip():
             return _zipped(op, arguments)
-        case Pack():
+        case ops.Pack():
             if not arguments:
                 raise CheckError("a tuple has at least one part")
             return Tuple(arguments)
@@ -200,7 +165,7 @@ def _layout(op: Layout, arguments: tuple[Type, ...]) -> Type:
             return _of_one(op, arguments[0])
 
 
-def _zipped(op: Zip, arguments: tuple[Type, ...]) -> Type:
+def _zipped(op: ops.Zip, arguments: tuple[Type, ...]) -> Type:
     if not arguments:
         raise CheckError("zip takes at least one array")
     arrays = [_array(op, each, "arrays") for each in arguments]
@@ -213,22 +178,22 @@ def _zipped(op: Zip, arguments: tuple[Type, ...]) -> Type:
     return array(Tuple(tuple(each.element for each in arrays)), arrays[0].size)
 
 
-def _of_one(op: Layout, given: Type) -> Type:
+def _of_one(op: ops.Layout, given: Type) -> Type:
     match op:
-        case Get(part):
+        case ops.Get(part):
             if not isinstance(given, Tuple) or not 0 <= part < len(given.parts):
                 raise CheckError(f"there is no part {part} in {type_text(given)}")
             return given.parts[part]
-        case Unzip():
+        case ops.Unzip():
             inner = _array(op, given, "an array of tuples")
             if not isinstance(inner.element, Tuple):
                 raise CheckError(f"unzip takes an array of tuples, not {type_text(given)}")
             return Tuple(tuple(array(part, inner.size) for part in inner.element.parts))
-        case Join() | Transpose():
+        case ops.Join() | ops.Transpose():
             return _of_rows(op, given)
-        case AsVector(width):
+        case ops.AsVector(width):
             return _as_vector(op, _array(op, given, "an array of numbers"), width)
-        case AsScalar():
+        case ops.AsScalar():
             inner = _array(op, given, "an array of vectors")
             if not isinstance(inner.element, Vector):
                 raise CheckError(f"as_scalar takes an array of vectors, not {type_text(given)}")
@@ -237,17 +202,17 @@ def _of_one(op: Layout, given: Type) -> Type:
             return _of_array(op, _array(op, given))
 
 
-def _of_rows(op: Join | Transpose, given: Type) -> Type:
+def _of_rows(op: ops.Join | ops.Transpose, given: Type) -> Type:
     outer = _array(op, given, "an array of arrays")
     inner = outer.element
     if not isinstance(inner, Array):
         raise CheckError(f"{name_of(op)} takes an array of arrays, not {type_text(given)}")
-    if isinstance(op, Join):
+    if isinstance(op, ops.Join):
         return array(inner.element, outer.size * inner.size)
     return array(inner.element, inner.size, outer.size)
 
 
-def _as_vector(op: AsVector, given: Array, width: int) -> Type:
+def _as_vector(op: ops.AsVector, given: Array, width: int) -> Type:
     if not isinstance(given.element, Scalar):
         raise CheckError(f"as_vector takes an array of numbers, not {type_text(given)}")
     if width not in WIDTHS:
@@ -255,31 +220,31 @@ def _as_vector(op: AsVector, given: Array, width: int) -> Type:
     return array(Vector(given.element, width), _divided(op, given.size, width))
 
 
-def _of_array(op: Layout, given: Array) -> Type:
+def _of_array(op: ops.Layout, given: Array) -> Type:
     for condition, text in conditions(op, given):
         if condition is Const(0):
             raise CheckError(f"{name_of(op)}: {text}")
     match op:
-        case Split(size):
+        case ops.Split(size):
             return array(given.element, _divided(op, given.size, size), size)
-        case Slide(size, step):
+        case ops.Slide(size, step):
             return array(given.element, _divided(op, given.size - size, step) + 1, size)
-        case Pad(left, right, boundary, _):
+        case ops.Pad(left, right, boundary, _):
             _check_boundary(op, given, boundary)
             return array(given.element, left + given.size + right)
-        case Slice(_, size):
+        case ops.Slice(_, size):
             return array(given.element, size)
-        case Element():
+        case ops.Element():
             return given.element
-        case Gather() | Scatter():
+        case ops.Gather() | ops.Scatter():
             return given
         case _:
             raise CheckError(f"{name_of(op)} does not take {type_text(given)}")
 
 
-def _check_boundary(op: Pad, given: Array, boundary: str) -> None:
-    if boundary not in BOUNDARIES:
-        raise CheckError(f"no boundary is called '{boundary}'", advice=f"use {BOUNDARIES}")
+def _check_boundary(op: ops.Pad, given: Array, boundary: str) -> None:
+    if boundary not in ops.BOUNDARIES:
+        raise CheckError(f"no boundary is called '{boundary}'", advice=f"use {ops.BOUNDARIES}")
     inner = given.element
     while isinstance(inner, Array):
         inner = inner.element
@@ -289,7 +254,7 @@ def _check_boundary(op: Pad, given: Array, boundary: str) -> None:
         raise CheckError(f"{name_of(op)}: {op.value} is no {inner.dtype!r}")
 
 
-def _divided(op: Op, size: Expr, by: Expr | int) -> Expr:
+def _divided(op: ops.Op, size: Expr, by: Expr | int) -> Expr:
     try:
         return quotient(size, by)
     except CheckError:
@@ -299,7 +264,7 @@ def _divided(op: Op, size: Expr, by: Expr | int) -> Expr:
         ) from None
 
 
-def conditions(op: Op, given: Type) -> list[tuple[Expr, str]]:
+def conditions(op: ops.Op, given: Type) -> list[tuple[Expr, str]]:
     """What must hold of the sizes, with what is wrong otherwise; a number if it is known.
 
     That divisions are exact is left to the sizes themselves.
@@ -309,19 +274,19 @@ def conditions(op: Op, given: Type) -> list[tuple[Expr, str]]:
     size = given.size
     found: list[tuple[Expr, str]] = []
     match op:
-        case Split(by) | Slide(by, _):
+        case ops.Split(by) | ops.Slide(by, _):
             found.append((by.ge(1).and_(by.le(size)), f"pieces of {show(by)} of {show(size)}"))
-            if isinstance(op, Slide):
+            if isinstance(op, ops.Slide):
                 found.append((op.step.ge(1), f"a step of {show(op.step)}"))
-        case Pad(left, right, boundary, _):
+        case ops.Pad(left, right, boundary, _):
             found += [(each.ge(0), f"{show(each)} elements") for each in (left, right)]
             if boundary in ("wrap", "mirror"):
                 text = f"{boundary} reaches {show(size)} elements at most"
                 found += [(each.le(size), text) for each in (left, right)]
-        case Slice(start, taken):
+        case ops.Slice(start, taken):
             text = f"elements {show(start)} to {show(normal(start + taken))} of {show(size)}"
             found.append((start.ge(0).and_((start + taken).le(size)).and_(taken.ge(1)), text))
-        case Element(index):
+        case ops.Element(index):
             inside = index.ge(0).and_(index.lt(size))
             found.append((inside, f"element {show(index)} of {show(size)}"))
         case _:
@@ -333,7 +298,9 @@ def _decided(condition: Expr) -> Expr:
     return condition if variables(condition) else Const(int(evaluate(condition, {}) != 0))
 
 
-def bad_reordering(op: Gather | Scatter, size: int, evaluated: Callable[[Expr], list[int]]) -> str:
+def bad_reordering(
+    op: ops.Gather | ops.Scatter, size: int, evaluated: Callable[[Expr], list[int]]
+) -> str:
     """What is wrong with an index function on an array of this size; `evaluated` gives the values
     of an expression over POSITION for all positions."""
     index = evaluated(op.index)
@@ -341,7 +308,7 @@ def bad_reordering(op: Gather | Scatter, size: int, evaluated: Callable[[Expr], 
     if outside:
         at, value = outside[0]
         return f"position {at} of {size} is sent to {value}"
-    if isinstance(op, Scatter) and len(set(index)) != size:
+    if isinstance(op, ops.Scatter) and len(set(index)) != size:
         return f"{show(op.index)} is no permutation of {size} positions"
     if op.inverse is not None:
         inverse = evaluated(op.inverse)
@@ -354,27 +321,27 @@ def bad_reordering(op: Gather | Scatter, size: int, evaluated: Callable[[Expr], 
 # -- numbers ---------------------------------------------------------------------------------------
 
 
-def _number(op: Number, arguments: tuple[Type, ...]) -> Type:
+def _number(op: ops.Number, arguments: tuple[Type, ...]) -> Type:
     match op:
-        case Compute(name):
+        case ops.Compute(name):
             _counted(op, arguments, ARITY[name], "operands")
             return _computed(op, arguments)
-        case Copy():
+        case ops.Copy():
             _counted(op, arguments, 1, "arguments")
             return _numeric(op, arguments[0])
-        case Ask():
+        case ops.Ask():
             _counted(op, arguments, 2, "operands")
             compared = _operands(op, arguments)
             if not isinstance(compared, Scalar):
                 raise CheckError(f"{name_of(op)} compares numbers, not vectors")
             _check_computes(op, compared.dtype)
             return TRUTH
-        case Choose():
+        case ops.Choose():
             _counted(op, arguments, 3, "arguments")
             if not isinstance(arguments[0], Truth):
                 raise CheckError(f"choose takes a truth first, not {type_text(arguments[0])}")
             return _operands(op, arguments[1:])
-        case Convert(dtype):
+        case ops.Convert(dtype):
             _counted(op, arguments, 1, "arguments")
             given = _numeric(op, arguments[0])
             _check_converts(dtype_of(given), dtype)
@@ -384,7 +351,7 @@ def _number(op: Number, arguments: tuple[Type, ...]) -> Type:
             assert_never(op)
 
 
-def _computed(op: Compute, arguments: tuple[Type, ...]) -> Type:
+def _computed(op: ops.Compute, arguments: tuple[Type, ...]) -> Type:
     result = _operands(op, arguments)
     dtype = dtype_of(result)
     if dtype is not None:
@@ -396,7 +363,7 @@ def _computed(op: Compute, arguments: tuple[Type, ...]) -> Type:
     return result
 
 
-def _check_computes(op: Op, dtype: DType) -> None:
+def _check_computes(op: ops.Op, dtype: DType) -> None:
     if dtype.is_code:
         raise CheckError(
             f"{name_of(op)} of {dtype!r}, in which nothing is computed",
@@ -413,7 +380,7 @@ def _check_converts(source: DType | None, target: DType) -> None:
         )
 
 
-def _operands(op: Op, arguments: tuple[Type, ...]) -> Scalar | Vector | Any:
+def _operands(op: ops.Op, arguments: tuple[Type, ...]) -> Scalar | Vector | Any:
     first = _numeric(op, arguments[0])
     for other in arguments[1:]:
         if other is not first:
@@ -424,7 +391,7 @@ def _operands(op: Op, arguments: tuple[Type, ...]) -> Scalar | Vector | Any:
     return first
 
 
-def _numeric(op: Op, given: Type) -> Scalar | Vector | Any:
+def _numeric(op: ops.Op, given: Type) -> Scalar | Vector | Any:
     if not isinstance(given, Scalar | Vector | Any):
         raise CheckError(
             f"{name_of(op)} takes numbers, not {type_text(given)}",

@@ -15,36 +15,9 @@ from typing import Any, TypeAlias, assert_never
 import numpy as np
 import numpy.typing as npt
 
+from warploom.array.language import op as ops
 from warploom.array.language.bind import bound, known_shape, positions, sizes_of_inputs
 from warploom.array.language.ir import Apply, Bound, Lambda, Literal, Param, Program, Term
-from warploom.array.language.op import (
-    Ask,
-    AsScalar,
-    AsVector,
-    Choose,
-    Compute,
-    Convert,
-    Copy,
-    Element,
-    Gather,
-    Get,
-    Iterate,
-    Join,
-    Let,
-    Map,
-    Pack,
-    Pad,
-    Reduce,
-    Scan,
-    Scatter,
-    Slice,
-    Slide,
-    Split,
-    To,
-    Transpose,
-    Unzip,
-    Zip,
-)
 from warploom.array.language.size import number
 from warploom.array.types import (
     Array,
@@ -151,7 +124,7 @@ class _Evaluation:
                 types = [each.type for each in arguments]
                 if functions:
                     return self._over(term, values, frames, batch)
-                if isinstance(op, Compute | Copy | Ask | Choose | Convert):
+                if isinstance(op, ops.Compute | ops.Copy | ops.Ask | ops.Choose | ops.Convert):
                     return _computed(op, [leaf_of(each) for each in values], types)
                 return _moved(term, values, len(batch))
             case _:
@@ -163,27 +136,27 @@ class _Evaluation:
     def _over(self, term: Apply, values: list[Value], frames: Frames, batch: Batch) -> Value:
         op, f, axis = term.op, term.functions[0], len(batch)
         match op:
-            case Map():
+            case ops.Map():
                 size = _size(term.arguments[0].type)
                 wider: Frames = tuple(
                     tuple(mapped(value, lambda leaf: _widened(leaf, axis, size)) for value in frame)
                     for frame in frames
                 )
                 return self._call(f, (values[0],), wider, (*batch, size))
-            case Reduce() | Scan():
+            case ops.Reduce() | ops.Scan():
                 state, found = values[0], list[Value]()
                 for at in range(_size(term.arguments[1].type)):
                     item = mapped(values[1], lambda leaf, at=at: np.take(leaf, at, axis=axis))  # type: ignore[misc]
                     state = self._call(f, (state, item), frames, batch)
                     found.append(state)
-                kept = found if isinstance(op, Scan) else found[-1:]
+                kept = found if isinstance(op, ops.Scan) else found[-1:]
                 return joined(kept, lambda leaves: np.stack(leaves, axis=axis))
-            case Iterate(times):
+            case ops.Iterate(times):
                 value = values[0]
                 for _ in range(times):
                     value = self._call(f, (value,), frames, batch)
                 return value
-            case Let():
+            case ops.Let():
                 return self._call(f, tuple(values), frames, batch)
             case _:
                 raise AssertionError(op)
@@ -213,21 +186,23 @@ def _filled(value: float, type_: Type, batch: Batch) -> Leaf:
 
 
 def _computed(
-    op: Compute | Copy | Ask | Choose | Convert, values: list[Leaf], types: list[Type]
+    op: ops.Compute | ops.Copy | ops.Ask | ops.Choose | ops.Convert,
+    values: list[Leaf],
+    types: list[Type],
 ) -> Leaf:
     match op:
-        case Compute(name):
+        case ops.Compute(name):
             dtype = dtype_of(types[0])
             assert dtype is not None
             return compute(name, values, dtype)
-        case Copy():
+        case ops.Copy():
             return values[0]
-        case Ask(name):
+        case ops.Ask(name):
             return compare(name, values[0], values[1])
-        case Choose():
+        case ops.Choose():
             truth = values[0].reshape(values[0].shape + (1,) * (values[1].ndim - values[0].ndim))
             return np.where(truth, values[1], values[2])
-        case Convert(dtype):
+        case ops.Convert(dtype):
             return _converted(values[0], dtype, dtype_of(types[0]))
         case _:
             assert_never(op)
@@ -243,16 +218,16 @@ def _converted(value: Leaf, dtype: DType, source: DType | None) -> Leaf:
 def _moved(term: Apply, values: list[Value], axis: int) -> Value:
     """Layout: the same elements at other places."""
     match term.op:
-        case Zip() | Pack():
+        case ops.Zip() | ops.Pack():
             return tuple(values)
-        case Unzip() | To():
+        case ops.Unzip() | ops.To():
             return values[0]
-        case Get(part):
+        case ops.Get(part):
             assert isinstance(values[0], tuple)
             return values[0][part]
-        case Split() | Join() | AsVector() | AsScalar() | Transpose():
+        case ops.Split() | ops.Join() | ops.AsVector() | ops.AsScalar() | ops.Transpose():
             return mapped(values[0], lambda leaf: _reshaped(term, leaf, axis))
-        case Pad(left, right, "constant", value):
+        case ops.Pad(left, right, "constant", value):
             around = (_known(left), _known(right))
             return mapped(values[0], lambda leaf: _framed(leaf, axis, around, value))
         case _:
@@ -263,11 +238,11 @@ def _moved(term: Apply, values: list[Value], axis: int) -> Value:
 def _reshaped(term: Apply, leaf: Leaf, axis: int) -> Leaf:
     outer, inner = leaf.shape[:axis], leaf.shape[axis:]
     match term.op:
-        case Split(size):
+        case ops.Split(size):
             return leaf.reshape(*outer, -1, _known(size), *inner[1:])
-        case AsVector(width):
+        case ops.AsVector(width):
             return leaf.reshape(*outer, -1, width, *inner[1:])
-        case Join() | AsScalar():
+        case ops.Join() | ops.AsScalar():
             return leaf.reshape(*outer, -1, *inner[2:])
         case _:
             return np.swapaxes(leaf, axis, axis + 1)
@@ -283,18 +258,18 @@ def index_of(term: Apply) -> npt.NDArray[np.int64]:
     size = _size(term.arguments[0].type)
     everything = np.arange(size)
     match term.op:
-        case Gather(index, _):
+        case ops.Gather(index, _):
             return np.asarray(positions(index, size, {}))
-        case Scatter(index, _):
+        case ops.Scatter(index, _):
             return np.argsort(positions(index, size, {}))
-        case Slide(width, step):
+        case ops.Slide(width, step):
             starts = np.arange(0, size - _known(width) + 1, _known(step))
             return starts[:, None] + np.arange(_known(width))
-        case Slice(start, taken):
+        case ops.Slice(start, taken):
             return everything[_known(start) : _known(start) + _known(taken)]
-        case Element(at):
+        case ops.Element(at):
             return np.asarray(_known(at))
-        case Pad(left, right, boundary, _):
+        case ops.Pad(left, right, boundary, _):
             wanted = np.arange(-_known(left), size + _known(right))
             return _at_boundary(wanted, size, boundary)
         case _:

@@ -338,16 +338,6 @@ def close(params: Sequence[Param], body: Term) -> Lambda:
     return Lambda(tuple(param.type for param in params), closed)
 
 
-def replaced(term: Term, values: Mapping[Param, Term]) -> Term:
-    """The term with free parameters replaced, by terms without loose ones."""
-    wanted = frozenset(values)
-
-    def leaf(part: Param | Bound, _: int) -> Term:
-        return values.get(part, part) if isinstance(part, Param) else part
-
-    return _changed(term, 0, leaf, lambda facts, _: not facts.params.isdisjoint(wanted), {})
-
-
 _Leaf: TypeAlias = "Callable[[Param | Bound, int], Term]"
 _Wanted: TypeAlias = "Callable[[Facts, int], bool]"
 

@@ -13,7 +13,7 @@ from warploom.search.branching.candidate import Candidates
 from warploom.search.branching.problem import SpaceProblem, set_bits
 from warploom.search.branching.tree import count_all, enumerate_all
 from warploom.search.budget import Budget
-from warploom.search.engine import OnProgress, Result
+from warploom.search.engine import Result
 from warploom.search.outcome import Found
 from warploom.search.propagate.propagator import Propagator
 from warploom.search.space.build import Space
@@ -102,12 +102,9 @@ def _label(number: int) -> str:
     return f"map {number}"
 
 
-def count_mappings(
-    constraints: Constraints, budget: Budget | None = None, on_progress: OnProgress | None = None
-) -> Result[int]:
+def count_mappings(constraints: Constraints) -> Result[int]:
     """How many mappings there are."""
-    space = MappingSpace(constraints)
-    return count_all(SpaceProblem(Propagator(space.space)), budget, on_progress)
+    return count_all(SpaceProblem(Propagator(MappingSpace(constraints).space)))
 
 
 def all_mappings(constraints: Constraints, budget: Budget | None = None) -> Result[Table]:

@@ -12,7 +12,7 @@ from functools import cached_property
 from warploom.array.language.ir import Param
 from warploom.array.language.op import ANY, Level, SpaceName
 from warploom.array.mapping.vector import is_consecutive
-from warploom.array.plan.loops import Loop, Node, Plan, Site, loops_in, reads_of, sites
+from warploom.array.plan.loops import Loop, Node, Plan, Site, reads_of, sites
 from warploom.array.plan.view import Part, Path
 from warploom.index.ir import Expr, Var
 
@@ -194,12 +194,3 @@ def _along(memory: Param, found: list[Site]) -> Iterator[Chain]:
         by_maps = all(name in maps for name, (_, maps) in zip(names, paths, strict=True))
         numbers = (maps[name] for name, (_, maps) in zip(names, paths, strict=True) if by_maps)
         yield tuple(dict.fromkeys(numbers))
-
-
-def loop_of(plan: Plan, number: int) -> Loop:
-    """The loop of a map."""
-    for stage in plan.stages:
-        for loop in loops_in(stage.body):
-            if loop.map is not None and loop.map.number == number:
-                return loop
-    raise KeyError(number)

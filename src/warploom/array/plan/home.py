@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from warploom.array.language.ir import Apply, Param, Term, facts_of, is_concrete
 from warploom.array.language.op import Iterate, Let, Map, Reduce, Scan, SpaceName, To
@@ -10,25 +10,26 @@ from warploom.array.plan.element import Stored, element_of
 from warploom.array.plan.known import Known
 from warploom.array.plan.view import Part, Path
 from warploom.array.types import Array, Tuple, Type, Vector
-from warploom.index.ir import Const
+from warploom.index.ir import Const, Expr
 
 Spaces = Mapping[Param, SpaceName]
 
 _NOTHING_PROVED = Known({}, effort=0)
 
 
-def leaf_paths(type_: Type) -> Iterator[Path]:
-    """A path to one number of each part of a type."""
+def leaf_paths(type_: Type, index: Callable[[int], Expr] = lambda _: Const(0)) -> Iterator[Path]:
+    """A path to one number of each part of a type; `index` gives what stands before so many
+    others."""
     match type_:
         case Array(element, _):
-            for path in leaf_paths(element):
-                yield (Const(0), *path)
+            for path in leaf_paths(element, index):
+                yield (index(len(path)), *path)
         case Tuple(parts):
             for at, part in enumerate(parts):
-                for path in leaf_paths(part):
+                for path in leaf_paths(part, index):
                     yield (Part(at), *path)
         case Vector():
-            yield (Const(0),)
+            yield (index(0),)
         case _:
             yield ()
 

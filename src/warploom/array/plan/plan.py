@@ -47,7 +47,7 @@ from warploom.array.language.op import (
     To,
 )
 from warploom.array.plan.element import Stored, at_index, element_of
-from warploom.array.plan.home import asked, home_of, memories_of, spaces_of
+from warploom.array.plan.home import asked, home_of, leaf_paths, memories_of, spaces_of
 from warploom.array.plan.known import Known
 from warploom.array.plan.loops import (
     Buffer,
@@ -332,7 +332,7 @@ class _Planner:
             return False
         if self.spaces[memory] != "private" or memory in memories_of(xs):
             return False
-        for path in open_paths(start.type):
+        for path in leaf_paths(start.type, lambda depth: Var(f"any{depth}")):
             found = element_of(start, path, self.known)
             place = locate(At(target, (ZERO,)), path, self.known)
             if not isinstance(found, Stored) or place is None:
@@ -464,22 +464,6 @@ class _Planner:
         if isinstance(found, Stored):
             return Read(found.memory, found.path, found.guards, dtype)
         return Fixed(found.value, found.guards, dtype)
-
-
-def open_paths(type_: Type) -> Iterator[Path]:
-    """A path to every number of a type, with a variable for each index."""
-    match type_:
-        case Array(element, _):
-            for path in open_paths(element):
-                yield (Var(f"any{len(path)}"), *path)
-        case Tuple(parts):
-            for at, part in enumerate(parts):
-                for path in open_paths(part):
-                    yield (Part(at), *path)
-        case Vector():
-            yield (Var("any0"),)
-        case _:
-            yield ()
 
 
 def _place(memory: Param, type_: Type) -> Target:

@@ -40,20 +40,6 @@ def by(law: Law | Applied) -> Strategy:
     return lambda term: rewritten(law, term)
 
 
-def sequence(*strategies: Strategy) -> Strategy:
-    """One after another; all must work."""
-
-    def run(term: Term) -> Term | None:
-        for each in strategies:
-            made = each(term)
-            if made is None:
-                return None
-            term = made
-        return term
-
-    return run
-
-
 def choice(*strategies: Strategy) -> Strategy:
     """The first that works."""
 
@@ -61,11 +47,6 @@ def choice(*strategies: Strategy) -> Strategy:
         return next((made for each in strategies if (made := each(term)) is not None), None)
 
     return run
-
-
-def attempt(strategy: Strategy) -> Strategy:
-    """If it works."""
-    return lambda term: made if (made := strategy(term)) is not None else term
 
 
 def repeat(strategy: Strategy) -> Strategy:
@@ -105,15 +86,6 @@ def innermost(strategy: Strategy) -> Strategy:
 def at(pattern: Pattern, strategy: Strategy) -> Strategy:
     """At the first place that looks like this and where it works."""
     return once(lambda term: strategy(term) if pattern(term) else None)
-
-
-def inside(pattern: Pattern, strategy: Strategy) -> Strategy:
-    """Somewhere inside the first place that looks like this."""
-
-    def run(term: Term) -> Term | None:
-        return _one_child(term, once(strategy)) if pattern(term) else None
-
-    return once(run)
 
 
 def in_body(strategy: Strategy) -> Strategy:

@@ -153,12 +153,18 @@ def _words(wants: Wants) -> tuple[Parcel, ...]:
     return tuple(found)
 
 
-def _once(wants: Wants, parcels: tuple[Parcel, ...]) -> Sent | None:
-    """Where every element has one holder and every word one receiver: König's theorem."""
-    by_element: dict[int, list[int]] = {}
+def _by_element(parcels: tuple[Parcel, ...]) -> dict[int, list[int]]:
+    """The numbers of the words that have each element."""
+    found: dict[int, list[int]] = {}
     for number, parcel in enumerate(parcels):
         for element in set(parcel.elements) - {IDLE}:
-            by_element.setdefault(element, []).append(number)
+            found.setdefault(element, []).append(number)
+    return found
+
+
+def _once(wants: Wants, parcels: tuple[Parcel, ...]) -> Sent | None:
+    """Where every element has one holder and every word one receiver: König's theorem."""
+    by_element = _by_element(parcels)
     taken = [{n for e in missing for n in by_element[e]} for missing in wants.missing()]
     counted = [number for each in taken for number in each]
     alone = all(len(by_element[e]) == 1 for missing in wants.missing() for e in missing)
@@ -185,10 +191,7 @@ class _Offers:
 
     def __init__(self, wants: Wants, parcels: tuple[Parcel, ...]) -> None:
         self.parcels = parcels
-        having: dict[int, list[int]] = {}
-        for number, parcel in enumerate(parcels):
-            for element in set(parcel.elements) - {IDLE}:
-                having.setdefault(element, []).append(number)
+        having = _by_element(parcels)
         self.needs = [(r, e) for r, missing in enumerate(wants.missing()) for e in missing]
         rows = [(n, r, p) for n, (r, e) in enumerate(self.needs) for p in having[e]]
         table = np.array(rows, dtype=np.int64).reshape(-1, 3)

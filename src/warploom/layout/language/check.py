@@ -5,77 +5,61 @@ from __future__ import annotations
 from typing import NoReturn, assert_never
 
 from warploom.errors import CheckError
+from warploom.layout.language import ir
 from warploom.layout.language.evaluate import values
-from warploom.layout.language.ir import (
-    Compose,
-    Exchange,
-    Layout,
-    Matrix,
-    Pad,
-    Rotate,
-    Shift,
-    Strided,
-    Swizzle,
-    Table,
-    Tile,
-    Tree,
-    flat,
-    product,
-    size_of,
-)
 
 MOST_ELEMENTS = 1 << 24
 MOST_BITS = 40  # addresses stay far below the 64 bits that arithmetic has
 
 
-def check(layout: Layout) -> Layout:
+def check(layout: ir.Layout) -> ir.Layout:
     """The layout itself, if it is one."""
     match layout:
-        case Strided(shape, stride):
+        case ir.Strided(shape, stride):
             _strided(shape, stride)
-        case Swizzle(bits, base, shift):
+        case ir.Swizzle(bits, base, shift):
             _swizzle(bits, base, shift)
-        case Matrix(columns, offset):
+        case ir.Matrix(columns, offset):
             _numbers("columns and offset of a matrix", (*columns, offset))
             _at_most(1 << len(columns))
-        case Table(values):
+        case ir.Table(values):
             _numbers("values of a table", values)
             if not values:
                 _fail("a table has at least one value")
             _at_most(len(values))
-        case Shift(by):
+        case ir.Shift(by):
             _numbers("the shift", (by,))
-        case Pad(every, by):
+        case ir.Pad(every, by):
             _numbers("the padding", (by,))
             _positive("padding comes after every", every)
-        case Rotate(columns, within, by, rows):
+        case ir.Rotate(columns, within, by, rows):
             _numbers("the rotation", (by,))
             _positive("the rows that rotate alike are", rows)
             _divides("columns that rotate", within, columns)
-        case Exchange():
+        case ir.Exchange():
             _exchange(layout)
-        case Tile(columns, height, width):
+        case ir.Tile(columns, height, width):
             _positive("the height of a tile is", height)
             _divides("columns of a tile", width, columns)
-        case Compose(outer, inner):
+        case ir.Compose(outer, inner):
             _compose(check(outer), check(inner))
         case _:
             assert_never(layout)
     return layout
 
 
-def _strided(shape: Tree, stride: Tree) -> None:
+def _strided(shape: ir.Tree, stride: ir.Tree) -> None:
     if form(shape) != form(stride):
         _fail("shape and stride have different forms", "write (2,(3,4)):(1,(2,6))")
-    if not flat(shape):
+    if not ir.flat(shape):
         _fail("a shape has at least one size")
-    if any(size < 1 for size in flat(shape)):
-        _fail(f"a shape has sizes of at least 1, not {min(flat(shape))}")
-    _numbers("strides", flat(stride))
-    _at_most(product(shape))
+    if any(size < 1 for size in ir.flat(shape)):
+        _fail(f"a shape has sizes of at least 1, not {min(ir.flat(shape))}")
+    _numbers("strides", ir.flat(stride))
+    _at_most(ir.product(shape))
 
 
-def form(tree: Tree) -> object:
+def form(tree: ir.Tree) -> object:
     """The tree without its numbers."""
     return None if isinstance(tree, int) else tuple(form(part) for part in tree)
 
@@ -92,7 +76,7 @@ def _swizzle(bits: int, base: int, shift: int) -> None:
         _fail(f"Swizzle<{bits},{base},{shift}> reaches over {MOST_BITS} bits")
 
 
-def _exchange(part: Exchange) -> None:
+def _exchange(part: ir.Exchange) -> None:
     for name, number in (("unit", part.unit), ("period", part.period)):
         _positive(f"the {name} of an exchange is", number)
         if number & (number - 1):
@@ -102,11 +86,11 @@ def _exchange(part: Exchange) -> None:
     _divides("columns of an exchange", part.unit * part.period, part.columns)
 
 
-def _compose(outer: Layout, inner: Layout) -> None:
-    size = size_of(outer)
+def _compose(outer: ir.Layout, inner: ir.Layout) -> None:
+    size = ir.size_of(outer)
     if size is None:
         return
-    if size_of(inner) is None:
+    if ir.size_of(inner) is None:
         _fail(
             "a layout with a domain is put after a map of every number",
             "put the map after the layout, or give it a domain: map o 64:1",

@@ -11,23 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import CheckError
-from warploom.layout.language.ir import (
-    Compose,
-    Exchange,
-    Layout,
-    Matrix,
-    Pad,
-    Rotate,
-    Shift,
-    Strided,
-    Swizzle,
-    Table,
-    Tile,
-    Tree,
-    flat,
-    shape_of,
-    size_of,
-)
+from warploom.layout.language import ir
 from warploom.search.budget import governing_budget
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
@@ -41,25 +25,25 @@ def pause_if_long(count: int) -> None:
         governing_budget().check()
 
 
-def values(layout: Layout) -> Numbers:
+def values(layout: ir.Layout) -> Numbers:
     """The value at every number of the domain, in order.
 
     >>> values(Compose(Swizzle(1, 0, 2), Strided(8, 1)))
     array([0, 1, 2, 3, 5, 4, 7, 6])
     """
-    size = size_of(layout)
+    size = ir.size_of(layout)
     if size is None:
         raise CheckError("a map of every number has no domain", advice="put it after a layout")
     return evaluate(layout, np.arange(size, dtype=np.int64))
 
 
-def at(layout: Layout, *coordinates: int) -> int:
+def at(layout: ir.Layout, *coordinates: int) -> int:
     """The value at one element, by its coordinates.
 
     >>> at(Compose(Swizzle(3, 3, 3), Strided((8, 64), (64, 1))), 3, 9)
     209
     """
-    shape = shape_of(layout)
+    shape = ir.shape_of(layout)
     wanted = len(shape) if isinstance(shape, tuple) else 1
     if len(coordinates) not in (1, wanted):
         raise CheckError(f"the layout has {wanted} coordinates, not {len(coordinates)}")
@@ -67,7 +51,7 @@ def at(layout: Layout, *coordinates: int) -> int:
         number = coordinates[0]
     else:
         assert isinstance(shape, tuple)
-        sizes = [int(np.prod(flat(part))) for part in shape]
+        sizes = [int(np.prod(ir.flat(part))) for part in shape]
         for place, size in zip(coordinates, sizes, strict=True):
             if not 0 <= place < size:
                 raise CheckError(f"a coordinate is {place}, of a size of {size}")
@@ -75,46 +59,46 @@ def at(layout: Layout, *coordinates: int) -> int:
     return int(evaluate(layout, np.array([number]))[0])
 
 
-def evaluate(layout: Layout, numbers: Numbers) -> Numbers:
+def evaluate(layout: ir.Layout, numbers: Numbers) -> Numbers:
     """The values at these numbers."""
-    size = size_of(layout)
+    size = ir.size_of(layout)
     if numbers.size and (numbers.min() < 0 or (size is not None and numbers.max() >= size)):
         worst = int(numbers.min() if numbers.min() < 0 else numbers.max())
         raise CheckError(f"the layout takes numbers below {size}, not {worst}")
     return extended(layout, numbers)
 
 
-def extended(layout: Layout, x: Numbers) -> Numbers:
+def extended(layout: ir.Layout, x: Numbers) -> Numbers:
     """`evaluate` without the bound: the last mode of a shape has no end, as CuTe has it."""
     match layout:
-        case Strided(shape, stride):
+        case ir.Strided(shape, stride):
             return _strided(shape, stride, x)
-        case Swizzle(bits, base, shift):
+        case ir.Swizzle(bits, base, shift):
             mask = ((1 << bits) - 1) << base
             moved = (x >> shift) & mask if shift >= 0 else (x & mask) << -shift
             return x ^ moved
-        case Matrix(columns, offset):
+        case ir.Matrix(columns, offset):
             result = np.full_like(x, offset)
             for bit, column in enumerate(columns):
                 result ^= (x >> bit & 1) * column
             return result
-        case Table(table):
+        case ir.Table(table):
             return np.array(table, dtype=np.int64)[x]
-        case Shift(by):
+        case ir.Shift(by):
             return x + by
-        case Pad(every, by):
+        case ir.Pad(every, by):
             return x + by * (x // every)
-        case Rotate() | Exchange() | Tile():
+        case ir.Rotate() | ir.Exchange() | ir.Tile():
             return _by_rows(layout, x // layout.columns, x % layout.columns)
-        case Compose(outer, inner):
+        case ir.Compose(outer, inner):
             return evaluate(outer, extended(inner, x))
         case _:
             assert_never(layout)
 
 
-def _strided(shape: Tree, stride: Tree, x: Numbers) -> Numbers:
+def _strided(shape: ir.Tree, stride: ir.Tree, x: Numbers) -> Numbers:
     result = np.zeros_like(x)
-    sizes, strides = flat(shape), flat(stride)
+    sizes, strides = ir.flat(shape), ir.flat(stride)
     for place, (size, step) in enumerate(zip(sizes, strides, strict=True)):
         last = place == len(sizes) - 1
         result += (x if last else x % size) * step
@@ -122,15 +106,15 @@ def _strided(shape: Tree, stride: Tree, x: Numbers) -> Numbers:
     return result
 
 
-def _by_rows(layout: Rotate | Exchange | Tile, row: Numbers, column: Numbers) -> Numbers:
+def _by_rows(layout: ir.Rotate | ir.Exchange | ir.Tile, row: Numbers, column: Numbers) -> Numbers:
     match layout:
-        case Rotate(columns, within, by, rows):
+        case ir.Rotate(columns, within, by, rows):
             place = column % within
             moved: Numbers = (place + by * (row // rows)) % within
             return row * columns + (column - place) + moved
-        case Exchange(columns, unit, period, shift):
+        case ir.Exchange(columns, unit, period, shift):
             return row * columns + (column ^ unit * ((row >> shift) % period))
-        case Tile(columns, height, width):
+        case ir.Tile(columns, height, width):
             block = row // height * (columns // width) + column // width
             return (block * height + row % height) * width + column % width
         case _:

@@ -13,34 +13,18 @@ from warploom.index.bits import BitMap, from_table
 from warploom.index.ir import Const, Expr, Var
 from warploom.index.laws import simplify
 from warploom.index.table import cheapest
+from warploom.layout.language import ir
 from warploom.layout.language.evaluate import Numbers, pause_if_long, values
-from warploom.layout.language.ir import (
-    Compose,
-    Exchange,
-    Layout,
-    Matrix,
-    Pad,
-    Rotate,
-    Shift,
-    Strided,
-    Swizzle,
-    Table,
-    Tile,
-    Tree,
-    chain,
-    product,
-    shape_of,
-)
 
 NAMES = ("row", "column")
 
 
-def sizes_of(layout: Layout) -> tuple[int, ...]:
+def sizes_of(layout: ir.Layout) -> tuple[int, ...]:
     """The sizes of a layout's coordinates."""
-    shape = shape_of(layout)
+    shape = ir.shape_of(layout)
     if shape is None:
         raise UnsupportedError("a map of every number has no coordinates")
-    return tuple(product(part) for part in shape) if isinstance(shape, tuple) else (shape,)
+    return tuple(ir.product(part) for part in shape) if isinstance(shape, tuple) else (shape,)
 
 
 def names_of(count: int) -> tuple[str, ...]:
@@ -53,7 +37,7 @@ def names_of(count: int) -> tuple[str, ...]:
     return tuple(f"i{place}" for place in range(count))
 
 
-def expression(layout: Layout, names: Sequence[str] | None = None) -> Expr:
+def expression(layout: ir.Layout, names: Sequence[str] | None = None) -> Expr:
     """What a layout computes, with as few operations as a form was found.
 
     >>> from warploom.index.show import show
@@ -78,10 +62,10 @@ def expression(layout: Layout, names: Sequence[str] | None = None) -> Expr:
     return found
 
 
-def _has_table(layout: Layout) -> bool:
-    if isinstance(layout, Compose):
+def _has_table(layout: ir.Layout) -> bool:
+    if isinstance(layout, ir.Compose):
         return _has_table(layout.outer) or _has_table(layout.inner)
-    return isinstance(layout, Table)
+    return isinstance(layout, ir.Table)
 
 
 def _linear(table: Numbers, sizes: tuple[int, ...], variables: list[Var]) -> Expr | None:
@@ -96,9 +80,9 @@ def _linear(table: Numbers, sizes: tuple[int, ...], variables: list[Var]) -> Exp
     return replace(found, columns=columns, widths=found.widths[::-1]).expression(*variables[::-1])
 
 
-def _direct(layout: Layout, variables: list[Var]) -> Expr:
+def _direct(layout: ir.Layout, variables: list[Var]) -> Expr:
     """Part after part; rows and columns are kept apart as long as they are."""
-    *maps, inner = chain(layout)
+    *maps, inner = ir.chain(layout)
     place = _start(inner, variables)
     for part in reversed(maps):
         place = _after(part, place)
@@ -118,24 +102,24 @@ def _number(place: Expr | _Cell) -> Expr:
     return place.row * place.columns + place.column if isinstance(place, _Cell) else place
 
 
-def _start(inner: Layout, variables: list[Var]) -> Expr | _Cell:
+def _start(inner: ir.Layout, variables: list[Var]) -> Expr | _Cell:
     match inner:
-        case Strided((int(), int() as size), (int() as stride, 1)) if size <= stride:
+        case ir.Strided((int(), int() as size), (int() as stride, 1)) if size <= stride:
             return _Cell(variables[0], variables[1], stride)
-        case Strided(tuple() as shape, tuple() as strides):
+        case ir.Strided(tuple() as shape, tuple() as strides):
             parts = zip(variables, shape, strides, strict=True)
             terms = [_coordinate(v, size, stride) for v, size, stride in parts]
             result = terms[0]
             for term in terms[1:]:
                 result = result + term
             return result
-        case Strided(shape, stride):
+        case ir.Strided(shape, stride):
             return _coordinate(variables[0], shape, stride)
     return _number(_after(inner, variables[0]))
 
 
-def _after(part: Layout, place: Expr | _Cell) -> Expr | _Cell:
-    if not isinstance(part, Rotate | Exchange | Tile):
+def _after(part: ir.Layout, place: Expr | _Cell) -> Expr | _Cell:
+    if not isinstance(part, ir.Rotate | ir.Exchange | ir.Tile):
         return mapped(part, _number(place))
     if isinstance(place, _Cell) and part.columns == place.columns:
         return _by_rows(part, place.row, place.column)
@@ -143,7 +127,7 @@ def _after(part: Layout, place: Expr | _Cell) -> Expr | _Cell:
     return _by_rows(part, x // part.columns, x % part.columns)
 
 
-def _coordinate(x: Expr, shape: Tree, stride: Tree) -> Expr:
+def _coordinate(x: Expr, shape: ir.Tree, stride: ir.Tree) -> Expr:
     """One coordinate, which may stand for several: the first of them fastest."""
     if isinstance(shape, int):
         assert isinstance(stride, int)
@@ -152,39 +136,39 @@ def _coordinate(x: Expr, shape: Tree, stride: Tree) -> Expr:
     result: Expr = Const(0)
     for place, (size, step) in enumerate(zip(shape, stride, strict=True)):
         last = place == len(shape) - 1
-        count = product(size)
+        count = ir.product(size)
         result = result + _coordinate(x if last else x % count, size, step)
         x = x // count
     return result
 
 
-def mapped(part: Layout, x: Expr) -> Expr:
+def mapped(part: ir.Layout, x: Expr) -> Expr:
     match part:
-        case Swizzle(bits, base, shift):
+        case ir.Swizzle(bits, base, shift):
             mask = ((1 << bits) - 1) << base
             return x ^ ((x >> shift) & mask) if shift >= 0 else x ^ ((x & mask) << -shift)
-        case Matrix(columns, offset):
+        case ir.Matrix(columns, offset):
             width = max((c.bit_length() for c in (*columns, offset)), default=0)
             return BitMap(columns, offset, width, (len(columns),)).expression(x)
-        case Shift(by):
+        case ir.Shift(by):
             return x + by
-        case Pad(every, by):
+        case ir.Pad(every, by):
             return x + by * (x // every)
-        case Strided(shape, stride):
+        case ir.Strided(shape, stride):
             return _coordinate(x, shape, stride)
         case _:
             raise UnsupportedError("a table has no expression")
 
 
-def _by_rows(part: Rotate | Exchange | Tile, row: Expr, column: Expr) -> Expr | _Cell:
+def _by_rows(part: ir.Rotate | ir.Exchange | ir.Tile, row: Expr, column: Expr) -> Expr | _Cell:
     match part:
-        case Rotate(columns, within, by, rows):
+        case ir.Rotate(columns, within, by, rows):
             place = (column + by % within * (row // rows)) % within
             whole = place if within == columns else column // within * within + place
             return _Cell(row, whole, columns)
-        case Exchange(columns, unit, period, shift):
+        case ir.Exchange(columns, unit, period, shift):
             return _Cell(row, column ^ unit * ((row >> shift) % period), columns)
-        case Tile(columns, height, width):
+        case ir.Tile(columns, height, width):
             block = row // height * (columns // width) + column // width
             return (block * height + row % height) * width + column % width
         case _:

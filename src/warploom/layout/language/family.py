@@ -9,32 +9,22 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from warploom.layout.language import ir
 from warploom.layout.language.evaluate import evaluate
-from warploom.layout.language.ir import (
-    Exchange,
-    Layout,
-    Matrix,
-    Pad,
-    Rotate,
-    Shift,
-    Swizzle,
-    Tile,
-    compose,
-)
 from warploom.layout.patterns.access import Problem
 
-IDENTITY = Shift(0)
+IDENTITY = ir.Shift(0)
 MOST_ROTATION = 64  # columns that a row is turned by, at most
 
 
-def paddings(problem: Problem) -> Iterator[Layout]:
+def paddings(problem: Problem) -> Iterator[ir.Layout]:
     """Every padding of rows by less than all banks. A row longer by all banks has the same banks
     and no more words in common with others, so that no other padding is better."""
     period = max(1, problem.serving.banks * problem.serving.word_bytes // problem.element_bytes)
-    return (Pad(problem.columns, by) for by in range(period))
+    return (ir.Pad(problem.columns, by) for by in range(period))
 
 
-def swizzles(problem: Problem) -> Iterator[Layout]:
+def swizzles(problem: Problem) -> Iterator[ir.Layout]:
     """Every Swizzle<B,M,S> that leaves no gaps. Bits that no element has change nothing, and where
     one is changed for some element, there is a gap."""
     yield IDENTITY
@@ -42,12 +32,12 @@ def swizzles(problem: Problem) -> Iterator[Layout]:
     for bits in range(1, most // 2 + 1):
         for shift in range(bits, most - bits + 1):
             for base in range(most - bits - shift + 1):
-                for swizzle in (Swizzle(bits, base, shift), Swizzle(bits, base, -shift)):
+                for swizzle in (ir.Swizzle(bits, base, shift), ir.Swizzle(bits, base, -shift)):
                     if not _has_gaps(swizzle, problem.size):
                         yield swizzle
 
 
-def _has_gaps(swizzle: Swizzle, size: int) -> bool:
+def _has_gaps(swizzle: ir.Swizzle, size: int) -> bool:
     """Elements stay in their block of all bits that may change; so the last ones tell, if they are
     no whole block."""
     block = 1 << swizzle.base + swizzle.bits + max(0, -swizzle.shift)
@@ -55,7 +45,7 @@ def _has_gaps(swizzle: Swizzle, size: int) -> bool:
     return bool((evaluate(swizzle, last) >= size).any())
 
 
-def reversals(problem: Problem) -> Iterator[Layout]:
+def reversals(problem: Problem) -> Iterator[ir.Layout]:
     """x ^ (bits of x above, in reverse order): one instruction where bits can be reversed."""
     bits = problem.size.bit_length() - 1
     if problem.size != 1 << bits:
@@ -66,39 +56,39 @@ def reversals(problem: Problem) -> Iterator[Layout]:
                 columns = [1 << bit for bit in range(bits)]
                 for bit in range(count):
                     columns[source + bit] ^= 1 << (target + count - 1 - bit)
-                yield Matrix(tuple(columns), 0)
+                yield ir.Matrix(tuple(columns), 0)
 
 
-def dense(problem: Problem) -> Iterator[Layout]:
+def dense(problem: Problem) -> Iterator[ir.Layout]:
     """For rows of any length, without unused places: columns exchanged in blocks, rows rotated."""
     yield from exchanges(problem)
     yield from rotations(problem)
 
 
-def spaced(problem: Problem) -> Iterator[Layout]:
+def spaced(problem: Problem) -> Iterator[ir.Layout]:
     """With unused places: tiles, and padding after every so many elements."""
     yield from tiles(problem)
     yield from intervals(problem)
 
 
-def exchanges(problem: Problem) -> Iterator[Layout]:
+def exchanges(problem: Problem) -> Iterator[ir.Layout]:
     columns, rows = problem.columns, problem.size // problem.columns
     most = (columns & -columns).bit_length() - 1
     for period in range(1, most + 1):
         for unit in range(most - period + 1):
             for shift in range(max(1, rows.bit_length())):
-                yield Exchange(columns, 1 << unit, 1 << period, shift)
+                yield ir.Exchange(columns, 1 << unit, 1 << period, shift)
 
 
-def rotations(problem: Problem) -> Iterator[Layout]:
+def rotations(problem: Problem) -> Iterator[ir.Layout]:
     columns, rows = problem.columns, problem.size // problem.columns
     for within in _divisors(columns):
         for high in _powers(rows):
             for by in range(1, min(within, MOST_ROTATION)):
-                yield Rotate(columns, within, by, high)
+                yield ir.Rotate(columns, within, by, high)
 
 
-def tiles(problem: Problem) -> Iterator[Layout]:
+def tiles(problem: Problem) -> Iterator[ir.Layout]:
     """Blocks as large as all banks, each with its rows turned on from one row of blocks to the
     next. Rows are filled up to whole blocks."""
     banks = max(1, problem.serving.banks * problem.serving.word_bytes // problem.element_bytes)
@@ -108,18 +98,18 @@ def tiles(problem: Problem) -> Iterator[Layout]:
             continue
         height, whole = banks // width, -(-columns // width) * width
         for by in range(width):
-            rotation = [Rotate(whole, width, by, height)] if by else []
-            padding = [Pad(columns, whole - columns)] if whole > columns else []
-            yield compose(Tile(whole, height, width), *rotation, *padding)
+            rotation = [ir.Rotate(whole, width, by, height)] if by else []
+            padding = [ir.Pad(columns, whole - columns)] if whole > columns else []
+            yield ir.compose(ir.Tile(whole, height, width), *rotation, *padding)
 
 
-def intervals(problem: Problem) -> Iterator[Layout]:
+def intervals(problem: Problem) -> Iterator[ir.Layout]:
     """A few places left out after every so many elements, whatever the rows."""
     banks = max(1, problem.serving.banks * problem.serving.word_bytes // problem.element_bytes)
     for every in _powers(problem.size):
         for by in _powers(banks // 2):
             if every >= by and every != problem.columns:
-                yield Pad(every, by)
+                yield ir.Pad(every, by)
 
 
 def _powers(most: int) -> list[int]:

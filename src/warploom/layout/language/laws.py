@@ -9,27 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from warploom.errors import CheckError
+from warploom.layout.language import ir
 from warploom.layout.language.algebra import composition
 from warploom.layout.language.evaluate import extended, values
 from warploom.layout.language.facts import as_matrix, as_swizzle
-from warploom.layout.language.ir import (
-    Compose,
-    Exchange,
-    Layout,
-    Matrix,
-    Pad,
-    Rotate,
-    Shift,
-    Strided,
-    Swizzle,
-    Table,
-    Tile,
-    Tree,
-    chain,
-    compose,
-    product,
-    size_of,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,59 +20,59 @@ class Law:
     """`rewrite` takes two neighbours, outer and inner, and gives what stands for both; or None."""
 
     name: str
-    rewrite: Callable[[Layout, Layout], Layout | None]
+    rewrite: Callable[[ir.Layout, ir.Layout], ir.Layout | None]
 
 
-def is_identity(layout: Layout) -> bool:
+def is_identity(layout: ir.Layout) -> bool:
     """Whether a map of every number changes none of them: no bits, nothing to add, one column."""
     match layout:
-        case Swizzle(0, _, _) | Shift(0) | Pad(_, 0):
+        case ir.Swizzle(0, _, _) | ir.Shift(0) | ir.Pad(_, 0):
             return True
-        case Rotate(_, within, by, _):
+        case ir.Rotate(_, within, by, _):
             return by % within == 0
-        case Exchange(_, _, period, _):
+        case ir.Exchange(_, _, period, _):
             return period == 1
-        case Tile(columns, height, width):
+        case ir.Tile(columns, height, width):
             return height == 1 or width == columns
     return False
 
 
-def _drop(outer: Layout, inner: Layout) -> Layout | None:
+def _drop(outer: ir.Layout, inner: ir.Layout) -> ir.Layout | None:
     """identity o A → A."""
     return inner if is_identity(outer) else None
 
 
-def _undo(outer: Layout, inner: Layout) -> Layout | None:
+def _undo(outer: ir.Layout, inner: ir.Layout) -> ir.Layout | None:
     """S o S → shift<0>: a swizzle is its own inverse."""
-    return Shift(0) if isinstance(outer, Swizzle) and outer is inner else None
+    return ir.Shift(0) if isinstance(outer, ir.Swizzle) and outer is inner else None
 
 
-def _shifts(outer: Layout, inner: Layout) -> Layout | None:
+def _shifts(outer: ir.Layout, inner: ir.Layout) -> ir.Layout | None:
     """shift<a> o shift<b> → shift<a + b>."""
-    if isinstance(outer, Shift) and isinstance(inner, Shift):
-        return Shift(outer.by + inner.by)
+    if isinstance(outer, ir.Shift) and isinstance(inner, ir.Shift):
+        return ir.Shift(outer.by + inner.by)
     return None
 
 
-def _padded(outer: Layout, inner: Layout) -> Layout | None:
+def _padded(outer: ir.Layout, inner: ir.Layout) -> ir.Layout | None:
     """pad<C,p> o (R,C):(C,1) → (R,C):(C+p,1): a stride of whole rows grows with each row."""
-    if not isinstance(outer, Pad) or not isinstance(inner, Strided):
+    if not isinstance(outer, ir.Pad) or not isinstance(inner, ir.Strided):
         return None
     every, by = outer.every, outer.by
-    grown = Strided(inner.shape, _grown(inner.stride, every, by))
-    fits = product(inner.shape) <= 1 << 20
+    grown = ir.Strided(inner.shape, _grown(inner.stride, every, by))
+    fits = ir.product(inner.shape) <= 1 << 20
     return grown if fits and (values(grown) == extended(outer, values(inner))).all() else None
 
 
-def _grown(stride: Tree, every: int, by: int) -> Tree:
+def _grown(stride: ir.Tree, every: int, by: int) -> ir.Tree:
     if isinstance(stride, tuple):
         return tuple(_grown(part, every, by) for part in stride)
     return stride + by * (stride // every)
 
 
-def _strided(outer: Layout, inner: Layout) -> Layout | None:
+def _strided(outer: ir.Layout, inner: ir.Layout) -> ir.Layout | None:
     """A:B o C:D → the layout of shapes and strides that CuTe's composition is, where it is one."""
-    if isinstance(outer, Strided) and isinstance(inner, Strided):
+    if isinstance(outer, ir.Strided) and isinstance(inner, ir.Strided):
         try:
             return composition(outer, inner)
         except CheckError:
@@ -97,26 +80,26 @@ def _strided(outer: Layout, inner: Layout) -> Layout | None:
     return None
 
 
-def _matrices(outer: Layout, inner: Layout) -> Layout | None:
+def _matrices(outer: ir.Layout, inner: ir.Layout) -> ir.Layout | None:
     """A o F2[…] → F2[…], where A is a matrix or a swizzle: linear maps compose."""
-    if not isinstance(inner, Matrix) or not isinstance(outer, Matrix | Swizzle):
+    if not isinstance(inner, ir.Matrix) or not isinstance(outer, ir.Matrix | ir.Swizzle):
         return None
-    return as_matrix(values(Compose(outer, inner)))
+    return as_matrix(values(ir.Compose(outer, inner)))
 
 
-def _swizzles(outer: Layout, inner: Layout) -> Layout | None:
+def _swizzles(outer: ir.Layout, inner: ir.Layout) -> ir.Layout | None:
     """F2[…] o A → S<B,M,S> o A, where the matrix is a swizzle."""
-    if not isinstance(outer, Matrix):
+    if not isinstance(outer, ir.Matrix):
         return None
     swizzle = as_swizzle(outer)
-    return None if swizzle is None else Compose(swizzle, inner)
+    return None if swizzle is None else ir.Compose(swizzle, inner)
 
 
-def _tables(outer: Layout, inner: Layout) -> Layout | None:
+def _tables(outer: ir.Layout, inner: ir.Layout) -> ir.Layout | None:
     """A o table[…] → table[A(…)]."""
-    if not isinstance(inner, Table):
+    if not isinstance(inner, ir.Table):
         return None
-    return Table(tuple(values(Compose(outer, inner)).tolist()))
+    return ir.Table(tuple(values(ir.Compose(outer, inner)).tolist()))
 
 
 LAWS: tuple[Law, ...] = (
@@ -131,28 +114,28 @@ LAWS: tuple[Law, ...] = (
 )
 
 
-def simplify(layout: Layout) -> Layout:
+def simplify(layout: ir.Layout) -> ir.Layout:
     """The laws, applied to neighbours until none applies.
 
     >>> from warploom.layout.language.show import show
     >>> show(simplify(compose(Shift(0), Pad(32, 1), Strided((32, 32), (32, 1)))))
     '(32,32):(33,1)'
     """
-    parts = list(chain(layout))
+    parts = list(ir.chain(layout))
     place = 0
     while place + 1 < len(parts):
         found = _first(parts[place], parts[place + 1])
         if found is None:
             place += 1
         else:
-            parts[place : place + 2] = chain(found)
+            parts[place : place + 2] = ir.chain(found)
             place = max(0, place - 1)
-    return compose(*parts)
+    return ir.compose(*parts)
 
 
-def _first(outer: Layout, inner: Layout) -> Layout | None:
+def _first(outer: ir.Layout, inner: ir.Layout) -> ir.Layout | None:
     for law in LAWS:
         found = law.rewrite(outer, inner)
-        if found is not None and size_of(found) == size_of(inner):
+        if found is not None and ir.size_of(found) == ir.size_of(inner):
             return found
     return None

@@ -8,21 +8,8 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from warploom.errors import CheckError, ParseError, Source, Span
+from warploom.layout.language import ir
 from warploom.layout.language.check import check
-from warploom.layout.language.ir import (
-    Exchange,
-    Layout,
-    Matrix,
-    Pad,
-    Rotate,
-    Shift,
-    Strided,
-    Swizzle,
-    Table,
-    Tile,
-    Tree,
-    compose,
-)
 
 _TOKEN = re.compile(
     r"(?P<space>\s+)|(?P<number>-?[0-9]+)(?![\w.])|(?P<name>[A-Za-z_][A-Za-z_0-9]*)"
@@ -35,13 +22,13 @@ MOST_PARTS = 100  # of a composition
 _MOST_DIGITS = 13
 
 # The maps with numbers between < and >: how many, and what they make.
-_MAPS: dict[str, tuple[int, Callable[..., Layout]]] = {
-    "S": (3, Swizzle),
-    "shift": (1, Shift),
-    "pad": (2, Pad),
-    "rotate": (4, Rotate),
-    "exchange": (4, Exchange),
-    "tile": (3, Tile),
+_MAPS: dict[str, tuple[int, Callable[..., ir.Layout]]] = {
+    "S": (3, ir.Swizzle),
+    "shift": (1, ir.Shift),
+    "pad": (2, ir.Pad),
+    "rotate": (4, ir.Rotate),
+    "exchange": (4, ir.Exchange),
+    "tile": (3, ir.Tile),
 }
 
 
@@ -113,12 +100,12 @@ class Reader:
             found.append(self.number())
         return tuple(found)
 
-    def tree(self, depth: int = 0) -> Tree:
+    def tree(self, depth: int = 0) -> ir.Tree:
         if depth > MOST_DEPTH:
             self.fail(f"a shape is at most {MOST_DEPTH} deep", self.next)
         if not self.accept("("):
             return self.number()
-        parts: list[Tree] = []
+        parts: list[ir.Tree] = []
         while not self.accept(")"):
             if parts:
                 self.expect(",")
@@ -127,7 +114,7 @@ class Reader:
             parts.append(self.tree(depth + 1))
         return tuple(parts)
 
-    def composition(self, part: Callable[[], list[Layout]]) -> list[Layout]:
+    def composition(self, part: Callable[[], list[ir.Layout]]) -> list[ir.Layout]:
         """Layouts one after another, outermost first."""
         parts = part()
         while self.accept("o"):
@@ -145,7 +132,7 @@ class Reader:
         column = token.start - (before.rfind("\n") + 1) + 1
         return Span(self.source, line, column, max(1, len(token.text)))
 
-    def checked(self, layout: Layout, token: Token) -> Layout:
+    def checked(self, layout: ir.Layout, token: Token) -> ir.Layout:
         """The layout, if it is one; what is wrong is said at its first word."""
         try:
             return check(layout)
@@ -154,7 +141,7 @@ class Reader:
             raise
 
 
-def parse(text: str, source_name: str = "<layout>") -> Layout:
+def parse(text: str, source_name: str = "<layout>") -> ir.Layout:
     """
     >>> parse("S<3,3,3> o (8,64):(64,1)")
     Compose(Swizzle(3, 3, 3), Strided((8, 64), (64, 1)))
@@ -164,10 +151,10 @@ def parse(text: str, source_name: str = "<layout>") -> Layout:
     parts = reader.composition(lambda: [_part(reader)])
     if reader.next.kind != "end":
         reader.fail(f"'{reader.next.text}' after a layout", reader.next, "compose with ' o '")
-    return reader.checked(compose(*parts), first)
+    return reader.checked(ir.compose(*parts), first)
 
 
-def _part(reader: Reader) -> Layout:
+def _part(reader: Reader) -> ir.Layout:
     token = reader.next
     if token.kind == "name":
         return reader.checked(_named(reader, reader.take()), token)
@@ -175,17 +162,17 @@ def _part(reader: Reader) -> Layout:
         reader.fail("the text ends where a layout should stand", token)
     shape = reader.tree()
     reader.expect(":")
-    return reader.checked(Strided(shape, reader.tree()), token)
+    return reader.checked(ir.Strided(shape, reader.tree()), token)
 
 
-def _named(reader: Reader, token: Token) -> Layout:
+def _named(reader: Reader, token: Token) -> ir.Layout:
     if token.text == "F2":
         reader.expect("[")
         columns = reader.numbers("]")
-        return Matrix(columns, reader.number() if reader.accept("^") else 0)
+        return ir.Matrix(columns, reader.number() if reader.accept("^") else 0)
     if token.text == "table":
         reader.expect("[")
-        return Table(reader.numbers("]"))
+        return ir.Table(reader.numbers("]"))
     if token.text not in _MAPS:
         known = ", ".join([*_MAPS, "F2", "table"])
         reader.fail(f"'{token.text[:40]}' is no layout", token, f"known are {known}")

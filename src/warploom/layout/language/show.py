@@ -4,59 +4,45 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from warploom.layout.language.ir import (
-    Compose,
-    Exchange,
-    Layout,
-    Matrix,
-    Pad,
-    Rotate,
-    Shift,
-    Strided,
-    Swizzle,
-    Table,
-    Tile,
-    Tree,
-    chain,
-)
+from warploom.layout.language import ir
 
 
-def show(layout: Layout) -> str:
+def show(layout: ir.Layout) -> str:
     """
     >>> show(Compose(Swizzle(3, 3, 3), Compose(Pad(64, 8), Strided((8, 64), (64, 1)))))
     'S<3,3,3> o pad<64,8> o (8,64):(64,1)'
     """
-    return " o ".join(_part(part) for part in chain(layout))
+    return " o ".join(_part(part) for part in ir.chain(layout))
 
 
-def show_tree(tree: Tree, join: str = ",") -> str:
+def show_tree(tree: ir.Tree, join: str = ",") -> str:
     if isinstance(tree, int):
         return str(tree)
     inner = join.join(show_tree(part, join) for part in tree)
     return f"({inner},)" if len(tree) == 1 else f"({inner})"
 
 
-def _part(part: Layout) -> str:
+def _part(part: ir.Layout) -> str:
     match part:
-        case Strided(shape, stride):
+        case ir.Strided(shape, stride):
             return f"{show_tree(shape)}:{show_tree(stride)}"
-        case Swizzle(bits, base, shift):
+        case ir.Swizzle(bits, base, shift):
             return f"S<{bits},{base},{shift}>"
-        case Matrix(columns, offset):
+        case ir.Matrix(columns, offset):
             return f"F2[{_list(columns)}]" + (f"^{offset}" if offset else "")
-        case Table(table):
+        case ir.Table(table):
             return f"table[{_list(table)}]"
-        case Shift(by):
+        case ir.Shift(by):
             return f"shift<{by}>"
-        case Pad(every, by):
+        case ir.Pad(every, by):
             return f"pad<{every},{by}>"
-        case Rotate(columns, within, by, rows):
+        case ir.Rotate(columns, within, by, rows):
             return f"rotate<{columns},{within},{by},{rows}>"
-        case Exchange(columns, unit, period, shift):
+        case ir.Exchange(columns, unit, period, shift):
             return f"exchange<{columns},{unit},{period},{shift}>"
-        case Tile(columns, height, width):
+        case ir.Tile(columns, height, width):
             return f"tile<{columns},{height},{width}>"
-        case Compose():
+        case ir.Compose():
             return f"({show(part)})"
         case _:
             assert_never(part)

@@ -6,12 +6,11 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from warploom.errors import CheckError, ParseError
+from warploom.errors import CheckError, ParseError, nearest
 from warploom.layout.language.check import MOST_ELEMENTS
 from warploom.layout.patterns import operands, strides, usual
 from warploom.layout.patterns.access import Problem, check_problem
@@ -131,5 +130,4 @@ def _options(name: str, parts: list[str]) -> dict[str, int]:
 
 
 def _nearest(name: str) -> str:
-    near = difflib.get_close_matches(name[:80], USUAL, n=1, cutoff=0.5)
-    return f"did you mean {near[0]}?" if near else f"known are {', '.join(USUAL)}"
+    return nearest(name, USUAL, f"known are {', '.join(USUAL)}", cutoff=0.5)

@@ -44,14 +44,6 @@ class Span:
         return [self._by_top[top] for top in sorted(self._by_top)]
 
 
-def rank(vectors: Iterable[int]) -> int:
-    """
-    >>> rank([1, 2, 3])
-    2
-    """
-    return len(Span(vectors))
-
-
 def elements(basis: Sequence[int]) -> Numbers:
     """All vectors of a subspace.
 

@@ -12,31 +12,22 @@ import numpy.typing as npt
 
 from warploom.errors import DeviceError
 from warploom.machine.memory import WINDOWS, Memory, window_of
+from warploom.ptx import ir
 from warploom.ptx.demangle import demangled
 from warploom.ptx.emulate.compile import alignment, byte_size
 from warploom.ptx.emulate.context import immediate
 from warploom.ptx.emulate.tensor import TensorMap
 from warploom.ptx.emulate.texture import Surface, handle
-from warploom.ptx.ir import (
-    Function,
-    Generic,
-    Immediate,
-    Initial,
-    Masked,
-    Module,
-    Offset,
-    Spelling,
-    Symbol,
-    Variable,
-)
 from warploom.ptx.patience import timed
 from warploom.ptx.types import DTYPES, size_of
 
-_WHOLE = Spelling.INTEGER
+_WHOLE = ir.Spelling.INTEGER
 _WHOLE_TYPES = frozenset(f"{kind}{bits}" for kind in "bsu" for bits in (8, 16, 32, 64))
 
 
-def bind(module: Module, function: Function, args: Sequence[Any], memory: Memory) -> dict[str, int]:
+def bind(
+    module: ir.Module, function: ir.Function, args: Sequence[Any], memory: Memory
+) -> dict[str, int]:
     """Puts arrays and the parameter bytes into memory; gives the address of each parameter."""
     parameters = function.parameters
     if len(args) != len(parameters):
@@ -55,7 +46,7 @@ def bind(module: Module, function: Function, args: Sequence[Any], memory: Memory
     return {p.name: base + offset for p, offset in zip(parameters, offsets, strict=True)}
 
 
-def parameter_offsets(parameters: Sequence[Variable]) -> tuple[list[int], int]:
+def parameter_offsets(parameters: Sequence[ir.Variable]) -> tuple[list[int], int]:
     """Where each parameter begins among the bytes of all, and how many those are."""
     offsets: list[int] = []
     place = 0
@@ -79,7 +70,7 @@ class _Given:
 
 
 def _place_arrays(
-    parameters: Sequence[Variable], args: Sequence[Any], memory: Memory
+    parameters: Sequence[ir.Variable], args: Sequence[Any], memory: Memory
 ) -> dict[int, int]:
     """Puts the arrays into memory: the address of each, by its number.
 
@@ -117,7 +108,7 @@ def _bytes_of(group: list[_Given]) -> npt.NDArray[np.uint8]:
     return np.frombuffer(whole, np.uint8)
 
 
-def _arrays(parameters: Sequence[Variable], args: Sequence[Any]) -> Iterator[_Given]:
+def _arrays(parameters: Sequence[ir.Variable], args: Sequence[Any]) -> Iterator[_Given]:
     for number, (parameter, arg) in enumerate(zip(parameters, args, strict=True)):
         if isinstance(arg, TensorMap):
             start = int(arg.array.__array_interface__["data"][0])
@@ -137,7 +128,7 @@ def _arrays(parameters: Sequence[Variable], args: Sequence[Any]) -> Iterator[_Gi
 
 
 def _handle(
-    parameter: Variable, arg: Surface, number: int, known: dict[int, int], memory: Memory
+    parameter: ir.Variable, arg: Surface, number: int, known: dict[int, int], memory: Memory
 ) -> int:
     what = _what(number, parameter)
     if parameter.sizes or byte_size(parameter) != 8 or parameter.type[0] == "f":
@@ -145,12 +136,12 @@ def _handle(
     return handle(memory, what, arg, known[number])
 
 
-def _what(number: int, parameter: Variable) -> str:
+def _what(number: int, parameter: ir.Variable) -> str:
     return f"argument {number} ('{parameter.name}')"
 
 
 def _argument(
-    parameter: Variable, arg: Any, number: int, known: dict[int, int]
+    parameter: ir.Variable, arg: Any, number: int, known: dict[int, int]
 ) -> npt.NDArray[np.uint8]:
     size = byte_size(parameter)
     what = _what(number, parameter)
@@ -183,7 +174,7 @@ def _struct(arg: Any, what: str) -> bytes:
         ) from None
 
 
-def _scalar(parameter: Variable, arg: Any, what: str) -> npt.NDArray[np.uint8]:
+def _scalar(parameter: ir.Variable, arg: Any, what: str) -> npt.NDArray[np.uint8]:
     if parameter.type not in DTYPES or parameter.type == "pred":
         raise DeviceError(f"{what} has the type .{parameter.type}, which cannot be passed")
     dtype = DTYPES[parameter.type]
@@ -203,7 +194,7 @@ def _scalar(parameter: Variable, arg: Any, what: str) -> npt.NDArray[np.uint8]:
     raise DeviceError(f"{what} is a .{parameter.type}; {type(arg).__name__} cannot be passed")
 
 
-def _same_bits(parameter: Variable, arg: Any, dtype: np.dtype[Any]) -> bool:
+def _same_bits(parameter: ir.Variable, arg: Any, dtype: np.dtype[Any]) -> bool:
     """Whether a value of NumPy is passed as it is: both mean the same, or the type says only how
     many bits there are (Triton passes floats as b32)."""
     if not isinstance(arg, np.generic) or arg.dtype.itemsize != dtype.itemsize:
@@ -213,7 +204,7 @@ def _same_bits(parameter: Variable, arg: Any, dtype: np.dtype[Any]) -> bool:
 
 
 def _whole(
-    parameter: Variable, number: int, what: str, dtype: np.dtype[Any]
+    parameter: ir.Variable, number: int, what: str, dtype: np.dtype[Any]
 ) -> npt.NDArray[np.uint8]:
     """An integer of Python or NumPy; a parameter that is a float gets its value."""
     bits = 8 * dtype.itemsize
@@ -230,21 +221,21 @@ def _whole(
 
 
 def initial_bytes(
-    module: Module, variable: Variable, addresses: dict[str, int], data: npt.NDArray[np.uint8]
+    module: ir.Module, variable: ir.Variable, addresses: dict[str, int], data: npt.NDArray[np.uint8]
 ) -> None:
     """Fills the memory of a variable from its initialiser; `addresses` are generic ones."""
     size = size_of(variable.type)
     values = variable.initial or ()
     if len(values) * size > data.size or size == 0:
         raise DeviceError(f"'{variable.name}' has too many initial values", module.span(variable))
-    whole = [v.value for v in values if isinstance(v, Immediate) and v.spelling is _WHOLE]
+    whole = [v.value for v in values if isinstance(v, ir.Immediate) and v.spelling is _WHOLE]
     if variable.type in _WHOLE_TYPES and len(whole) == len(values):  # tables may be long
         mask = (1 << 8 * size) - 1
         raw = np.array([value & mask for value in timed(whole)], f"<u{size}").view(np.uint8)
         data[: raw.size] = raw
         return
     for number, value in enumerate(timed(values)):
-        if isinstance(value, Immediate):
+        if isinstance(value, ir.Immediate):
             raw = immediate(value, variable.type).view(np.uint8)
         else:
             address = _address(module, variable, value, addresses)
@@ -252,17 +243,19 @@ def initial_bytes(
         data[number * size : (number + 1) * size] = raw[:size]
 
 
-def _address(module: Module, variable: Variable, value: Initial, addresses: dict[str, int]) -> int:
+def _address(
+    module: ir.Module, variable: ir.Variable, value: ir.Initial, addresses: dict[str, int]
+) -> int:
     match value:
-        case Masked(mask, inner):
+        case ir.Masked(mask, inner):
             lowest = (mask & -mask).bit_length() - 1 if mask else 0
             return (_address(module, variable, inner, addresses) & mask) >> lowest
-        case Generic(Offset(Symbol(name), offset)) if name in addresses:
+        case ir.Generic(ir.Offset(ir.Symbol(name), offset)) if name in addresses:
             return addresses[name] + offset
-        case Generic(Symbol(name)) if name in addresses:
+        case ir.Generic(ir.Symbol(name)) if name in addresses:
             return addresses[name]
-        case Symbol() | Offset(Symbol()):
-            generic = _address(module, variable, Generic(value), addresses)
+        case ir.Symbol() | ir.Offset(ir.Symbol()):
+            generic = _address(module, variable, ir.Generic(value), addresses)
             return generic - window_of(generic)
         case _:
             raise DeviceError(

@@ -12,7 +12,7 @@ import numpy as np
 
 from warploom.errors import DeviceError, MalformedError, WarploomError
 from warploom.machine.record import CUDA
-from warploom.ptx import flow
+from warploom.ptx import flow, ir
 from warploom.ptx.emulate import (
     atomics,
     bulk,
@@ -38,16 +38,6 @@ from warploom.ptx.emulate.ordering import looks_at_flags, may_look_far
 from warploom.ptx.emulate.poison import PoisonTransfer, poison_transfer_of
 from warploom.ptx.emulate.schedule import MALFORMED, malformed
 from warploom.ptx.emulate.shape import Compile
-from warploom.ptx.ir import (
-    Function,
-    Immediate,
-    Instruction,
-    Module,
-    Negated,
-    Operand,
-    Part,
-    Variable,
-)
 from warploom.ptx.known import (
     form_of,
     keys_of,
@@ -70,12 +60,12 @@ TABLE: dict[str, Compile] = {
     **wmma.TABLE, **stack.TABLE, **sample.TABLE,
 }  # fmt: skip
 WAITS = frozenset({Control.BARRIER, Control.LANES})
-CallCompiler = Callable[[Context, Instruction], Step]
+CallCompiler = Callable[[Context, ir.Instruction], Step]
 LONGEST_NAME = 160  # of an instruction, in an error
 
 
 def compile_function(
-    module: Module, function: Function, shared: dict[str, int], call: CallCompiler,
+    module: ir.Module, function: ir.Function, shared: dict[str, int], call: CallCompiler,
     unfused: frozenset[int] = frozenset(),
 ) -> Code:  # fmt: skip
     """`unfused`: where those fma stand that are to round their product before they add."""
@@ -104,11 +94,11 @@ def _compiled(ctx: Context, call: CallCompiler) -> Code:
     )  # fmt: skip
 
 
-def _lay_out_locals(ctx: Context, function: Function) -> None:
+def _lay_out_locals(ctx: Context, function: ir.Function) -> None:
     """Room for each name; scopes that use a name again (parameters of calls) share its room."""
     needs: dict[str, tuple[int, int]] = {}
     for statement in timed(function.flat()):
-        if isinstance(statement, Variable) and statement.space in ("local", "param"):
+        if isinstance(statement, ir.Variable) and statement.space in ("local", "param"):
             size, align = needs.get(statement.name, (0, 1))
             size = max(size, byte_size(statement))
             needs[statement.name] = (size, max(align, alignment(statement)))
@@ -116,18 +106,18 @@ def _lay_out_locals(ctx: Context, function: Function) -> None:
         ctx.add_local(name, size, align)
 
 
-def byte_size(variable: Variable) -> int:
+def byte_size(variable: ir.Variable) -> int:
     count = variable.vector
     for size in variable.sizes:
         count *= size
     return count * max(1, size_of(variable.type))
 
 
-def alignment(variable: Variable) -> int:
+def alignment(variable: ir.Variable) -> int:
     return variable.align or max(1, size_of(variable.type)) * variable.vector
 
 
-def meets_in_part(instruction: Instruction) -> bool:
+def meets_in_part(instruction: ir.Instruction) -> bool:
     """Whether a barrier may be for other threads than a whole block or a whole warp."""
     record = record_of(instruction)
     if record is None or record.memory is not MemoryEffect.MEETS:
@@ -136,7 +126,7 @@ def meets_in_part(instruction: Instruction) -> bool:
         return True
     if "warp" in instruction.modifiers:
         match instruction.operands:
-            case (Immediate(value=value),):
+            case (ir.Immediate(value=value),):
                 return value & 0xFFFFFFFF != 0xFFFFFFFF
             case _:
                 return True
@@ -145,7 +135,7 @@ def meets_in_part(instruction: Instruction) -> bool:
 
 
 def _fill(
-    ctx: Context, instructions: tuple[Instruction, ...], code: CodeBlock, call: CallCompiler
+    ctx: Context, instructions: tuple[ir.Instruction, ...], code: CodeBlock, call: CallCompiler
 ) -> None:
     for instruction in timed(instructions):
         ctx.current = instruction
@@ -164,7 +154,7 @@ def _fill(
         code.leaves = True
 
 
-def _passage(ctx: Context, ins: Instruction) -> PoisonTransfer:
+def _passage(ctx: Context, ins: ir.Instruction) -> PoisonTransfer:
     if form_of(ins) is None:
         return PoisonTransfer(ins)
     try:
@@ -173,7 +163,7 @@ def _passage(ctx: Context, ins: Instruction) -> PoisonTransfer:
         return PoisonTransfer(ins)
 
 
-def _known_form(ctx: Context, ins: Instruction) -> OpcodeForm:
+def _known_form(ctx: Context, ins: ir.Instruction) -> OpcodeForm:
     """The form of an instruction; what no form lists is refused, never ignored."""
     form = form_of(ins)
     if form is not None:
@@ -183,7 +173,7 @@ def _known_form(ctx: Context, ins: Instruction) -> OpcodeForm:
     forms = spelled(ins.opcode, ins.modifiers)
     if not forms:
         raise ctx.unknown(f"{ins.opcode} with these modifiers: {_shortened(ins.name)}")
-    if any(isinstance(operand, Part) for operand in ins.operands):
+    if any(isinstance(operand, ir.Part) for operand in ins.operands):
         raise ctx.unknown(f"{_shortened(ins.name)} with these parts of registers")
     rows = " or ".join(" ".join(form.operands) or "none" for form in forms)
     raise ctx.fail(f"{ins.name} takes the operands {rows}", ins)
@@ -209,7 +199,7 @@ def _raising(error: WarploomError) -> Step:
 
 
 def _add(
-    ctx: Context, ins: Instruction, form: OpcodeForm, code: CodeBlock, call: CallCompiler
+    ctx: Context, ins: ir.Instruction, form: OpcodeForm, code: CodeBlock, call: CallCompiler
 ) -> None:
     if form.control in flow.JUMPS and ins.opcode != "trap":
         code.condition, code.leaving = _guard(ctx, ins), _passage(ctx, ins)
@@ -230,14 +220,14 @@ def _add(
         code.steps.append(_guarded(ctx, ins, _compile(ctx, ins, call)))
 
 
-def _named_lanes(ctx: Context, ins: Instruction, form: OpcodeForm) -> Fetch:
+def _named_lanes(ctx: Context, ins: ir.Instruction, form: OpcodeForm) -> Fetch:
     """The mask of members; instructions on matrices have none, and mean all lanes of the warp."""
     if form.operands[-1:] == ("m",):
         return ctx.read(ins.operands[-1], "b32")
     return constant(np.array([0xFFFFFFFF], np.uint32))
 
 
-def _compile(ctx: Context, ins: Instruction, call: CallCompiler) -> Step:
+def _compile(ctx: Context, ins: ir.Instruction, call: CallCompiler) -> Step:
     if ins.opcode == "call":
         return call(ctx, ins)
     if ins.opcode in ("trap", "brkpt"):
@@ -247,7 +237,7 @@ def _compile(ctx: Context, ins: Instruction, call: CallCompiler) -> Step:
     return (floats.TABLE if floating else TABLE)[ins.opcode](ctx, ins)
 
 
-def _trap(ctx: Context, ins: Instruction) -> Step:
+def _trap(ctx: Context, ins: ir.Instruction) -> Step:
     span = ctx.module.span(ins)
 
     def step(f: Frame) -> None:
@@ -256,14 +246,14 @@ def _trap(ctx: Context, ins: Instruction) -> Step:
     return step
 
 
-def _guard(ctx: Context, ins: Instruction) -> Fetch | None:
+def _guard(ctx: Context, ins: ir.Instruction) -> Fetch | None:
     if ins.predicate is None:
         return None
-    operand: Operand = Negated(ins.predicate) if ins.negated else ins.predicate
+    operand: ir.Operand = ir.Negated(ins.predicate) if ins.negated else ins.predicate
     return ctx.read(operand, "pred")
 
 
-def _guarded(ctx: Context, ins: Instruction, step: Step) -> Step:
+def _guarded(ctx: Context, ins: ir.Instruction, step: Step) -> Step:
     """The step for the threads whose predicate holds."""
     guard = _guard(ctx, ins)
     if guard is None:
@@ -282,7 +272,7 @@ def _guarded(ctx: Context, ins: Instruction, step: Step) -> Step:
     return guarded
 
 
-def _barrier(ctx: Context, ins: Instruction) -> Barrier:
+def _barrier(ctx: Context, ins: ir.Instruction) -> Barrier:
     guard = _guard(ctx, ins)
     if "warp" in ins.modifiers:
         return Barrier(ins, members=ctx.read(ins.operands[0], "b32"), guard=guard)
@@ -293,7 +283,7 @@ def _barrier(ctx: Context, ins: Instruction) -> Barrier:
     if guard is not None and reduces:
         raise ctx.unknown("a barrier with a predicate and a reduction")
     for operand, check in zip(plain, (_check_number, _check_count), strict=False):
-        if isinstance(operand, Immediate):
+        if isinstance(operand, ir.Immediate):
             check(ctx, ins, operand.value)
     return Barrier(
         ins,
@@ -306,12 +296,12 @@ def _barrier(ctx: Context, ins: Instruction) -> Barrier:
     )
 
 
-def _check_number(ctx: Context, ins: Instruction, number: int) -> None:
+def _check_number(ctx: Context, ins: ir.Instruction, number: int) -> None:
     if not 0 <= number < CUDA.block_barriers:
         raise ctx.fail(f"{ins.name}: there is no barrier {number}", ins)
 
 
-def _check_count(ctx: Context, ins: Instruction, threads: int) -> None:
+def _check_count(ctx: Context, ins: ir.Instruction, threads: int) -> None:
     if threads % CUDA.lanes:
         message = f"a barrier for {threads} threads, which is no multiple of {CUDA.lanes}"
         raise ctx.fail(f"{ins.name}: {message}", ins)
@@ -319,7 +309,7 @@ def _check_count(ctx: Context, ins: Instruction, threads: int) -> None:
         raise ctx.fail(f"{ins.name}: an arrival for 0 threads", ins)
 
 
-def _barrier_reduction(ctx: Context, ins: Instruction) -> Step:
+def _barrier_reduction(ctx: Context, ins: ir.Instruction) -> Step:
     """bar.red: popc, and, or over all threads that made the barrier complete."""
     counts = "popc" in ins.modifiers
     store = ctx.write(ins.operands[0], "u32" if counts else "pred")
@@ -345,7 +335,7 @@ def _live_slots(ctx: Context, graph: flow.Graph, rank: list[int]) -> LiveSlots:
     return LiveSlots(flow.live_sets(graph, uses), number, ctx.slots)
 
 
-def uses(ins: Instruction) -> tuple[frozenset[str], frozenset[str]]:
+def uses(ins: ir.Instruction) -> tuple[frozenset[str], frozenset[str]]:
     """(registers read, registers surely written) of an instruction."""
     written, sources = split_operands(ins)
     record = record_of(ins)
@@ -363,5 +353,5 @@ def uses(ins: Instruction) -> tuple[frozenset[str], frozenset[str]]:
     return frozenset(read), frozenset(defined)
 
 
-def _keys(operands: tuple[Operand, ...]) -> set[str]:
+def _keys(operands: tuple[ir.Operand, ...]) -> set[str]:
     return {key for register in registers(operands) for key in keys_of(register)}

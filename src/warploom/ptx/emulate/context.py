@@ -14,23 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import DeviceError, UnsupportedError, WarploomError
+from warploom.ptx import ir
 from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.emulate.special import special_fetch
-from warploom.ptx.ir import (
-    Address,
-    Component,
-    Function,
-    Immediate,
-    Instruction,
-    Module,
-    Negated,
-    Offset,
-    Operand,
-    Register,
-    Special,
-    Spelling,
-    Symbol,
-)
 from warploom.ptx.types import BOOL, DTYPES, F16, F32, F64, U32, U64, UNSIGNED, is_float, scalar
 
 Array = npt.NDArray[Any]
@@ -48,19 +34,19 @@ OF_THE_DRIVER = ("%envreg", "%reserved_smem")
 class Context:
     """What is known of one function while its instructions are made into steps."""
 
-    module: Module
-    function: Function
+    module: ir.Module
+    function: ir.Function
     shared: dict[str, int]  # offset of every shared variable
     slots: dict[str, int] = field(default_factory=dict)
     sizes: list[int] = field(default_factory=list)  # bytes of each slot; 0 for a predicate
     locals: dict[str, int] = field(default_factory=dict)  # offset in the frame's local memory
     local_size: int = 0
-    current: Instruction | None = None
+    current: ir.Instruction | None = None
     unfused: frozenset[int] = frozenset()  # where those fma stand that round their product
 
     # -- errors ---------------------------------------------------------------------------
 
-    def fail(self, message: str, instruction: Instruction | None = None) -> WarploomError:
+    def fail(self, message: str, instruction: ir.Instruction | None = None) -> WarploomError:
         place = instruction or self.current
         return DeviceError(message, self.module.span(place) if place else None)
 
@@ -74,7 +60,7 @@ class Context:
 
     # -- slots ----------------------------------------------------------------------------
 
-    def slot(self, register: Register, component: int = 0) -> int:
+    def slot(self, register: ir.Register, component: int = 0) -> int:
         key = register.key if register.vector == 1 else f"{register.key}.{component}"
         return self.slot_of(key, register.type)
 
@@ -95,24 +81,24 @@ class Context:
 
     # -- reading --------------------------------------------------------------------------
 
-    def read(self, operand: Operand, kind: str) -> Fetch:
+    def read(self, operand: ir.Operand, kind: str) -> Fetch:
         """The operand as a value of a PTX type."""
         match operand:
-            case Register():
+            case ir.Register():
                 return self.read_slot(self.slot(operand), kind, operand.type)
-            case Component(register, index):
+            case ir.Component(register, index):
                 return self.read_slot(self.slot(register, index), kind, register.type)
-            case Immediate() if not _is_readable(operand, kind):
+            case ir.Immediate() if not _is_readable(operand, kind):
                 raise self.fail(f"a floating constant cannot be read as .{kind}")
-            case Immediate():
+            case ir.Immediate():
                 return constant(immediate(operand, kind))
-            case Special(name) if name.startswith(OF_THE_DRIVER):
+            case ir.Special(name) if name.startswith(OF_THE_DRIVER):
                 raise self.unknown(f"{name}, which a driver sets (grids that meet, tiles of warps)")
-            case Special(name):
+            case ir.Special(name):
                 return _typed(special_fetch(name), DTYPES[kind])
-            case Negated(inner):
+            case ir.Negated(inner):
                 return _inverted(self.read(inner, kind))
-            case Symbol() | Offset() | Address():
+            case ir.Symbol() | ir.Offset() | ir.Address():
                 return _typed(self.address_of(operand), DTYPES[kind])
             case _:
                 raise self.unknown(f"this operand of {self._name()}")
@@ -135,16 +121,16 @@ class Context:
 
     # -- writing --------------------------------------------------------------------------
 
-    def write(self, operand: Operand, kind: str) -> Store:
+    def write(self, operand: ir.Operand, kind: str) -> Store:
         """Where a result of that type goes; a wider register is filled by sign or zero."""
         match operand:
-            case Register():
+            case ir.Register():
                 slot = self.slot(operand)
-            case Component(register, index):
+            case ir.Component(register, index):
                 slot = self.slot(register, index)
-            case Symbol("_"):
+            case ir.Symbol("_"):
                 return _nowhere
-            case Symbol(name):
+            case ir.Symbol(name):
                 raise self.fail(f"{self._name()} writes to '{name}', which is no register here")
             case _:
                 raise self.fail(f"{self._name()} cannot write to this operand")
@@ -165,25 +151,25 @@ class Context:
 
     # -- addresses ------------------------------------------------------------------------
 
-    def address(self, operand: Operand) -> Fetch:
+    def address(self, operand: ir.Operand) -> Fetch:
         """The byte address of `[…]` as unsigned 64-bit numbers (32-bit ones for 32-bit bases)."""
-        if not isinstance(operand, Address) or operand.more:
+        if not isinstance(operand, ir.Address) or operand.more:
             raise self.unknown(f"this address of {self._name()}")
         base, offset = operand.base, operand.offset
-        if isinstance(base, Register | Component):
-            register = base if isinstance(base, Register) else base.register
+        if isinstance(base, ir.Register | ir.Component):
+            register = base if isinstance(base, ir.Register) else base.register
             dtype = UNSIGNED.get(self.sizes[self.slot(register)], U64)
             fetch = self.read(base, f"u{8 * dtype.itemsize}")
             return _plus(fetch, offset, dtype)
-        if isinstance(base, Immediate):
+        if isinstance(base, ir.Immediate):
             return constant(scalar(base.value + offset, U64))
         return _plus(self.address_of(base), offset, U64)
 
-    def address_of(self, operand: Operand) -> Fetch:
+    def address_of(self, operand: ir.Operand) -> Fetch:
         """The address of a variable, in its own space, as unsigned 64-bit numbers."""
-        if isinstance(operand, Offset | Address):
+        if isinstance(operand, ir.Offset | ir.Address):
             return _plus(self.address_of(operand.base), operand.offset, U64)
-        if not isinstance(operand, Symbol):
+        if not isinstance(operand, ir.Symbol):
             raise self.unknown(f"this operand of {self._name()}")
         name = operand.name
         if name in self.locals:
@@ -228,38 +214,38 @@ def constant(value: Array) -> Fetch:
     return lambda _: value
 
 
-def _is_readable(operand: Immediate, kind: str) -> bool:
+def _is_readable(operand: ir.Immediate, kind: str) -> bool:
     """Whether a constant has a meaning in a type: a floating one has its bits in none narrower."""
     dtype = DTYPES[kind]
-    if operand.spelling is Spelling.INTEGER or dtype in (F16, F32, F64):
+    if operand.spelling is ir.Spelling.INTEGER or dtype in (F16, F32, F64):
         return True
-    if operand.spelling is Spelling.DECIMAL and kind == "b32":
+    if operand.spelling is ir.Spelling.DECIMAL and kind == "b32":
         return True
-    return dtype.itemsize == (4 if operand.spelling is Spelling.SINGLE else 8)
+    return dtype.itemsize == (4 if operand.spelling is ir.Spelling.SINGLE else 8)
 
 
-def immediate(operand: Immediate, kind: str) -> Array:
+def immediate(operand: ir.Immediate, kind: str) -> Array:
     """A constant as one value of a PTX type."""
     dtype = DTYPES[kind]
     if kind == "pred":
         return np.array([operand.value != 0])
     if dtype not in (F16, F32, F64):
-        if operand.spelling is Spelling.DECIMAL and dtype == U32 and kind == "b32":
+        if operand.spelling is ir.Spelling.DECIMAL and dtype == U32 and kind == "b32":
             return np.array([_as_double(operand)], F32).view(U32)
         return scalar(operand.value, dtype)
-    if operand.spelling is Spelling.INTEGER:
+    if operand.spelling is ir.Spelling.INTEGER:
         # f16 constants are written as bits; an integer in an f32/f64 place is its value.
         if dtype == F16:
             return scalar(operand.value, UNSIGNED[2]).view(F16)
         return np.array([operand.value], dtype)
-    if operand.spelling is Spelling.SINGLE:
+    if operand.spelling is ir.Spelling.SINGLE:
         single = scalar(operand.value, U32).view(F32)
         return single if dtype == F32 else single.astype(dtype)
     with np.errstate(all="ignore"):
         return np.array([_as_double(operand)], F64).astype(dtype)
 
 
-def _as_double(operand: Immediate) -> float:
+def _as_double(operand: ir.Immediate) -> float:
     return float(scalar(operand.value, U64).view(F64)[0])
 
 

@@ -26,21 +26,6 @@ def parts(
     return ctx.write(ins.operands[0], result), fetches
 
 
-def unary(ctx: Context, ins: Instruction, kind: str, fn: Callable[[Array], Array]) -> Step:
-    store, (a,) = parts(ctx, ins, kind, kind)
-    return lambda f: store(f, fn(a(f)))
-
-
-def binary(ctx: Context, ins: Instruction, kind: str, fn: Callable[..., Array]) -> Step:
-    store, (a, b) = parts(ctx, ins, kind, kind, kind)
-    return lambda f: store(f, fn(a(f), b(f)))
-
-
-def ternary(ctx: Context, ins: Instruction, kind: str, fn: Callable[..., Array]) -> Step:
-    store, (a, b, c) = parts(ctx, ins, kind, kind, kind, kind)
-    return lambda f: store(f, fn(a(f), b(f), c(f)))
-
-
 def mixed(
     ctx: Context, ins: Instruction, result: str, sources: tuple[str, ...], fn: Callable[..., Array]
 ) -> Step:

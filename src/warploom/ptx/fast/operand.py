@@ -14,22 +14,9 @@ from typing import TypeAlias
 from warploom.errors import UnsupportedError
 from warploom.machine.record import CUDA
 from warploom.machine.semantics import Kind
+from warploom.ptx import ir
 from warploom.ptx.emulate.context import CARRY, immediate
 from warploom.ptx.fast.notes import Noted, NotedSite
-from warploom.ptx.ir import (
-    Address,
-    Component,
-    Function,
-    Immediate,
-    Instruction,
-    Module,
-    Negated,
-    Offset,
-    Operand,
-    Register,
-    Special,
-    Symbol,
-)
 from warploom.ptx.known import registers
 from warploom.ptx.types import DTYPES, bits_of, is_float, is_signed
 
@@ -53,7 +40,7 @@ SPECIAL = {
 }  # fmt: skip
 
 
-Spell: TypeAlias = "Callable[[Writer, Instruction], None]"
+Spell: TypeAlias = "Callable[[Writer, ir.Instruction], None]"
 
 
 class NotTaken(UnsupportedError):  # noqa: N818 - no mistake of the user's, and never shown as one
@@ -81,8 +68,8 @@ def plain(bits: int) -> str:
 class Writer:
     """The text of one function as it grows, and where its registers live."""
 
-    module: Module
-    function: Function
+    module: ir.Module
+    function: ir.Function
     shared: dict[str, int]
     parameters: dict[str, int]  # offset of each in the bytes of all
     locals: dict[str, int]
@@ -157,9 +144,9 @@ class Writer:
 
     # -- registers --------------------------------------------------------------------------
 
-    def _register(self, operand: Register | Component) -> str:
+    def _register(self, operand: ir.Register | ir.Component) -> str:
         """The key; the name and size are known from now on."""
-        if isinstance(operand, Component):
+        if isinstance(operand, ir.Component):
             key, declared = f"{operand.register.key}.{operand.index}", operand.register.type
         elif operand.vector == 1:
             key, declared = operand.key, operand.type
@@ -185,45 +172,45 @@ class Writer:
             self.each(f"{plain(self.sizes[name])} v{self.count} = {place};")
         return self.held[key]
 
-    def is_unread(self, operand: Operand) -> bool:
+    def is_unread(self, operand: ir.Operand) -> bool:
         """Whether a result is thrown away."""
-        if isinstance(operand, Symbol):
+        if isinstance(operand, ir.Symbol):
             return operand.name == "_"
-        return isinstance(operand, Register | Component) and (
+        return isinstance(operand, ir.Register | ir.Component) and (
             self._register(operand) not in self.used
         )
 
-    def lasting_array(self, operand: Operand, bits: int) -> str:
+    def lasting_array(self, operand: ir.Operand, bits: int) -> str:
         """Where the lanes of a result lie that others fill in; 0 where nobody reads it later."""
-        if isinstance(operand, Symbol) and operand.name == "_":
+        if isinstance(operand, ir.Symbol) and operand.name == "_":
             return "0"
-        if not isinstance(operand, Register | Component):
+        if not isinstance(operand, ir.Register | ir.Component):
             raise NotTaken(f"a result in {operand}")
         key = self._register(operand)
         if self.sizes[self.names[key]] != bits:
             raise NotTaken("a result of another width than its register")
         return f"S->{self.names[key]}" if key in self.lasting else "0"
 
-    def read(self, operand: Operand, kind: str) -> str:
+    def read(self, operand: ir.Operand, kind: str) -> str:
         """The operand as a value of a type, for the lane l."""
         match operand:
-            case Register() | Component():
+            case ir.Register() | ir.Component():
                 key = self._register(operand)
                 return self._cast(self._held(key), self.sizes[self.names[key]], kind)
-            case Immediate():
+            case ir.Immediate():
                 return constant(operand, kind)
-            case Special(name) if name in SPECIAL:
+            case ir.Special(name) if name in SPECIAL:
                 return self._cast(SPECIAL[name], 32, kind)
-            case Negated(inner) if kind == "pred":
+            case ir.Negated(inner) if kind == "pred":
                 return f"({self.read(inner, kind)} ^ 1u)"
-            case Symbol() | Offset() | Address():
+            case ir.Symbol() | ir.Offset() | ir.Address():
                 return self._cast(self.address_of(operand), 64, kind)
             case _:
                 raise NotTaken(f"the operand {operand}")
 
-    def bits(self, operand: Operand, kind: str) -> str:
+    def bits(self, operand: ir.Operand, kind: str) -> str:
         """The bits of an operand of a type; a constant is written as one of that type."""
-        if isinstance(operand, Immediate):
+        if isinstance(operand, ir.Immediate):
             return raw(operand, kind)
         return self.read(operand, f"u{8 * DTYPES[kind].itemsize}")
 
@@ -239,11 +226,11 @@ class Writer:
             return f"{kind}({text})"
         return f"(int{wanted}_t){text}" if is_signed(kind) else text
 
-    def write(self, operand: Operand, kind: str, text: str) -> None:
+    def write(self, operand: ir.Operand, kind: str, text: str) -> None:
         """A result of a type; a wider register is filled by sign or zeros."""
-        if isinstance(operand, Symbol) and operand.name == "_":
+        if isinstance(operand, ir.Symbol) and operand.name == "_":
             return
-        if not isinstance(operand, Register | Component):
+        if not isinstance(operand, ir.Register | ir.Component):
             raise NotTaken(f"a result in {operand}")
         key = self._register(operand)
         bits = self.sizes[self.names[key]]
@@ -298,18 +285,18 @@ class Writer:
     def set_flag(self, key: str, text: str) -> None:
         self._put(self._beside(key), text, 1)
 
-    def watched_in(self, operands: tuple[Operand, ...]) -> list[str]:
+    def watched_in(self, operands: tuple[ir.Operand, ...]) -> list[str]:
         """Keys of the registers in operands that may hold what nobody gave."""
         if not self.watched:
             return []
         keys = dict.fromkeys(self._register(register) for register in registers(operands))
         return [key for key in keys if key in self.watched]
 
-    def flags(self, *operands: Operand) -> str:
+    def flags(self, *operands: ir.Operand) -> str:
         """Whether any of the operands holds no value, for the lane l; empty if all surely do."""
         return " | ".join(self.flag(key) for key in self.watched_in(operands))
 
-    def set_flags(self, operand: Operand, text: str) -> None:
+    def set_flags(self, operand: ir.Operand, text: str) -> None:
         for key in self.watched_in((operand,)):
             self.set_flag(key, text)
 
@@ -321,19 +308,19 @@ class Writer:
 
     # -- addresses --------------------------------------------------------------------------
 
-    def shape(self, operand: Operand, bits: int, width: int) -> tuple[str, str, int]:
+    def shape(self, operand: ir.Operand, bits: int, width: int) -> tuple[str, str, int]:
         """Addresses of shared memory as an array, how they lie, and how far all are from there.
 
         Loads at several distances from one register, which must be multiples of their width in
         bytes, ask how they lie only once; under a predicate nobody asks.
         """
         base, far = operand, 0
-        if isinstance(operand, Address) and isinstance(operand.base, Register):
+        if isinstance(operand, ir.Address) and isinstance(operand.base, ir.Register):
             base, far = operand.base, operand.offset
-        whole = not isinstance(base, Register) or self.guard or base.vector != 1
-        if whole or far % width or (isinstance(operand, Address) and operand.more):
+        whole = not isinstance(base, ir.Register) or self.guard or base.vector != 1
+        if whole or far % width or (isinstance(operand, ir.Address) and operand.more):
             return *self._shape(self.address(operand), bits), 0
-        assert isinstance(base, Register)
+        assert isinstance(base, ir.Register)
         key = (self._register(base), bits)
         if key not in self.shapes:
             self.shapes[key] = self._shape(self.read(base, "u64"), bits)
@@ -345,12 +332,12 @@ class Writer:
             self.put(f"shape_{bits}({found}, m, {how});")
         return found, how
 
-    def address(self, operand: Operand) -> str:
+    def address(self, operand: ir.Operand) -> str:
         """The byte address of `[…]`, as an unsigned 64-bit number."""
-        if not isinstance(operand, Address) or operand.more:
+        if not isinstance(operand, ir.Address) or operand.more:
             raise NotTaken("an address of several parts")
         base, offset = operand.base, operand.offset
-        if isinstance(base, Register | Component):
+        if isinstance(base, ir.Register | ir.Component):
             bits = self.sizes[self.names[self._register(base)]]
             if bits not in (32, 64):
                 raise NotTaken("an address in a narrow register")
@@ -358,16 +345,16 @@ class Writer:
             if offset:
                 text = f"({text} + (uint{bits}_t)0x{offset % (1 << bits):x}ull)"
             return text if bits == 64 else f"(uint64_t)(uint32_t){text}"
-        if isinstance(base, Immediate):
+        if isinstance(base, ir.Immediate):
             return f"0x{(base.value + offset) % (1 << 64):x}ull"
         text = self.address_of(base)
         return f"({text} + 0x{offset % (1 << 64):x}ull)" if offset else text
 
-    def address_of(self, operand: Operand) -> str:
+    def address_of(self, operand: ir.Operand) -> str:
         """The address of a variable, in its own space."""
-        if isinstance(operand, Offset | Address):
+        if isinstance(operand, ir.Offset | ir.Address):
             return f"({self.address_of(operand.base)} + 0x{operand.offset % (1 << 64):x}ull)"
-        if not isinstance(operand, Symbol):
+        if not isinstance(operand, ir.Symbol):
             raise NotTaken(f"the address of {operand}")
         name = operand.name
         if name in self.locals or name in self.shared:
@@ -390,7 +377,7 @@ class Writer:
         self.put(f"if ({name} && !{call.replace('@', name)}) return FAULT;")
 
     def note(
-        self, ins: Instruction, space: str, at: str, width: int, kind: Kind, far: int = 0,
+        self, ins: ir.Instruction, space: str, at: str, width: int, kind: Kind, far: int = 0,
         part: bool = False,
     ) -> None:  # fmt: skip
         """An access that was made, where somebody asks; its addresses are `far` beyond `at`."""
@@ -400,7 +387,7 @@ class Writer:
             self.must(f"{verb}(L, S, {site}, {at}, (uint64_t){far}ll, @)")
 
     def site(
-        self, ins: Instruction, width: int, kind: Kind, rows: bool = False, part: bool = False
+        self, ins: ir.Instruction, width: int, kind: Kind, rows: bool = False, part: bool = False
     ) -> int:
         if kind not in (Kind.READ, Kind.WRITE, Kind.ATOMIC):
             raise NotTaken(f"{ins.name}: the order of memory")
@@ -408,7 +395,7 @@ class Writer:
         return self.noted.site(made)
 
 
-def constant(operand: Immediate, kind: str) -> str:
+def constant(operand: ir.Immediate, kind: str) -> str:
     if kind == "pred":
         return "1u" if immediate(operand, kind)[0] else "0u"
     text = raw(operand, kind)
@@ -417,13 +404,13 @@ def constant(operand: Immediate, kind: str) -> str:
     return f"(int{8 * DTYPES[kind].itemsize}_t){text}" if is_signed(kind) else text
 
 
-def raw(operand: Immediate, kind: str) -> str:
+def raw(operand: ir.Immediate, kind: str) -> str:
     """The bits of a constant of a type."""
     value = immediate(operand, kind)
     return f"(uint{8 * value.dtype.itemsize}_t)0x{int(bits_of(value)[0]):x}ull"
 
 
-def sources(w: Writer, ins: Instruction, *kinds: str) -> list[str]:
+def sources(w: Writer, ins: ir.Instruction, *kinds: str) -> list[str]:
     """The operands after the first, each in a variable: some are read several times."""
     return [
         w.value(kind, w.read(operand, kind))
@@ -431,7 +418,7 @@ def sources(w: Writer, ins: Instruction, *kinds: str) -> list[str]:
     ]
 
 
-def sources_bits(w: Writer, ins: Instruction, *kinds: str) -> list[str]:
+def sources_bits(w: Writer, ins: ir.Instruction, *kinds: str) -> list[str]:
     """The bits of the operands after the first, each in a variable."""
     return [
         w.value(f"u{8 * DTYPES[kind].itemsize}", w.bits(operand, kind))
@@ -439,7 +426,7 @@ def sources_bits(w: Writer, ins: Instruction, *kinds: str) -> list[str]:
     ]
 
 
-def refuse(ins: Instruction, *words: str) -> None:
+def refuse(ins: ir.Instruction, *words: str) -> None:
     for word in words:
         if word in ins.modifiers:
             raise NotTaken(f"{ins.name}: .{word}")
@@ -448,7 +435,7 @@ def refuse(ins: Instruction, *words: str) -> None:
 def alone(spell: Spell) -> Spell:
     """In a loop of its own: compilers make no vectors of it, and would make none of the others."""
 
-    def wrapped(w: Writer, ins: Instruction) -> None:
+    def wrapped(w: Writer, ins: ir.Instruction) -> None:
         w.close()
         spell(w, ins)
         w.close()

@@ -8,20 +8,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from warploom.machine.record import CUDA
-from warploom.ptx.ir import (
-    Address,
-    Component,
-    Immediate,
-    Negated,
-    Offset,
-    Operand,
-    Register,
-    Special,
-    Symbol,
-)
+from warploom.ptx import ir
 from warploom.ptx.symbolic.form import Form, Pool, constant
 
-Target = Register | Component
+Target = ir.Register | ir.Component
 BOUNDS = {"%laneid": (0, CUDA.lanes - 1)}
 for _axis, _side, _blocks in zip("xyz", CUDA.block_sides, CUDA.grid_sides, strict=True):
     BOUNDS |= {
@@ -56,22 +46,22 @@ class Reader:
     names: frozenset[str]  # variables with one address for all lanes
     written: frozenset[int] = frozenset()  # pointers that something in the kernel writes through
 
-    def value(self, operand: Operand, width: int) -> Form | None:
+    def value(self, operand: ir.Operand, width: int) -> Form | None:
         pool = self.pool
         match operand:
-            case Register() | Component():
+            case ir.Register() | ir.Component():
                 return pool.extend(self.register(operand), width, signed=False)
-            case Immediate(value=value):
+            case ir.Immediate(value=value):
                 return constant(width, value)
-            case Negated(inner):
+            case ir.Negated(inner):
                 form = self.value(inner, 1)
                 return None if form is None else constant(1, 1) + form
-            case Special(name):
+            case ir.Special(name):
                 form = self.special(name)
                 return None if form is None else pool.extend(form, width, signed=False)
-            case Symbol(name):
+            case ir.Symbol(name):
                 return self.symbol(name, width)
-            case Offset(base, offset):
+            case ir.Offset(base, offset):
                 form = self.value(base, width)
                 return None if form is None else form + constant(width, offset)
             case _:
@@ -90,13 +80,13 @@ class Reader:
             return self.pool.symbol(f"&{name}", width)
         return None
 
-    def address(self, operand: Operand) -> Form | None:
+    def address(self, operand: ir.Operand) -> Form | None:
         """`[base+offset]`, in the width of its base register."""
-        if not isinstance(operand, Address) or operand.more:
+        if not isinstance(operand, ir.Address) or operand.more:
             return None
         base = operand.base
         width = 64
-        if isinstance(base, Register | Component):
+        if isinstance(base, ir.Register | ir.Component):
             width = self.register(base).width
         form = self.value(base, width)
         return None if form is None else form + constant(width, operand.offset)

@@ -31,10 +31,6 @@ class Domain:
     def is_decided(self) -> bool:
         return len(self.values) + self.may_be_absent == 1
 
-    @property
-    def is_empty(self) -> bool:
-        return len(self.values) + self.may_be_absent == 0
-
 
 @dataclass(frozen=True, slots=True)
 class Decision:

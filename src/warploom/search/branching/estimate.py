@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypedDict, Unpack
 
 import numpy as np
 
@@ -86,22 +85,6 @@ def mean_of(values: Numbers) -> Mean:
     # The first terms by which the quantiles come near to what they tend to (Cornish and Fisher).
     sure = FEW[free - 1] if free <= len(FEW) else MANY + 2.372 / free + 2.823 / free**2
     return Mean(float(values.mean()), sure * float(values.std(ddof=1)) / float(np.sqrt(free + 1)))
-
-
-class How(TypedDict, total=False):
-    """What `walked` takes beside what is walked."""
-
-    keep: Keep | None
-    watch: Watch | None
-    batch: int
-    deepest: int | None
-
-
-def knuth(
-    problem: SpaceProblem, walks: int, random: np.random.Generator, **how: Unpack[How]
-) -> Estimate:
-    """By `walked`."""
-    return walked(problem, walks, random, **how).estimate()
 
 
 def walked(
@@ -188,18 +171,6 @@ def one_of_each(group: Index, random: np.random.Generator, weight: Numbers | Non
         keys = keys / weight
     order = np.lexsort((keys, group))
     return order[np.flatnonzero(np.diff(group[order], append=-1))]
-
-
-def chen(
-    problem: SpaceProblem,
-    runs: int,
-    random: np.random.Generator,
-    *,
-    keep: Keep | None = None,
-    watch: Watch | None = None,
-) -> Estimate:
-    """By `represented`."""
-    return represented(problem, runs, random, keep=keep, watch=watch).estimate()
 
 
 def represented(

@@ -7,11 +7,10 @@ what turns out not to be there is not meant.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Sequence
 
-from warploom.errors import CheckError, ParseError
+from warploom.errors import CheckError, ParseError, nearest
 from warploom.search.branching.candidate import Decision
 from warploom.search.propagate.propagator import Propagator
 from warploom.search.space.ir import Choice, Value
@@ -84,7 +83,6 @@ def _value(choice: Choice, word: str) -> Value:
 def _check_known(name: str, known: Iterable[str], what: str) -> None:
     names = list(known)
     if name not in names:
-        near = difflib.get_close_matches(name[:80], names, n=1, cutoff=0.4)
         listed = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
-        advice = f"did you mean {near[0]}?" if near else f"known are {listed}"
+        advice = nearest(name, names, f"known are {listed}", cutoff=0.4)
         raise CheckError(f"there is no {what} called '{name[:80]}'", advice=advice)

@@ -21,31 +21,7 @@ from dataclasses import replace
 from itertools import product
 
 from warploom.errors import CheckError
-from warploom.search.space.ir import (
-    TRUE,
-    Amount,
-    Choice,
-    Chosen,
-    Composition,
-    Constraint,
-    Counted,
-    Counter,
-    Equation,
-    Kind,
-    Number,
-    Objects,
-    Property,
-    Requirement,
-    Sentence,
-    Table,
-    Term,
-    Value,
-    Variable,
-    iff,
-    implies,
-    sentence,
-    some,
-)
+from warploom.search.space import ir
 from warploom.search.space.sentence import (
     check_amount,
     check_requirement,
@@ -59,12 +35,12 @@ from warploom.search.space.sentence import (
 MOST_VALUES = 62
 BOOLEAN = ("TRUE", "FALSE")
 
-Variables = Variable | tuple[Variable, ...]
+Variables = ir.Variable | tuple[ir.Variable, ...]
 
 
-def amount(value: Term, when: Sentence = TRUE) -> Amount:
+def amount(value: ir.Term, when: ir.Sentence = ir.TRUE) -> ir.Amount:
     """What a counter takes for each tuple of objects of its variables, where `when` holds."""
-    return Amount(value, sentence(when))
+    return ir.Amount(value, ir.sentence(when))
 
 
 class Space:
@@ -74,25 +50,25 @@ class Space:
         self.name = name
         self.numbering: dict[Hashable, int] = {}  # every object met, in order of declaration
         # Of the objects that may be inactive: the flag, and the object that it is asked of.
-        self.flags: dict[Hashable, tuple[Choice, Hashable]] = {}
-        self.properties: list[Property] = []
-        self.numbers: list[Number] = []
-        self.choices: list[Choice] = []
-        self.counters: list[Counter] = []
-        self.constraints: list[Constraint] = []
+        self.flags: dict[Hashable, tuple[ir.Choice, Hashable]] = {}
+        self.properties: list[ir.Property] = []
+        self.numbers: list[ir.Number] = []
+        self.choices: list[ir.Choice] = []
+        self.counters: list[ir.Counter] = []
+        self.constraints: list[ir.Constraint] = []
         self._names: set[str] = set()
         self._labels: dict[str, Hashable] = {}
-        self._lifts: dict[Choice, Counter] = {}
+        self._lifts: dict[ir.Choice, ir.Counter] = {}
 
     # -- objects -----------------------------------------------------------------------------------
 
-    def objects(self, name: str, items: Iterable[Hashable]) -> Property:
+    def objects(self, name: str, items: Iterable[Hashable]) -> ir.Property:
         """A set of objects. The same object may be in several sets."""
         return self.relation(name, [(item,) for item in items], arity=1)
 
     def relation(
-        self, name: str, rows: Iterable[Objects], arity: int | None = None
-    ) -> Property:  # fmt: skip
+        self, name: str, rows: Iterable[ir.Objects], arity: int | None = None
+    ) -> ir.Property:  # fmt: skip
         """A set of tuples of objects; `arity` is only needed where there may be no tuple."""
         listed = tuple(tuple(row) for row in rows)
         width = len(listed[0]) if arity is None and listed else arity
@@ -103,23 +79,27 @@ class Space:
         for row in listed:
             for item in row:
                 self._number(item)
-        made = Property(self._name(name), width, listed, frozenset(listed))
+        made = ir.Property(self._name(name), width, listed, frozenset(listed))
         self.properties.append(made)
         return made
 
-    def number(self, name: str, values: Mapping[Hashable, int]) -> Number:
+    def number(self, name: str, values: Mapping[Hashable, int]) -> ir.Number:
         """An integer for each object, or for each tuple of objects that is a tuple key."""
         rows = {key if isinstance(key, tuple) else (key,): int(v) for key, v in values.items()}
         arities = {len(key) for key in rows}
         if len(arities) != 1:
             raise CheckError(f"the keys of '{name}' have no one length")
-        made = Number(self._name(name), arities.pop(), rows)
+        made = ir.Number(self._name(name), arities.pop(), rows)
         self.numbers.append(made)
         return made
 
     def flag(
-        self, name: str, objects: Property, governs: Property | None = None, derived: bool = False
-    ) -> Choice:
+        self,
+        name: str,
+        objects: ir.Property,
+        governs: ir.Property | None = None,
+        derived: bool = False,
+    ) -> ir.Choice:
         """Makes the objects optional: TRUE where they are active.
 
         With `governs`, tuples (object, optional object), it is these others that are active where
@@ -165,12 +145,12 @@ class Space:
     def choice(
         self,
         name: str,
-        *arguments: Property,
+        *arguments: ir.Property,
         values: str | Sequence[str],
         symmetric: bool = False,
         antisymmetric: Mapping[str, str] | None = None,
         derived: bool = False,
-    ) -> Choice:
+    ) -> ir.Choice:
         """One of `values` for each tuple of different objects of the arguments.
 
         `antisymmetric` maps values to what they are with the two objects exchanged; the others are
@@ -185,16 +165,16 @@ class Space:
         start = ((1 << len(listed)) - 1,) * len(instances)
         return self._add_choice(name, arguments, listed, instances, start, inverse, derived)
 
-    def boolean(self, name: str, *arguments: Property, derived: bool = False) -> Choice:
+    def boolean(self, name: str, *arguments: ir.Property, derived: bool = False) -> ir.Choice:
         return self.choice(name, *arguments, values=BOOLEAN, derived=derived)
 
     def integer(
         self,
         name: str,
-        *arguments: Property,
+        *arguments: ir.Property,
         values: Sequence[int] | Mapping[Hashable, Sequence[int]],
         derived: bool = False,
-    ) -> Choice:
+    ) -> ir.Choice:
         """A number among `values`: the same for all objects, or listed for each object (or tuple
         of objects, where there are several arguments)."""
         instances = self._instances(arguments, halved=False)
@@ -210,7 +190,7 @@ class Space:
         start = tuple(sum(place[value] for value in set(listed)) for listed in own)
         return self._add_choice(name, arguments, universe, instances, start, None, derived)
 
-    def _check_values(self, name: str, values: tuple[Value, ...]) -> None:
+    def _check_values(self, name: str, values: tuple[ir.Value, ...]) -> None:
         if len(set(values)) != len(values) or len(values) > MOST_VALUES:
             raise CheckError(
                 f"'{name}' has {len(values)} values",
@@ -220,79 +200,86 @@ class Space:
     def _add_choice(
         self,
         name: str,
-        arguments: tuple[Property, ...],
-        values: tuple[Value, ...],
-        instances: tuple[Objects, ...],
+        arguments: tuple[ir.Property, ...],
+        values: tuple[ir.Value, ...],
+        instances: tuple[ir.Objects, ...],
         start: tuple[int, ...],
         inverse: tuple[int, ...] | None,
         derived: bool,
-    ) -> Choice:
+    ) -> ir.Choice:
         optional = [any(item in self.flags for item in row) for row in instances]
         absent = 1 << len(values)
         pairs = zip(start, optional, strict=True)
         start = tuple(bits | (absent if may else 0) for bits, may in pairs)
-        made = Choice(
+        made = ir.Choice(
             self._name(name), arguments, values, instances, start, inverse, derived, any(optional)
         )
         self.choices.append(made)
         return made
 
-    def _instances(self, arguments: tuple[Property, ...], halved: bool) -> tuple[Objects, ...]:
+    def _instances(
+        self, arguments: tuple[ir.Property, ...], halved: bool
+    ) -> tuple[ir.Objects, ...]:
         rows = (sum(parts, ()) for parts in product(*(a.rows for a in arguments)))
         different = [row for row in rows if len(set(row)) == len(row)]
         if halved:
             different = [row for row in different if self._in_order(row)]
         return tuple(different)
 
-    def _in_order(self, row: Objects) -> bool:
+    def _in_order(self, row: ir.Objects) -> bool:
         return self.numbering[row[0]] < self.numbering[row[1]]
 
     # -- counters ----------------------------------------------------------------------------------
 
     def total(
-        self, name: str, *amounts: Amount, per: Variables = (), base: Term = 0
-    ) -> Counter:  # fmt: skip
+        self, name: str, *amounts: ir.Amount, per: Variables = (), base: ir.Term = 0
+    ) -> ir.Counter:  # fmt: skip
         """`base` plus all amounts (none negative), for each tuple of objects of `per`."""
         return self._counter(name, "sum", amounts, per, base)
 
     def product(
-        self, name: str, *amounts: Amount, per: Variables = (), base: Term = 1
-    ) -> Counter:  # fmt: skip
+        self, name: str, *amounts: ir.Amount, per: Variables = (), base: ir.Term = 1
+    ) -> ir.Counter:  # fmt: skip
         """`base` times all amounts (at least 1 each), for each tuple of objects of `per`."""
         return self._counter(name, "product", amounts, per, base)
 
     def _counter(
-        self, name: str, kind: Kind, amounts: tuple[Amount, ...], per: Variables, base: Term
-    ) -> Counter:
+        self,
+        name: str,
+        kind: ir.Kind,
+        amounts: tuple[ir.Amount, ...],
+        per: Variables,
+        base: ir.Term,
+    ) -> ir.Counter:
         keys = per if isinstance(per, tuple) else (per,)
-        for part in (*amounts, Amount(base, TRUE)):
+        for part in (*amounts, ir.Amount(base, ir.TRUE)):
             check_amount(name, kind, part)
         if not set(variables_of(base)) <= set(keys):
             raise CheckError(f"the base of '{name}' depends on what is counted")
-        made = Counter(self._name(name), kind, keys, amounts, base)
+        made = ir.Counter(self._name(name), kind, keys, amounts, base)
         self.counters.append(made)
         return made
 
     # -- constraints -------------------------------------------------------------------------------
 
-    def require(self, wanted: Sentence, name: str = "") -> None:
+    def require(self, wanted: ir.Sentence, name: str = "") -> None:
         """The sentence holds for all (different, active) objects of its variables."""
-        check_requirement(sentence(wanted))
+        check_requirement(ir.sentence(wanted))
         meant = compared(renamed_apart(wanted), self._lifted)
-        self.constraints.append(Requirement(self._constraint(name), meant))
+        self.constraints.append(ir.Requirement(self._constraint(name), meant))
 
-    def _lifted(self, term: Chosen) -> Counted:
+    def _lifted(self, term: ir.Chosen) -> ir.Counted:
         """The value of a choice as a counter, so that it can be compared with one."""
         choice = term.choice
         if choice not in self._lifts:
             names = [f"{choice.name}'s {at}" for at in range(choice.arity)]
-            variables: list[Variable] = []
+            variables: list[ir.Variable] = []
             for members in choice.sets:
                 variables += members.row(*names[len(variables) :][: members.arity])
-            value = amount(Chosen(choice, tuple(variables)))
+            value = amount(ir.Chosen(choice, tuple(variables)))
             name = f"value of {choice.name}"
             self._lifts[choice] = self.total(name, value, per=tuple(variables))
-        return Counted(self._lifts[choice], term.arguments)
+        return ir.Counted(self._lifts[choice], term.arguments)
 
     def _constraint(self, name: str) -> str:
         return self._name(name or f"constraint {len(self.constraints) + 1}")
@@ -300,14 +287,14 @@ class Space:
     def quotient(
         self,
         name: str,
-        member: Variable,
+        member: ir.Variable,
         *,
-        when: Sentence,
-        same: Sentence,
+        when: ir.Sentence,
+        same: ir.Sentence,
         per: Variables = (),
-        earlier: Property | None = None,
+        earlier: ir.Property | None = None,
         agreed: bool = False,
-    ) -> Choice:
+    ) -> ir.Choice:
         """A Boolean: `member` fulfils `when` and is the first of its class, its representative.
 
         `same` says of `member` and one other variable that they are in one class. It must be an
@@ -333,25 +320,27 @@ class Space:
             if earlier is None
             else earlier(*keys, other, member)
         )
-        both = iff(when, renamed(when, {member: other}))
-        self.require(implies(first, when), f"{name}: fulfils the condition")
-        self.require(implies(first & before, ~same), f"{name}: is the first")
-        self.require(implies(when, first | some(other, before & same)), f"{name}: there is one")
+        both = ir.iff(when, renamed(when, {member: other}))
+        self.require(ir.implies(first, when), f"{name}: fulfils the condition")
+        self.require(ir.implies(first & before, ~same), f"{name}: is the first")
+        self.require(
+            ir.implies(when, first | ir.some(other, before & same)), f"{name}: there is one"
+        )
         if not agreed:
-            self.require(implies(same, both), f"{name}: classes agree")
+            self.require(ir.implies(same, both), f"{name}: classes agree")
         return chosen
 
-    def _declared_before(self, name: str, member: Variable) -> Property:
+    def _declared_before(self, name: str, member: ir.Variable) -> ir.Property:
         items = [row[0] for row in self._set_of(member).rows]
         rows = [(e, d) for at, d in enumerate(items) for e in items[:at]]
         return self.relation(f"{name}: declared before", rows, arity=2)
 
-    def _set_of(self, variable: Variable) -> Property:
+    def _set_of(self, variable: ir.Variable) -> ir.Property:
         if variable.binding.property.arity != 1:
             raise CheckError(f"'{variable.name}' must be a variable of a set, not of a relation")
         return variable.binding.property
 
-    def compose(self, choice: Choice, table: Mapping[str, Sequence[str]]) -> None:
+    def compose(self, choice: ir.Choice, table: Mapping[str, Sequence[str]]) -> None:
         """A composition table for a choice between two objects: row u, column v (in the order of
         the choice's values) lists what (a, c) may be where (a, b) is u and (b, c) is v; '*' is
         anything."""
@@ -366,10 +355,10 @@ class Space:
             tuple(_entry(choice, text) for text in table[str(value)]) for value in choice.values
         )
         self._name(f"composition of {choice.name}")
-        self.constraints.append(Composition(choice, rows))
+        self.constraints.append(ir.Composition(choice, rows))
 
     def table(
-        self, terms: Sequence[Chosen], rows: Iterable[Sequence[Value]], name: str = ""
+        self, terms: Sequence[ir.Chosen], rows: Iterable[Sequence[ir.Value]], name: str = ""
     ) -> None:
         """The terms together take one of the rows of values, for all objects of their variables."""
         listed = tuple(dict.fromkeys(tuple(row) for row in rows))
@@ -378,28 +367,28 @@ class Space:
                 raise CheckError(f"a row of {len(row)} values for {len(terms)} terms")
             for term, value in zip(terms, row, strict=True):
                 term.choice.bits([value])
-        self.constraints.append(Table(self._constraint(name), tuple(terms), listed))
+        self.constraints.append(ir.Table(self._constraint(name), tuple(terms), listed))
 
-    def equal_product(self, total: Chosen, part: Chosen, name: str = "") -> None:
+    def equal_product(self, total: ir.Chosen, part: ir.Chosen, name: str = "") -> None:
         """`total` is the product of `part` over all objects of the variables that only `part` has.
 
         Unlike a counter this knows the *set* of possible products: 6 is no product of 4s and 5s."""
         self._equation(total, "product", part, name)
 
-    def equal_sum(self, total: Chosen, part: Chosen, name: str = "") -> None:
+    def equal_sum(self, total: ir.Chosen, part: ir.Chosen, name: str = "") -> None:
         """`total` is the sum of `part` over all objects of the variables that only `part` has."""
         self._equation(total, "sum", part, name)
 
-    def _equation(self, total: Chosen, kind: Kind, part: Chosen, name: str) -> None:
+    def _equation(self, total: ir.Chosen, kind: ir.Kind, part: ir.Chosen, name: str) -> None:
         lowest = 1 if kind == "product" else 0
         for term in (total, part):
             if not term.choice.is_integer or any(int(v) < lowest for v in term.choice.values):
                 raise CheckError(f"a {kind} is of integers of at least {lowest}")
-        self.constraints.append(Equation(self._constraint(name), kind, total, part))
+        self.constraints.append(ir.Equation(self._constraint(name), kind, total, part))
 
 
 def _inverse(
-    name: str, values: tuple[str, ...], pairs: Mapping[str, str], arguments: tuple[Property, ...]
+    name: str, values: tuple[str, ...], pairs: Mapping[str, str], arguments: tuple[ir.Property, ...]
 ) -> tuple[int, ...]:
     if len(arguments) != 2 or arguments[0] is not arguments[1] or arguments[0].arity != 1:
         raise CheckError(f"'{name}' is between two objects of one set, or has no symmetry")
@@ -409,5 +398,5 @@ def _inverse(
     return tuple(values.index(both[v]) for v in values)
 
 
-def _entry(choice: Choice, text: str) -> int:
+def _entry(choice: ir.Choice, text: str) -> int:
     return choice.bits(choice.values if text == "*" else text.split())

@@ -12,38 +12,14 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from itertools import permutations, product
 from typing import TypeAlias, assert_never
 
+from warploom.search.space import ir
 from warploom.search.space.build import Space
-from warploom.search.space.ir import (
-    And,
-    Binding,
-    Choice,
-    Chosen,
-    Compare,
-    Composition,
-    Constraint,
-    Counted,
-    Counter,
-    Equation,
-    Every,
-    Given,
-    Holds,
-    Is,
-    Objects,
-    Or,
-    Requirement,
-    Sentence,
-    Some,
-    Table,
-    Term,
-    Value,
-    Variable,
-)
 from warploom.search.space.sentence import flagged, variables_of
 
-Assignment: TypeAlias = Mapping[tuple[str, Objects], Value | None]
-Environment: TypeAlias = dict[Variable, Hashable]
+Assignment: TypeAlias = Mapping[tuple[str, ir.Objects], ir.Value | None]
+Environment: TypeAlias = dict[ir.Variable, Hashable]
 
-COMPARE: dict[str, Callable[[Value, Value], bool]] = {
+COMPARE: dict[str, Callable[[ir.Value, ir.Value], bool]] = {
     "<=": operator.le,
     ">=": operator.ge,
     "<": operator.lt,
@@ -66,8 +42,8 @@ def is_solution(space: Space, assignment: Assignment) -> bool:
     return next(violations(space, assignment), None) is None
 
 
-def _name(constraint: Constraint) -> str:
-    if isinstance(constraint, Composition):
+def _name(constraint: ir.Constraint) -> str:
+    if isinstance(constraint, ir.Composition):
         return f"composition of {constraint.choice.name}"
     return constraint.name
 
@@ -78,7 +54,7 @@ class Meaning:
     def __init__(self, space: Space, assignment: Assignment) -> None:
         self.space = space
         self.assignment = assignment
-        self.flagged: frozenset[Variable] = frozenset()  # may stand for inactive objects
+        self.flagged: frozenset[ir.Variable] = frozenset()  # may stand for inactive objects
 
     def misplaced(self) -> Iterator[str]:
         """Values that an instance cannot have at all; None for active objects, or the reverse."""
@@ -91,15 +67,15 @@ class Meaning:
                 elif value is not None and not choice.bits([value]) & start:
                     yield f"{choice.name}{instance} cannot be {value}"
 
-    def is_own_flag(self, choice: Choice, instance: Objects) -> bool:
+    def is_own_flag(self, choice: ir.Choice, instance: ir.Objects) -> bool:
         """Whether it says itself that its object is active: it has a value in any case."""
         return self.space.flags.get(instance[0], (None, None))[0] is choice
 
-    def active(self, objects: Objects) -> bool:
+    def active(self, objects: ir.Objects) -> bool:
         flags = (self.space.flags[item] for item in objects if item in self.space.flags)
         return all(self.assignment[flag.name, (owner,)] == "TRUE" for flag, owner in flags)
 
-    def value(self, choice: Choice, objects: Objects) -> Value | None:
+    def value(self, choice: ir.Choice, objects: ir.Objects) -> ir.Value | None:
         if (choice.name, objects) in self.assignment:
             return self.assignment[choice.name, objects]
         assert choice.inverse is not None, f"{choice.name} is not made for {objects}"
@@ -108,21 +84,21 @@ class Meaning:
 
     # -- constraints -------------------------------------------------------------------------------
 
-    def fulfils(self, constraint: Constraint) -> bool:
+    def fulfils(self, constraint: ir.Constraint) -> bool:
         match constraint:
-            case Requirement(_, sentence):
+            case ir.Requirement(_, sentence):
                 free, self.flagged = variables_of(sentence), flagged(sentence)
                 return all(self.holds(sentence, at) for at in self.environments(free, {}))
-            case Composition(choice, table):
+            case ir.Composition(choice, table):
                 return self.composes(choice, table)
-            case Table(_, terms, rows):
+            case ir.Table(_, terms, rows):
                 return self.lists(terms, rows)
-            case Equation():
+            case ir.Equation():
                 return self.equates(constraint)
             case _:
                 assert_never(constraint)
 
-    def lists(self, terms: tuple[Chosen, ...], rows: tuple[tuple[Value, ...], ...]) -> bool:
+    def lists(self, terms: tuple[ir.Chosen, ...], rows: tuple[tuple[ir.Value, ...], ...]) -> bool:
         variables = tuple(dict.fromkeys(v for term in terms for v in term.arguments))
         flags = (term for term in terms if term.choice.is_flag)
         self.flagged = frozenset(v for term in flags for v in term.arguments)
@@ -132,7 +108,7 @@ class Meaning:
                 return False
         return True
 
-    def composes(self, choice: Choice, table: tuple[tuple[int, ...], ...]) -> bool:
+    def composes(self, choice: ir.Choice, table: tuple[tuple[int, ...], ...]) -> bool:
         items = dict.fromkeys(item for instance in choice.instances for item in instance)
         for a, b, c in permutations(items, 3):
             values = [self.value(choice, pair) for pair in ((a, b), (b, c), (a, c))]
@@ -142,7 +118,7 @@ class Meaning:
                     return False
         return True
 
-    def equates(self, equation: Equation) -> bool:
+    def equates(self, equation: ir.Equation) -> bool:
         combine = math.prod if equation.kind == "product" else sum
         self.flagged = frozenset()
         inner = [v for v in equation.part.arguments if v not in equation.total.arguments]
@@ -155,13 +131,13 @@ class Meaning:
     # -- sentences ---------------------------------------------------------------------------------
 
     def environments(
-        self, variables: tuple[Variable, ...] | list[Variable], outer: Environment
+        self, variables: tuple[ir.Variable, ...] | list[ir.Variable], outer: Environment
     ) -> Iterator[Environment]:
         """Different, active objects for the variables, different also from the outer ones.
 
         Variables of one row of a relation stand for objects of one row, also where some of them
         were bound further out."""
-        bindings: dict[Binding, list[Variable]] = {}
+        bindings: dict[ir.Binding, list[ir.Variable]] = {}
         for variable in variables:
             bindings.setdefault(variable.binding, []).append(variable)
         columns = [_columns(binding, members, outer) for binding, members in bindings.items()]
@@ -172,53 +148,53 @@ class Meaning:
             if len(set(found.values())) == len(found) and self.active(asked):
                 yield found
 
-    def holds(self, part: Sentence, at: Environment, absent: bool = True) -> bool:
+    def holds(self, part: ir.Sentence, at: Environment, absent: bool = True) -> bool:
         """A condition on a choice that has no value counts as `absent`."""
         match part:
-            case Is(term, allowed):
+            case ir.Is(term, allowed):
                 value = self.chosen(term, at)
                 if value is None:
                     return absent
                 return bool(allowed >> term.choice.values.index(value) & 1)
-            case Compare(op, left, right):
-                terms = [term for term in (left, right) if isinstance(term, Chosen)]
+            case ir.Compare(op, left, right):
+                terms = [term for term in (left, right) if isinstance(term, ir.Chosen)]
                 if any(self.chosen(term, at) is None for term in terms):
                     return absent
                 return COMPARE[op](self.term(left, at), self.term(right, at))
-            case Holds(members, arguments, negated):
+            case ir.Holds(members, arguments, negated):
                 return (tuple(at[v] for v in arguments) in members) != negated
-            case And(parts):
+            case ir.And(parts):
                 return all(self.holds(each, at, absent) for each in parts)
-            case Or(parts):
+            case ir.Or(parts):
                 return any(self.holds(each, at, absent) for each in parts)
-            case Some(variables, body):
+            case ir.Some(variables, body):
                 return any(
                     self.holds(body, deep, False) for deep in self.environments(variables, at)
                 )
-            case Every(variables, body):
+            case ir.Every(variables, body):
                 return all(self.holds(body, deep) for deep in self.environments(variables, at))
             case _:
                 assert_never(part)
 
-    def chosen(self, term: Chosen, at: Environment) -> Value | None:
+    def chosen(self, term: ir.Chosen, at: Environment) -> ir.Value | None:
         return self.value(term.choice, tuple(at[v] for v in term.arguments))
 
-    def term(self, term: Term, at: Environment) -> Value:
+    def term(self, term: ir.Term, at: Environment) -> ir.Value:
         match term:
             case int():
                 return term
-            case Chosen():
+            case ir.Chosen():
                 value = self.chosen(term, at)
                 assert value is not None, "asked of an inactive object"
                 return value
-            case Counted(counter, arguments):
+            case ir.Counted(counter, arguments):
                 return self.count(counter, tuple(at[v] for v in arguments))
-            case Given(number, arguments):
+            case ir.Given(number, arguments):
                 return number.values[tuple(at[v] for v in arguments)]
             case _:
                 assert_never(term)
 
-    def count(self, counter: Counter, objects: Objects) -> int:
+    def count(self, counter: ir.Counter, objects: ir.Objects) -> int:
         outer = dict(zip(counter.per, objects, strict=True))
         asking, self.flagged = self.flagged, frozenset()
         total = int(self.term(counter.base, outer))
@@ -233,7 +209,9 @@ class Meaning:
         return total
 
 
-def _columns(binding: Binding, members: list[Variable], outer: Environment) -> list[Objects]:
+def _columns(
+    binding: ir.Binding, members: list[ir.Variable], outer: Environment
+) -> list[ir.Objects]:
     """What the members may stand for together."""
     fixed = {variable: item for variable, item in outer.items() if variable.binding is binding}
     rows = (

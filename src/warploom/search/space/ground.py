@@ -13,18 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import CheckError
-from warploom.search.space.ir import (
-    Atom,
-    Choice,
-    Chosen,
-    Compare,
-    Counted,
-    Given,
-    Holds,
-    Is,
-    Operator,
-    Term,
-)
+from warploom.search.space import ir
 from warploom.search.space.layout import Bits, Flags, Ids, Layout, Rows
 from warploom.search.space.sentence import Clause, OneOf, variables_of
 
@@ -33,7 +22,7 @@ Numbers: TypeAlias = npt.NDArray[np.float64]
 # Counters hold whole numbers exactly up to here; more is only known to be more.
 HUGE = 2.0**52
 
-_MIRRORED: dict[Operator, Operator] = {
+_MIRRORED: dict[ir.Operator, ir.Operator] = {
     "<=": ">=", ">=": "<=", "<": ">", ">": "<", "==": "==", "!=": "!=",
 }  # fmt: skip
 
@@ -133,24 +122,24 @@ class Grounder:
         """An equality of counters makes two clauses of one."""
         rows = self.layout.rows(clause.variables, clause.different)
         for condition in clause.conditions:
-            if isinstance(condition, Holds):
+            if isinstance(condition, ir.Holds):
                 rows = rows.take(~self.known(condition, rows))
         drafts: list[list[Column]] = [[]]
         for condition in clause.conditions:
-            if not isinstance(condition, Holds):
+            if not isinstance(condition, ir.Holds):
                 ways = self.literals(condition, rows)
                 drafts = [[*draft, *way] for draft in drafts for way in ways]
         guards = self.guards(clause, rows)
         return [Ground(rows.count, [*draft, *guards]) for draft in drafts]
 
-    def literals(self, condition: Is | Compare | OneOf, rows: Rows) -> list[list[Column]]:
+    def literals(self, condition: ir.Is | ir.Compare | OneOf, rows: Rows) -> list[list[Column]]:
         """Columns of literals; where there are several lists, each of them has to hold."""
         match condition:
             case OneOf():
                 return [self.one_of(condition, rows)]
-            case Is():
+            case ir.Is():
                 return [[self.is_in(condition, rows, absent=True)]]
-            case Compare():
+            case ir.Compare():
                 return self.compare(condition, rows, absent=True)
             case _:
                 assert_never(condition)
@@ -160,11 +149,11 @@ class Grounder:
         counts as true; where no choice is asked of an object, its flag is."""
         asked = set(clause.flagged)
         for condition in clause.conditions:
-            if isinstance(condition, Is):
+            if isinstance(condition, ir.Is):
                 asked |= set(condition.term.arguments)
-            elif isinstance(condition, Compare) and _counted(condition) is None:
+            elif isinstance(condition, ir.Compare) and _counted(condition) is None:
                 for term in (condition.left, condition.right):
-                    asked |= set(term.arguments) if isinstance(term, Chosen) else set()
+                    asked |= set(term.arguments) if isinstance(term, ir.Chosen) else set()
         return [
             column
             for variable in clause.variables
@@ -183,46 +172,46 @@ class Grounder:
         always = np.uint64(1 if active else 0)
         return [InDomain(position, np.where(position == self.nowhere, always, bit))]
 
-    def known(self, condition: Holds, rows: Rows) -> Flags:
+    def known(self, condition: ir.Holds, rows: Rows) -> Flags:
         found = self.layout.holds(condition.property, rows.of(condition.arguments))
         return ~found if condition.negated else found
 
     # -- conditions --------------------------------------------------------------------------------
 
-    def is_in(self, condition: Is, rows: Rows, absent: bool) -> InDomain:
+    def is_in(self, condition: ir.Is, rows: Rows, absent: bool) -> InDomain:
         choice = condition.term.choice
         allowed = np.full(rows.count, condition.allowed, np.uint64)
         return self.in_domain(condition.term, allowed, choice.absent_bit if absent else 0, rows)
 
-    def in_domain(self, term: Chosen, allowed: Bits, also: int, rows: Rows) -> InDomain:
+    def in_domain(self, term: ir.Chosen, allowed: Bits, also: int, rows: Rows) -> InDomain:
         position, exchanged = self.layout.choices.find(term.choice, rows.of(term.arguments))
         if exchanged.any():
             allowed = np.where(exchanged, inverted(term.choice, allowed), allowed)
         return InDomain(position, allowed | np.uint64(also))
 
-    def compare(self, condition: Compare, rows: Rows, absent: bool) -> list[list[Column]]:
+    def compare(self, condition: ir.Compare, rows: Rows, absent: bool) -> list[list[Column]]:
         op, left, right = condition.op, condition.left, condition.right
-        if isinstance(left, Given | int):
+        if isinstance(left, ir.Given | int):
             op, left, right = _MIRRORED[op], right, left
-        if isinstance(left, Given | int):
-            assert isinstance(right, Given | int)
+        if isinstance(left, ir.Given | int):
+            assert isinstance(right, ir.Given | int)
             true = COMPARE[op](self.value(left, rows), self.value(right, rows))
             return [[InDomain(np.full(rows.count, self.nowhere), true.astype(np.uint64))]]
-        if isinstance(left, Chosen):
-            if isinstance(right, Chosen):
+        if isinstance(left, ir.Chosen):
+            if isinstance(right, ir.Chosen):
                 return [self.related(op, left, right, rows, absent)]
             return [[self.choice_against(op, left, right, rows, absent)]]
         return self.counter_against(op, left, right, rows)
 
-    def value(self, term: Given | int, rows: Rows) -> Ids:
+    def value(self, term: ir.Given | int, rows: Rows) -> Ids:
         if isinstance(term, int):
             return np.full(rows.count, term, np.int64)
         return self.layout.given(term.number.values, term.number.name, rows.of(term.arguments))
 
     def choice_against(
-        self, op: Operator, left: Chosen, right: Term, rows: Rows, absent: bool
+        self, op: ir.Operator, left: ir.Chosen, right: ir.Term, rows: Rows, absent: bool
     ) -> InDomain:
-        assert isinstance(right, Given | int)
+        assert isinstance(right, ir.Given | int)
         limits = self.value(right, rows)
         choice = left.choice
         allowed = np.zeros(rows.count, np.uint64)
@@ -232,7 +221,7 @@ class Grounder:
         return self.in_domain(left, allowed, choice.absent_bit if absent else 0, rows)
 
     def related(
-        self, op: Operator, left: Chosen, right: Chosen, rows: Rows, absent: bool
+        self, op: ir.Operator, left: ir.Chosen, right: ir.Chosen, rows: Rows, absent: bool
     ) -> list[Column]:
         """Where both are the same instance, it is a condition on that one alone."""
         table = _truths(op, left.choice, right.choice, absent)
@@ -261,12 +250,12 @@ class Grounder:
         ]
 
     def counter_against(
-        self, op: Operator, left: Counted, right: Term, rows: Rows
+        self, op: ir.Operator, left: ir.Counted, right: ir.Term, rows: Rows
     ) -> list[list[Column]]:
         position = self.counter(left, rows)
-        if isinstance(right, Counted):
+        if isinstance(right, ir.Counted):
             return self.counters(op, position, self.counter(right, rows))
-        assert isinstance(right, Given | int)
+        assert isinstance(right, ir.Given | int)
         limit = self.value(right, rows).astype(np.float64)
         if (np.abs(limit) >= HUGE).any():
             raise CheckError(f"'{left.counter.name}' is compared with a number beyond 2**52")
@@ -277,7 +266,7 @@ class Grounder:
             low = limit + (op == ">")
         return [[InRange(position, low, high)]]
 
-    def counters(self, op: Operator, left: Ids, right: Ids) -> list[list[Column]]:
+    def counters(self, op: ir.Operator, left: Ids, right: Ids) -> list[list[Column]]:
         def at_most(a: Ids, b: Ids, margin: float = 0.0) -> list[Column]:
             return [AtMost(a, b, np.full(len(a), margin))]
 
@@ -289,7 +278,7 @@ class Grounder:
             case _:
                 return [at_most(left, right), at_most(right, left)]
 
-    def counter(self, term: Counted, rows: Rows) -> Ids:
+    def counter(self, term: ir.Counted, rows: Rows) -> Ids:
         return self.layout.counters.find(term.counter, rows.of(term.arguments))[0]
 
     def one_of(self, condition: OneOf, rows: Rows) -> list[Column]:
@@ -321,23 +310,25 @@ class Grounder:
                     advice="ask for its flag",
                 )
 
-    def atoms(self, condition: Is | Compare, rows: Rows) -> list[list[Column]]:
+    def atoms(self, condition: ir.Is | ir.Compare, rows: Rows) -> list[list[Column]]:
         """Literals that an inactive object does not fulfil."""
-        if isinstance(condition, Is):
+        if isinstance(condition, ir.Is):
             return [[self.is_in(condition, rows, absent=False)]]
         return self.compare(condition, rows, absent=False)
 
-    def conjunction(self, parts: tuple[Atom, ...], rows: Rows) -> tuple[Rows, list[InDomain], Ids]:
+    def conjunction(
+        self, parts: tuple[ir.Atom, ...], rows: Rows
+    ) -> tuple[Rows, list[InDomain], Ids]:
         """The rows for which a conjunction can hold, and its literals; inactive objects fulfil
         none. Also which rows are left."""
         kept = np.arange(rows.count)
         for part in parts:
-            if isinstance(part, Holds):
+            if isinstance(part, ir.Holds):
                 keep = self.known(part, rows)
                 rows, kept = rows.take(keep), kept[keep]
         columns: list[Column] = []
         for part in parts:
-            if not isinstance(part, Holds):
+            if not isinstance(part, ir.Holds):
                 columns += self.atoms(part, rows)[0]
         for objects in rows.columns.values():
             columns += self.flag(objects, active=True)
@@ -354,14 +345,14 @@ COMPARE = {
 }
 
 
-def _counted(condition: Compare) -> Counted | None:
+def _counted(condition: ir.Compare) -> ir.Counted | None:
     for term in (condition.left, condition.right):
-        if isinstance(term, Counted):
+        if isinstance(term, ir.Counted):
             return term
     return None
 
 
-def inverted(choice: Choice, bits: Bits) -> Bits:
+def inverted(choice: ir.Choice, bits: Bits) -> Bits:
     """The values with the two objects exchanged."""
     assert choice.inverse is not None
     turned = np.zeros_like(bits)
@@ -370,14 +361,14 @@ def inverted(choice: Choice, bits: Bits) -> Bits:
     return turned
 
 
-def _step(choice: Choice, flipped: bool) -> list[int]:
+def _step(choice: ir.Choice, flipped: bool) -> list[int]:
     if not flipped:
         return list(range(choice.width))
     assert choice.inverse is not None
     return [*choice.inverse, len(choice.values)][: choice.width]
 
 
-def _truths(op: Operator, left: Choice, right: Choice, absent: bool) -> Flags:
+def _truths(op: ir.Operator, left: ir.Choice, right: ir.Choice, absent: bool) -> Flags:
     """[width of left, width of right]; what has no value compares as `absent`."""
     table = np.full((left.width, right.width), absent)
     if left.is_integer:

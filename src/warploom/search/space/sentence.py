@@ -13,28 +13,11 @@ from itertools import product
 from typing import TypeAlias, TypeVar, assert_never
 
 from warploom.errors import CheckError
-from warploom.search.space.ir import (
-    Amount,
-    And,
-    Atom,
-    Chosen,
-    Compare,
-    Counted,
-    Every,
-    Given,
-    Holds,
-    Is,
-    Kind,
-    Or,
-    Sentence,
-    Some,
-    Term,
-    Variable,
-)
+from warploom.search.space import ir
 
 MOST_CLAUSES = 4096
 
-T = TypeVar("T", Chosen, Counted, Given, int, Holds, Term)
+T = TypeVar("T", ir.Chosen, ir.Counted, ir.Given, int, ir.Holds, ir.Term)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,13 +27,13 @@ class OneOf:
     `scope` are the variables outside, which stand for other objects than these.
     """
 
-    variables: tuple[Variable, ...]
-    filters: tuple[Holds, ...]
-    condition: Is | Compare | None
-    scope: tuple[Variable, ...]
+    variables: tuple[ir.Variable, ...]
+    filters: tuple[ir.Holds, ...]
+    condition: ir.Is | ir.Compare | None
+    scope: tuple[ir.Variable, ...]
 
 
-Condition: TypeAlias = Atom | OneOf
+Condition: TypeAlias = ir.Atom | OneOf
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,55 +41,55 @@ class Clause:
     """One of the conditions holds, for all objects of `variables`; pairs in `different` are not
     the same object. Of `flagged` ones the sentence asks whether they are active."""
 
-    variables: tuple[Variable, ...]
-    different: tuple[tuple[Variable, Variable], ...]
+    variables: tuple[ir.Variable, ...]
+    different: tuple[tuple[ir.Variable, ir.Variable], ...]
     conditions: tuple[Condition, ...]
-    flagged: frozenset[Variable]
+    flagged: frozenset[ir.Variable]
 
 
-def variables_of(part: Sentence | Term) -> tuple[Variable, ...]:
+def variables_of(part: ir.Sentence | ir.Term) -> tuple[ir.Variable, ...]:
     """The free variables, in order of appearance."""
     return tuple(dict.fromkeys(_free(part)))
 
 
-def _free(part: Sentence | Term) -> Iterator[Variable]:
+def _free(part: ir.Sentence | ir.Term) -> Iterator[ir.Variable]:
     match part:
         case int():
             return
-        case Chosen() | Counted() | Given() | Holds():
+        case ir.Chosen() | ir.Counted() | ir.Given() | ir.Holds():
             yield from part.arguments
-        case Is(term, _):
+        case ir.Is(term, _):
             yield from term.arguments
-        case Compare(_, left, right):
+        case ir.Compare(_, left, right):
             yield from _free(left)
             yield from _free(right)
-        case And(parts) | Or(parts):
+        case ir.And(parts) | ir.Or(parts):
             for each in parts:
                 yield from _free(each)
-        case Some(variables, body) | Every(variables, body):
+        case ir.Some(variables, body) | ir.Every(variables, body):
             yield from (v for v in _free(body) if v not in variables)
         case _:
             assert_never(part)
 
 
-def rewritten(part: Sentence, atom: Callable[[Atom], Sentence]) -> Sentence:
+def rewritten(part: ir.Sentence, atom: Callable[[ir.Atom], ir.Sentence]) -> ir.Sentence:
     """The sentence with every condition replaced."""
     match part:
-        case Is() | Compare() | Holds():
+        case ir.Is() | ir.Compare() | ir.Holds():
             return atom(part)
-        case And(parts):
-            return And(tuple(rewritten(each, atom) for each in parts))
-        case Or(parts):
-            return Or(tuple(rewritten(each, atom) for each in parts))
-        case Some(variables, body):
-            return Some(variables, rewritten(body, atom))
-        case Every(variables, body):
-            return Every(variables, rewritten(body, atom))
+        case ir.And(parts):
+            return ir.And(tuple(rewritten(each, atom) for each in parts))
+        case ir.Or(parts):
+            return ir.Or(tuple(rewritten(each, atom) for each in parts))
+        case ir.Some(variables, body):
+            return ir.Some(variables, rewritten(body, atom))
+        case ir.Every(variables, body):
+            return ir.Every(variables, rewritten(body, atom))
         case _:
             assert_never(part)
 
 
-def renamed(part: Sentence, names: Mapping[Variable, Variable]) -> Sentence:
+def renamed(part: ir.Sentence, names: Mapping[ir.Variable, ir.Variable]) -> ir.Sentence:
     """The sentence with free variables exchanged."""
 
     def term(old: T) -> T:
@@ -115,13 +98,13 @@ def renamed(part: Sentence, names: Mapping[Variable, Variable]) -> Sentence:
         arguments = tuple(names.get(variable, variable) for variable in old.arguments)
         return replace(old, arguments=arguments)
 
-    def atom(old: Atom) -> Atom:
+    def atom(old: ir.Atom) -> ir.Atom:
         match old:
-            case Is(chosen, allowed):
-                return Is(term(chosen), allowed)
-            case Compare(op, left, right):
-                return Compare(op, term(left), term(right))
-            case Holds():
+            case ir.Is(chosen, allowed):
+                return ir.Is(term(chosen), allowed)
+            case ir.Compare(op, left, right):
+                return ir.Compare(op, term(left), term(right))
+            case ir.Holds():
                 return term(old)
             case _:
                 assert_never(old)
@@ -129,34 +112,34 @@ def renamed(part: Sentence, names: Mapping[Variable, Variable]) -> Sentence:
     return rewritten(part, atom)
 
 
-def renamed_apart(part: Sentence) -> Sentence:
+def renamed_apart(part: ir.Sentence) -> ir.Sentence:
     """The sentence in which every quantifier has variables of its own."""
     match part:
-        case Is() | Compare() | Holds():
+        case ir.Is() | ir.Compare() | ir.Holds():
             return part
-        case And(parts):
-            return And(tuple(map(renamed_apart, parts)))
-        case Or(parts):
-            return Or(tuple(map(renamed_apart, parts)))
-        case Some(variables, body):
+        case ir.And(parts):
+            return ir.And(tuple(map(renamed_apart, parts)))
+        case ir.Or(parts):
+            return ir.Or(tuple(map(renamed_apart, parts)))
+        case ir.Some(variables, body):
             fresh = {variable: replace(variable) for variable in variables}
-            return Some(tuple(fresh.values()), renamed(renamed_apart(body), fresh))
-        case Every(variables, body):
+            return ir.Some(tuple(fresh.values()), renamed(renamed_apart(body), fresh))
+        case ir.Every(variables, body):
             fresh = {variable: replace(variable) for variable in variables}
-            return Every(tuple(fresh.values()), renamed(renamed_apart(body), fresh))
+            return ir.Every(tuple(fresh.values()), renamed(renamed_apart(body), fresh))
         case _:
             assert_never(part)
 
 
-def compared(part: Sentence, lifted: Callable[[Chosen], Counted]) -> Sentence:
+def compared(part: ir.Sentence, lifted: Callable[[ir.Chosen], ir.Counted]) -> ir.Sentence:
     """Where a choice is compared with a counter, its value is lifted to a counter, too."""
 
-    def atom(old: Atom) -> Atom:
+    def atom(old: ir.Atom) -> ir.Atom:
         match old:
-            case Compare(op, Chosen() as left, Counted() as right):
-                return Compare(op, lifted(left), right)
-            case Compare(op, Counted() as left, Chosen() as right):
-                return Compare(op, left, lifted(right))
+            case ir.Compare(op, ir.Chosen() as left, ir.Counted() as right):
+                return ir.Compare(op, lifted(left), right)
+            case ir.Compare(op, ir.Counted() as left, ir.Chosen() as right):
+                return ir.Compare(op, left, lifted(right))
             case _:
                 return old
 
@@ -165,12 +148,12 @@ def compared(part: Sentence, lifted: Callable[[Chosen], Counted]) -> Sentence:
 
 # -- clauses ---------------------------------------------------------------------------------------
 
-_Joined: TypeAlias = tuple[tuple[Variable, tuple[Variable, ...]], ...]
+_Joined: TypeAlias = tuple[tuple[ir.Variable, tuple[ir.Variable, ...]], ...]
 # Conditions, and the variables that `Every` has joined, each with those it differs from.
 _Draft: TypeAlias = tuple[tuple[Condition, ...], _Joined]
 
 
-def clauses(sentence: Sentence) -> list[Clause]:
+def clauses(sentence: ir.Sentence) -> list[Clause]:
     """The sentence as clauses, which all have to hold."""
     free = variables_of(sentence)
     apart = [(a, b) for at, a in enumerate(free) for b in free[:at]]
@@ -183,12 +166,12 @@ def clauses(sentence: Sentence) -> list[Clause]:
     return found
 
 
-def flagged(sentence: Sentence) -> frozenset[Variable]:
+def flagged(sentence: ir.Sentence) -> frozenset[ir.Variable]:
     """The variables whose flags are asked for: they may stand for inactive objects."""
-    found: set[Variable] = set()
+    found: set[ir.Variable] = set()
 
-    def note(atom: Atom) -> Atom:
-        if isinstance(atom, Is) and atom.term.choice.is_flag:
+    def note(atom: ir.Atom) -> ir.Atom:
+        if isinstance(atom, ir.Is) and atom.term.choice.is_flag:
             found.update(atom.term.arguments)
         return atom
 
@@ -196,37 +179,37 @@ def flagged(sentence: Sentence) -> frozenset[Variable]:
     return frozenset(found)
 
 
-def _normal(part: Sentence, scope: tuple[Variable, ...]) -> list[_Draft]:
+def _normal(part: ir.Sentence, scope: tuple[ir.Variable, ...]) -> list[_Draft]:
     """Conjunctive normal form. `Every` is drawn out: its variables run through all objects, apart
     from those of `scope`, and so do the whole clauses it is in."""
     match part:
-        case Compare("!=", left, right) if _counts(left) or _counts(right):
-            return [((Compare("<", left, right), Compare(">", left, right)), ())]
-        case Is() | Compare() | Holds():
+        case ir.Compare("!=", left, right) if _counts(left) or _counts(right):
+            return [((ir.Compare("<", left, right), ir.Compare(">", left, right)), ())]
+        case ir.Is() | ir.Compare() | ir.Holds():
             return [((part,), ())]
-        case And(parts):
+        case ir.And(parts):
             return [draft for each in parts for draft in _normal(each, scope)]
-        case Or(parts):
+        case ir.Or(parts):
             return _distributed([_normal(each, scope) for each in parts])
-        case Every(variables, body):
+        case ir.Every(variables, body):
             own = tuple((v, (*scope, *variables[:at])) for at, v in enumerate(variables))
             inner = _normal(body, (*scope, *variables))
             return [(conditions, (*own, *joined)) for conditions, joined in inner]
-        case Some(variables, body):
+        case ir.Some(variables, body):
             return [(tuple(_one_of(variables, body, scope)), ())]
         case _:
             assert_never(part)
 
 
-def _counts(term: Term) -> bool:
-    return isinstance(term, Counted)
+def _counts(term: ir.Term) -> bool:
+    return isinstance(term, ir.Counted)
 
 
-def _asks(part: Atom) -> bool:
+def _asks(part: ir.Atom) -> bool:
     """A comparison that asks more than one choice."""
-    if not isinstance(part, Compare):
+    if not isinstance(part, ir.Compare):
         return False
-    asked = [term for term in (part.left, part.right) if not isinstance(term, Given | int)]
+    asked = [term for term in (part.left, part.right) if not isinstance(term, ir.Given | int)]
     return len(asked) > 1 or any(map(_counts, asked))
 
 
@@ -245,12 +228,12 @@ def _distributed(parts: list[list[_Draft]]) -> list[_Draft]:
 
 
 def _one_of(
-    variables: tuple[Variable, ...], body: Sentence, scope: tuple[Variable, ...]
+    variables: tuple[ir.Variable, ...], body: ir.Sentence, scope: tuple[ir.Variable, ...]
 ) -> Iterator[OneOf]:
     """`Some` of a disjunction is the disjunction; each part has one condition on choices."""
     for conjunction in _disjuncts(body):
-        filters = tuple(part for part in conjunction if isinstance(part, Holds))
-        dynamic = [part for part in conjunction if not isinstance(part, Holds)]
+        filters = tuple(part for part in conjunction if isinstance(part, ir.Holds))
+        dynamic = [part for part in conjunction if not isinstance(part, ir.Holds)]
         if len(dynamic) > 1 or any(_asks(part) for part in dynamic):
             raise CheckError(
                 "'some' may ask one choice only, besides what is known of the objects",
@@ -259,16 +242,16 @@ def _one_of(
         yield OneOf(variables, filters, dynamic[0] if dynamic else None, scope)
 
 
-def _disjuncts(part: Sentence) -> list[tuple[Atom, ...]]:
+def _disjuncts(part: ir.Sentence) -> list[tuple[ir.Atom, ...]]:
     """Disjunctive normal form without quantifiers."""
     match part:
-        case Is() | Compare() | Holds():
+        case ir.Is() | ir.Compare() | ir.Holds():
             return [(part,)]
-        case Or(parts):
+        case ir.Or(parts):
             return [each for inner in parts for each in _disjuncts(inner)]
-        case And(parts):
+        case ir.And(parts):
             return [sum(chosen, ()) for chosen in product(*map(_disjuncts, parts))]
-        case Some() | Every():
+        case ir.Some() | ir.Every():
             raise CheckError("'some' may not hold another 'some' or 'every'")
         case _:
             assert_never(part)
@@ -277,20 +260,20 @@ def _disjuncts(part: Sentence) -> list[tuple[Atom, ...]]:
 # -- what is refused -------------------------------------------------------------------------------
 
 
-def check_requirement(sentence: Sentence) -> None:
+def check_requirement(sentence: ir.Sentence) -> None:
     """Clauses can be made of it, and no quantifier takes a variable that is already in use."""
     _check_bound(sentence, frozenset(variables_of(sentence)))
     clauses(renamed_apart(sentence))
 
 
-def _check_bound(part: Sentence, used: frozenset[Variable]) -> None:
+def _check_bound(part: ir.Sentence, used: frozenset[ir.Variable]) -> None:
     match part:
-        case Is() | Compare() | Holds():
+        case ir.Is() | ir.Compare() | ir.Holds():
             return
-        case And(parts) | Or(parts):
+        case ir.And(parts) | ir.Or(parts):
             for each in parts:
                 _check_bound(each, used)
-        case Some(variables, body) | Every(variables, body):
+        case ir.Some(variables, body) | ir.Every(variables, body):
             for variable in variables:
                 if variable in used:
                     raise CheckError(
@@ -302,7 +285,7 @@ def _check_bound(part: Sentence, used: frozenset[Variable]) -> None:
             assert_never(part)
 
 
-def check_amount(name: str, kind: Kind, amount: Amount) -> None:
+def check_amount(name: str, kind: ir.Kind, amount: ir.Amount) -> None:
     """The condition is a conjunction on choices, and no amount can make the counter shrink."""
     conditions(amount.when)
     lowest = 1 if kind == "product" else 0
@@ -311,32 +294,32 @@ def check_amount(name: str, kind: Kind, amount: Amount) -> None:
         raise CheckError(f"'{name}' counts {least}", advice=f"a {kind} takes at least {lowest}")
 
 
-def _least(term: Term, otherwise: int) -> int:
+def _least(term: ir.Term, otherwise: int) -> int:
     match term:
         case int():
             return term
-        case Chosen(choice, _):
+        case ir.Chosen(choice, _):
             if not choice.is_integer:
                 raise CheckError(f"'{choice.name}' has no numbers to count")
             return min((int(value) for value in choice.values), default=otherwise)
-        case Given(number, _):
+        case ir.Given(number, _):
             return min(number.values.values(), default=otherwise)
-        case Counted(counter, _):
+        case ir.Counted(counter, _):
             return _least(counter.base, otherwise)  # no amount makes it less
         case _:
             assert_never(term)
 
 
-def conditions(when: Sentence) -> tuple[Atom, ...]:
+def conditions(when: ir.Sentence) -> tuple[ir.Atom, ...]:
     """The parts of a conjunction, each of them known or about one choice."""
     match when:
-        case Is() | Compare() | Holds():
+        case ir.Is() | ir.Compare() | ir.Holds():
             if _asks(when):
                 raise CheckError("what is counted depends on one choice at a time, on no counter")
             return (when,)
-        case And(parts):
+        case ir.And(parts):
             return tuple(atom for part in parts for atom in conditions(part))
-        case Or() | Some() | Every():
+        case ir.Or() | ir.Some() | ir.Every():
             raise CheckError(
                 "what is counted depends on a conjunction of conditions",
                 advice="declare a Boolean choice for anything else",

@@ -271,13 +271,13 @@ def permuted(source: Row, target: Row, index: Expr, lanes: int, lane: Expr) -> t
 
 
 def permuted_by(
-    source: Row, target: Row, index: Expr, counter: str, lanes: int, lane: str = "lane"
+    source: Row, target: Row, index: Expr, counter: str, lanes: int
 ) -> tuple[Stmt, ...]:
-    """`permuted` for an index over a counter and a lane by their own names; over others, too."""
-    if not variables(index) <= {counter, lane}:
+    """`permuted` for an index over a counter and the lane by their own names; over others, too."""
+    if not variables(index) <= {counter, "lane"}:
         return permute(source, target, index, counter)
-    own = substitute(index, {counter: REGISTER, lane: LANE})
-    return permuted(source, target, own, lanes, Var(lane))
+    own = substitute(index, {counter: REGISTER, "lane": LANE})
+    return permuted(source, target, own, lanes, Var("lane"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import difflib
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from warploom.errors import nearest
 from warploom.sketch.holes import bits, hvx, linear, permutation, selection, simple, xform
 from warploom.sketch.holes.axes import COLUMN, ROW, Axes
 from warploom.sketch.holes.call import Call, Option
@@ -102,8 +103,7 @@ def _check(call: Call) -> None:
     """What every function asks of its call."""
     for name in call.options:
         if name not in _OPTIONS:
-            near = difflib.get_close_matches(name[:80], _OPTIONS, n=1, cutoff=0.5)
-            advice = f"did you mean {near[0]}?" if near else f"options are {', '.join(_OPTIONS)}"
+            advice = nearest(name, _OPTIONS, f"options are {', '.join(_OPTIONS)}", cutoff=0.5)
             call.fail(f"{call.function} has no option '{name[:80]}'", advice, name)
     if not call.arg_shapes:
         call.fail(f"{call.function} needs an argument", f"write {call.function}(x)")

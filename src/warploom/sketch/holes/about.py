@@ -5,11 +5,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from warploom.errors import ParseError
+from warploom.errors import ParseError, nearest
 from warploom.sketch.holes import build, known
 from warploom.sketch.holes.call import Option
 from warploom.sketch.term.gather import GatherSet, Shape
@@ -209,8 +208,7 @@ def about(name: str) -> About:
     for each in ABOUT:
         if name in each.names:
             return each
-    near = difflib.get_close_matches(name[:80], known(), n=1, cutoff=0.4)
     raise ParseError(
         f"there is no function '{name[:80]}'",
-        advice=f"did you mean {near[0]}?" if near else "'warploom holes' lists them",
+        advice=nearest(name, known(), "'warploom holes' lists them", cutoff=0.4),
     )

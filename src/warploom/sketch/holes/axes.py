@@ -38,3 +38,14 @@ def axes_of(call: Call, usual: Axes | None) -> Axes:
         axes = usual
     call.agree_but_for(axes.out)
     return axes
+
+
+def axes_along_main(call: Call, usual: Axes | None) -> Axes:
+    """The axes of a call that reads along its main one."""
+    axes = axes_of(call, usual)
+    if axes.out != axes.main:
+        call.fail(
+            f"{call.function} moves along its main axis {axes.main}, not along {axes.out}",
+            f"write {{main={axes.out},second={axes.second},out={axes.out}}}",
+        )
+    return axes

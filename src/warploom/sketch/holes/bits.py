@@ -24,7 +24,7 @@ import numpy as np
 from warploom.errors import CheckError
 from warploom.index.bits import BitMap, reversal, rotation, xor
 from warploom.index.ir import Const, Expr, lift
-from warploom.sketch.holes.axes import Axes, axes_of
+from warploom.sketch.holes.axes import Axes, axes_along_main
 from warploom.sketch.holes.call import Call
 from warploom.sketch.holes.common import Integers, distinct
 from warploom.sketch.holes.function import IndexFunctions, OfTwo, check_names, none_of, whole_number
@@ -256,10 +256,5 @@ def _main_and_second(call: Call, usual: Axes | None) -> tuple[int, int | None]:
     alone = not {"second", "out"} & call.options.keys()
     if "main" in call.options and alone:
         return call.axis("main", len(call.in_shape)), None
-    axes = axes_of(call, usual)
-    if axes.out != axes.main:
-        call.fail(
-            f"{call.function} moves along its main axis {axes.main}, not along {axes.out}",
-            f"write {{main={axes.out},second={axes.second},out={axes.out}}}",
-        )
+    axes = axes_along_main(call, usual)
     return axes.main, axes.second if axes.second != axes.main else None

@@ -43,7 +43,7 @@ from warploom.index.ir import (
 )
 from warploom.index.laws import simplify
 from warploom.index.show import show
-from warploom.sketch.holes.axes import Axes, axes_of
+from warploom.sketch.holes.axes import Axes, axes_along_main
 from warploom.sketch.holes.call import Call
 from warploom.sketch.holes.common import Integers, Positions, coordinates
 from warploom.sketch.holes.expressions import coordinate
@@ -60,12 +60,7 @@ c, a, b, u = Var("c"), Var("a"), Var("b"), Var("u")
 
 def linear(call: Call, usual: Axes | None) -> GatherSet:
     call.same_shape()
-    axes = axes_of(call, usual)
-    if axes.out != axes.main:
-        call.fail(
-            f"{call.function} moves along its main axis {axes.main}, not along {axes.out}",
-            f"write {{main={axes.out},second={axes.second},out={axes.out}}}",
-        )
+    axes = axes_along_main(call, usual)
     shape = call.in_shape
     family = Linear(call, LinearForms(shape, axes.main, axes.second), axes.out)
     call.afford(len(_parts()), 8 * family.field, "use a smaller array")

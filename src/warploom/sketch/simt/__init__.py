@@ -5,22 +5,7 @@ another size, `to_kernel` makes it a kernel.
 """
 
 from warploom.sketch.simt.code import to_kernel
-from warploom.sketch.simt.evaluate import interpret
 from warploom.sketch.simt.function import SketchFunction, sketch
-from warploom.sketch.simt.lower import Lowered, lower
-from warploom.sketch.simt.solve import Filled, reinstantiate, solve
-from warploom.sketch.simt.spec import finalized, started
+from warploom.sketch.simt.solve import solve
 
-__all__ = [
-    "Filled",
-    "Lowered",
-    "SketchFunction",
-    "finalized",
-    "interpret",
-    "lower",
-    "reinstantiate",
-    "sketch",
-    "solve",
-    "started",
-    "to_kernel",
-]
+__all__ = ["SketchFunction", "sketch", "solve", "to_kernel"]

@@ -34,22 +34,8 @@ from warploom.sketch.code.need import needs_of
 from warploom.sketch.code.origin import placing
 from warploom.sketch.code.tiling import Tiled, check_launch, size_names
 from warploom.sketch.code.trial import tried
+from warploom.sketch.simt import ir
 from warploom.sketch.simt.accumulator import start_of
-from warploom.sketch.simt.ir import (
-    Accumulate,
-    Array,
-    Exchange,
-    Finish,
-    Loop,
-    Read,
-    Stmt,
-    Sync,
-    Traced,
-    Write,
-    closed,
-    prune,
-    walk,
-)
 from warploom.sketch.simt.origins import check_arrays, origins
 from warploom.sketch.simt.reach import partly_set, reach
 from warploom.sketch.simt.solve import Filled, filled_of
@@ -104,7 +90,7 @@ class _Emitter:
     warps: int
     function: bool = False
     out: Builder = field(init=False)
-    traced: Traced = field(init=False)
+    traced: ir.Traced = field(init=False)
     storage: dict[str, Storage] = field(default_factory=dict)
     values: dict[str, Cell] = field(default_factory=dict)
     totals: dict[str, Cell] = field(default_factory=dict)
@@ -133,8 +119,8 @@ class _Emitter:
     def _all_of_it(self, lanes: int) -> None:
         """What a warp does once it knows its tile."""
         self._lanes(lanes)
-        body = closed(prune(self.traced, self.filled.live), self.filled.fill)
-        written = {stmt.array for stmt in walk(body) if isinstance(stmt, Write)}
+        body = ir.closed(ir.prune(self.traced, self.filled.live), self.filled.fill)
+        written = {stmt.array for stmt in ir.walk(body) if isinstance(stmt, ir.Write)}
         partly = partly_set(self.traced, body)
         for array in self.traced.arrays.values():
             if array.space == "register" and array.name in written:
@@ -205,31 +191,31 @@ class _Emitter:
 
     # -- statements
 
-    def _body(self, body: tuple[Stmt, ...], loops: tuple[str, ...]) -> None:
+    def _body(self, body: tuple[ir.Stmt, ...], loops: tuple[str, ...]) -> None:
         for acc in self.traced.accumulators.values():
             if acc.loops == loops:
                 start = start_of(acc, self.dtype)
                 self.totals[acc.name] = self.out.register(acc.name, self.dtype, start)
         for stmt in body:
             match stmt:
-                case Loop(var, count, inner):
+                case ir.Loop(var, count, inner):
                     if not self._permutation(stmt):
                         with self.out.loop(var, count):
                             self._body(inner, (*loops, var))
-                case Read(target, array, index):
+                case ir.Read(target, array, index):
                     self._read(target, array, index)
-                case Exchange(target, value, lanes):
+                case ir.Exchange(target, value, lanes):
                     self._exchange(target, value, lanes)
-                case Write(array, index, value):
+                case ir.Write(array, index, value):
                     self._write(array, index, self.values[value])
-                case Accumulate():
+                case ir.Accumulate():
                     self._accumulate(stmt)
-                case Finish(target, accumulator):
+                case ir.Finish(target, accumulator):
                     acc = self.traced.accumulators[accumulator]
                     total = self.totals[accumulator]
                     finished = total if acc.function is None else on_register(acc.function, total)
                     self.out.set(self._register(target), finished)
-                case Sync():
+                case ir.Sync():
                     self.out.barrier("warp")
                 case _:
                     assert_never(stmt)
@@ -244,10 +230,10 @@ class _Emitter:
         offered = self.values[value]
         self.out.set(self._register(target), self.out.shuffle(offered, lane))
 
-    def _permutation(self, loop: Loop) -> bool:
+    def _permutation(self, loop: ir.Loop) -> bool:
         """`t[i] = r[f(i, lane)]` for every register at once, if the loop says that."""
         match loop.body:
-            case (Read(value, name, (index,)), Write(target, (Var(var),), written)) if (
+            case (ir.Read(value, name, (index,)), ir.Write(target, (Var(var),), written)) if (
                 value == written and var == loop.var
             ):
                 source, result = self.traced.arrays[name], self.traced.arrays[target]
@@ -284,7 +270,7 @@ class _Emitter:
             place, conditions = self._place(array, index)
             storage.put(place, value, when=_all([*self._within(array, index), *conditions]))
 
-    def _accumulate(self, stmt: Accumulate) -> None:
+    def _accumulate(self, stmt: ir.Accumulate) -> None:
         acc, total = self.traced.accumulators[stmt.accumulator], self.totals[stmt.accumulator]
         more = added(acc.outer, acc.inner, total, [self.values[item] for item in stmt.items])
         accumulate(self.out, total, more, self._expr(stmt.predicate))
@@ -308,12 +294,12 @@ class _Emitter:
             total = total + self._expr(expr) * stride
         return simplify(total, self.ranges)
 
-    def _shared(self, array: Array, index: tuple[Expr, ...]) -> Expr:
+    def _shared(self, array: ir.Array, index: tuple[Expr, ...]) -> Expr:
         """Every warp of a block has its own part."""
         flat = self._flat(array.shape, index)
         return flat if self.warps == 1 else flat + self.out.warp * size(array.shape)
 
-    def _within(self, array: Array, index: tuple[Expr, ...]) -> list[Expr]:
+    def _within(self, array: ir.Array, index: tuple[Expr, ...]) -> list[Expr]:
         """When an index is inside the tile; nothing is asked that holds in every lane."""
         conditions: list[Expr] = []
         for expr, length in zip(index, array.shape, strict=True):
@@ -332,7 +318,7 @@ class _Emitter:
             wrapped.append(expr if low >= 0 and high < length else expr % length)
         return tuple(wrapped)
 
-    def _place(self, array: Array, index: tuple[Expr, ...]) -> tuple[Expr, list[Expr]]:
+    def _place(self, array: ir.Array, index: tuple[Expr, ...]) -> tuple[Expr, list[Expr]]:
         """Where an element of a tile lies in the whole array, and when it does."""
         place: Expr = Const(0)
         conditions: list[Expr] = []

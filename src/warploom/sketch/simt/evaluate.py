@@ -14,18 +14,7 @@ from typing import TypeAlias, assert_never
 from warploom.errors import CheckError
 from warploom.index.evaluate import evaluate
 from warploom.index.ir import Expr, substitute
-from warploom.sketch.simt.ir import (
-    Accumulate,
-    Accumulator,
-    Exchange,
-    Finish,
-    Loop,
-    Read,
-    Stmt,
-    Sync,
-    Traced,
-    Write,
-)
+from warploom.sketch.simt import ir
 from warploom.sketch.term.ir import Shape, Symbol, Term, Undefined, fold_of, size
 from warploom.sketch.term.operator import WORD, function
 
@@ -33,7 +22,7 @@ Lane: TypeAlias = tuple[int, ...]
 Cells: TypeAlias = list[Term | None]
 
 
-def interpret(traced: Traced, fill: Mapping[str, Expr]) -> tuple[Term, ...]:
+def interpret(traced: ir.Traced, fill: Mapping[str, Expr]) -> tuple[Term, ...]:
     """The cells of all outputs, end to end, with the holes filled by these expressions."""
     missing = set(traced.holes) - set(fill)
     if missing:
@@ -46,7 +35,7 @@ def interpret(traced: Traced, fill: Mapping[str, Expr]) -> tuple[Term, ...]:
 
 @dataclass(slots=True, eq=False)
 class _Machine:
-    traced: Traced
+    traced: ir.Traced
     fill: dict[str, Expr]
     memory: dict[str, Cells] = field(default_factory=dict)
     registers: dict[str, dict[Lane, Cells]] = field(default_factory=dict)
@@ -67,30 +56,30 @@ class _Machine:
             else:
                 self.memory[array.name] = [None] * count
 
-    def run(self, body: Sequence[Stmt], counters: dict[str, int]) -> None:
+    def run(self, body: Sequence[ir.Stmt], counters: dict[str, int]) -> None:
         for stmt in body:
             match stmt:
-                case Loop(var, count, inner):
+                case ir.Loop(var, count, inner):
                     for i in range(count):
                         self.run(inner, counters | {var: i})
-                case Read(target, array, index):
+                case ir.Read(target, array, index):
                     self.values[target] = {
                         lane: self._read(array, index, lane, counters) for lane in self.lanes
                     }
-                case Exchange(target, value, lanes):
+                case ir.Exchange(target, value, lanes):
                     offered = self.values[value]
                     self.values[target] = {
                         lane: offered.get(tuple(self._at(e, lane, counters) for e in lanes))
                         for lane in self.lanes
                     }
-                case Write(array, index, value):
+                case ir.Write(array, index, value):
                     for lane in self.lanes:
                         self._write(stmt, array, index, self.values[value][lane], lane, counters)
-                case Accumulate():
+                case ir.Accumulate():
                     self._accumulate(stmt, counters)
-                case Finish(target, accumulator):
+                case ir.Finish(target, accumulator):
                     self.values[target] = self._finish(self.traced.accumulators[accumulator])
-                case Sync():
+                case ir.Sync():
                     pass
                 case _:
                     assert_never(stmt)
@@ -122,7 +111,7 @@ class _Machine:
 
     def _write(
         self,
-        stmt: Write,
+        stmt: ir.Write,
         name: str,
         index: tuple[Expr, ...],
         value: Term | None,
@@ -138,7 +127,7 @@ class _Machine:
             seen.add(cell)
         self._cells(name, lane)[cell] = value
 
-    def _accumulate(self, stmt: Accumulate, counters: Mapping[str, int]) -> None:
+    def _accumulate(self, stmt: ir.Accumulate, counters: Mapping[str, int]) -> None:
         bags = self.items.setdefault(stmt.accumulator, {lane: [] for lane in self.lanes})
         for lane in self.lanes:
             if not self._at(stmt.predicate, lane, counters):
@@ -148,7 +137,7 @@ class _Machine:
             inner = self.traced.accumulators[stmt.accumulator].inner or WORD
             bags[lane].append(terms[0] if len(terms) == 1 else fold_of(terms, inner))
 
-    def _finish(self, acc: Accumulator) -> dict[Lane, Term | None]:
+    def _finish(self, acc: ir.Accumulator) -> dict[Lane, Term | None]:
         bags = self.items.pop(acc.name, {})
         result: dict[Lane, Term | None] = {}
         for lane in self.lanes:

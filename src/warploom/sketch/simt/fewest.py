@@ -16,18 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from warploom.sketch import holes as gathers
-from warploom.sketch.simt.ir import (
-    Accumulate,
-    Exchange,
-    Finish,
-    Loop,
-    Read,
-    Stmt,
-    Traced,
-    Write,
-    holes_in,
-    walk,
-)
+from warploom.sketch.simt import ir
 from warploom.sketch.term.ir import Apply, Constant, Fold, Goal, Program, Term, Zero, size
 from warploom.sketch.term.operator import WORD, is_function
 
@@ -47,11 +36,11 @@ class Statements:
     swaps: tuple[Mapping[str, str], ...]
 
 
-def statements_of(traced: Traced) -> Statements:
+def statements_of(traced: ir.Traced) -> Statements:
     droppable = defaultdict(list)
     fixed = set()
     for stmt in traced.statements:
-        if holes_in(stmt.predicate):
+        if ir.holes_in(stmt.predicate):
             droppable[stmt.accumulator].append(stmt.number)
         else:
             fixed.add(stmt.number)
@@ -66,13 +55,13 @@ def statements_of(traced: Traced) -> Statements:
 
 
 def _iterations(
-    traced: Traced, body: tuple[Stmt, ...], loops: Mapping[str, int]
+    traced: ir.Traced, body: tuple[ir.Stmt, ...], loops: Mapping[str, int]
 ) -> Iterator[tuple[int, int]]:
     """How often each statement runs for one value of its accumulator."""
     for stmt in body:
-        if isinstance(stmt, Loop):
+        if isinstance(stmt, ir.Loop):
             yield from _iterations(traced, stmt.body, {**loops, stmt.var: stmt.count})
-        elif isinstance(stmt, Accumulate):
+        elif isinstance(stmt, ir.Accumulate):
             outside = traced.accumulators[stmt.accumulator].loops
             yield stmt.number, math.prod(n for v, n in loops.items() if v not in outside)
 
@@ -99,21 +88,21 @@ def _items(value: Term, operator: str) -> int:
     return 0 if isinstance(value, Zero) else 1
 
 
-def _nested(traced: Traced) -> frozenset[str]:
+def _nested(traced: ir.Traced) -> frozenset[str]:
     """The accumulators that may add what another one has added up."""
     added, arrays, found = set[str](), set[str](), set[str]()
     for _ in range(2):  # a loop may read at its start what it writes at its end
-        for stmt in walk(traced.body):
+        for stmt in ir.walk(traced.body):
             match stmt:
-                case Finish(made, _):
+                case ir.Finish(made, _):
                     added.add(made)
-                case Exchange(made, value, _) if value in added:
+                case ir.Exchange(made, value, _) if value in added:
                     added.add(made)
-                case Read(made, array, _) if array in arrays:
+                case ir.Read(made, array, _) if array in arrays:
                     added.add(made)
-                case Write(array, _, value) if value in added:
+                case ir.Write(array, _, value) if value in added:
                     arrays.add(array)
-                case Accumulate(_, accumulator, items, _) if not added.isdisjoint(items):
+                case ir.Accumulate(_, accumulator, items, _) if not added.isdisjoint(items):
                     found.add(accumulator)
     return frozenset(found)
 
@@ -146,7 +135,7 @@ def canonical(statements: Statements, live: frozenset[int]) -> tuple[object, ...
     return min(forms)
 
 
-def _swaps(traced: Traced) -> Iterator[dict[str, str]]:
+def _swaps(traced: ir.Traced) -> Iterator[dict[str, str]]:
     """The renamings of values under which the sketch stays as it is."""
     classes = defaultdict(list)
     for value, shape in _shapes(traced).items():
@@ -163,28 +152,32 @@ def _swaps(traced: Traced) -> Iterator[dict[str, str]]:
             yield swap
 
 
-def _shapes(traced: Traced) -> dict[str, object]:
+def _shapes(traced: ir.Traced) -> dict[str, object]:
     """How the items of accumulators are computed, with the names of holes left out."""
-    made = {s.target: s for s in walk(traced.body) if isinstance(s, (Read, Exchange, Finish))}
+    made = {
+        s.target: s
+        for s in ir.walk(traced.body)
+        if isinstance(s, (ir.Read, ir.Exchange, ir.Finish))
+    }
     uses: dict[str, int] = defaultdict(int)
     for made_by in made.values():
-        if isinstance(made_by, Exchange):
+        if isinstance(made_by, ir.Exchange):
             uses[made_by.value] += 1
 
     def shape(value: str) -> object:
         stmt = made[value]
         match stmt:
-            case Read(_, array, index):
+            case ir.Read(_, array, index):
                 return ("read", array, *map(opened, index))
-            case Exchange(_, offered, lanes):
+            case ir.Exchange(_, offered, lanes):
                 # A value offered twice ties the two exchanges together.
                 source = offered if uses[offered] > 1 else shape(offered)
                 return ("exchange", source, *map(opened, lanes))
-            case Finish(_, accumulator):
+            case ir.Finish(_, accumulator):
                 return accumulator
 
     def opened(expr: object) -> object:
-        names = holes_in(expr)  # type: ignore[arg-type]
+        names = ir.holes_in(expr)  # type: ignore[arg-type]
         found = [traced.holes[name] for name in names]
         kinds = tuple((h.kind, h.size, h.variables, h.constants) for h in found)
         return kinds if kinds and expr is found[0].var else (kinds, expr)
@@ -196,7 +189,7 @@ def _shapes(traced: Traced) -> dict[str, object]:
 # -- one accumulator alone
 
 
-def parts_of(program: Program, traced: Traced) -> dict[str, Program]:
+def parts_of(program: Program, traced: ir.Traced) -> dict[str, Program]:
     """For each accumulator that the last step reads: the program that computes it alone."""
     last = program.steps[-1]
     if not isinstance(last, Apply) or last.fold is not None or last.gathers.is_hole:

@@ -15,20 +15,7 @@ import numpy as np
 from warploom.errors import CheckError
 from warploom.index.evaluate import evaluate
 from warploom.index.ir import Expr, Var, variables
-from warploom.sketch.simt.ir import (
-    Accumulate,
-    Accumulator,
-    Exchange,
-    Finish,
-    Loop,
-    Read,
-    Stmt,
-    Sync,
-    Traced,
-    Write,
-    holes_in,
-    prune,
-)
+from warploom.sketch.simt import ir
 from warploom.sketch.simt.space import HoleChoices
 from warploom.sketch.simt.steps import Ints, Node, Operator, Steps, fill_hole, grid
 from warploom.sketch.term.gather import strides
@@ -44,7 +31,7 @@ class Lowered:
     """
 
     program: Program
-    traced: Traced
+    traced: ir.Traced
     live: frozenset[int]
     candidates: Mapping[str, HoleChoices]
     position: Mapping[str, int]
@@ -61,14 +48,14 @@ class Lowered:
 
 
 def lower(
-    traced: Traced, candidates: Mapping[str, HoleChoices], live: frozenset[int] | None = None
+    traced: ir.Traced, candidates: Mapping[str, HoleChoices], live: frozenset[int] | None = None
 ) -> Lowered:
     """The program whose holes are the sketch's; only the accumulate statements in `live` count."""
     if live is None:
         live = frozenset(s.number for s in traced.statements)
     steps = Steps(traced.extents, candidates)
     lowering = _Lowering(traced, steps)
-    lowering.run(prune(traced, live), ())
+    lowering.run(ir.prune(traced, live), ())
     lowering.finish()
     program = Program(traced.name, tuple(steps.steps), (traced.goal,))
     return Lowered(program, traced, live, candidates, steps.position, steps.which)
@@ -76,7 +63,7 @@ def lower(
 
 @dataclass(slots=True, eq=False)
 class _Lowering:
-    traced: Traced
+    traced: ir.Traced
     out: Steps
     values: dict[str, Node] = field(default_factory=dict)
     arrays: dict[str, Node] = field(default_factory=dict)
@@ -96,9 +83,9 @@ class _Lowering:
 
     # -- statements
 
-    def run(self, body: tuple[Stmt, ...], loops: tuple[str, ...]) -> None:
+    def run(self, body: tuple[ir.Stmt, ...], loops: tuple[str, ...]) -> None:
         for stmt in body:
-            own = None if isinstance(stmt, Loop | Finish | Sync) else stmt.span
+            own = None if isinstance(stmt, ir.Loop | ir.Finish | ir.Sync) else stmt.span
             self.out.span = own or self.out.span
             try:
                 self._run(stmt, loops)
@@ -107,21 +94,21 @@ class _Lowering:
                     raise
                 raise CheckError(error.message, own, error.advice) from error
 
-    def _run(self, stmt: Stmt, loops: tuple[str, ...]) -> None:
+    def _run(self, stmt: ir.Stmt, loops: tuple[str, ...]) -> None:
         match stmt:
-            case Loop(var, _, inner):
+            case ir.Loop(var, _, inner):
                 self.run(inner, (*loops, var))
-            case Read(target, array, index):
+            case ir.Read(target, array, index):
                 self.values[target] = self._read(target, array, index)
-            case Exchange(target, value, lanes):
+            case ir.Exchange(target, value, lanes):
                 self.values[target] = self._exchange(target, value, lanes)
-            case Write(array, index, value):
+            case ir.Write(array, index, value):
                 self._write(array, index, self.values[value], loops)
-            case Accumulate():
+            case ir.Accumulate():
                 self._accumulate(stmt, loops)
-            case Finish(target, accumulator):
+            case ir.Finish(target, accumulator):
                 self.values[target] = self._finish(self.traced.accumulators[accumulator])
-            case Sync():
+            case ir.Sync():
                 pass
             case _:
                 assert_never(stmt)
@@ -136,7 +123,7 @@ class _Lowering:
         coordinates = dict(zip(self.lanes, lanes, strict=True))
         return self.out.gather(target, source, [coordinates.get(a, Var(a)) for a in source.axes])
 
-    def _accumulate(self, stmt: Accumulate, loops: tuple[str, ...]) -> None:
+    def _accumulate(self, stmt: ir.Accumulate, loops: tuple[str, ...]) -> None:
         acc = self.traced.accumulators[stmt.accumulator]
         scope = self.out.ordered({*self.lanes, *loops})
         nodes = [self.values[item] for item in stmt.items]
@@ -148,7 +135,7 @@ class _Lowering:
         kept = self.out.keep(f"{name}.keep", node, stmt.predicate)
         self.items.setdefault(acc.name, []).append(kept)
 
-    def _finish(self, acc: Accumulator) -> Node:
+    def _finish(self, acc: ir.Accumulator) -> Node:
         nodes = list(self.items.get(acc.name, ()))
         if acc.first:
             nodes.append(self.out.literal(f"{acc.name}.init", (1,), acc.first))
@@ -176,7 +163,7 @@ class _Lowering:
         shape = tuple(self.out.extents[a] for a in own) + array.shape
         coordinates: tuple[Expr, ...] = (*map(Var, own), *index)
         axes = self.out.ordered({*self.lanes, *loops})
-        names = holes_in(*coordinates)
+        names = ir.holes_in(*coordinates)
         if names:
             value, axes = self._send(names, coordinates, value, axes)
             coordinates = tuple(fill_hole(e, names[0], Var(f"@{names[0]}")) for e in coordinates)

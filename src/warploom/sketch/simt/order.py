@@ -21,20 +21,7 @@ from warploom.index.ir import Expr
 from warploom.machine.race import Race, RaceDetector
 from warploom.machine.semantics import Kind
 from warploom.sketch.code.tiling import cell_name
-from warploom.sketch.simt.ir import (
-    Accumulate,
-    Exchange,
-    Finish,
-    Loop,
-    Read,
-    Stmt,
-    Sync,
-    Traced,
-    Write,
-    closed,
-    prune,
-    walk,
-)
+from warploom.sketch.simt import ir
 from warploom.sketch.term.gather import strides
 from warploom.sketch.term.ir import Shape, size
 
@@ -71,11 +58,11 @@ class Order:
     writers: Mapping[str, list[Writer | None]]
 
 
-def follow(traced: Traced, fill: Mapping[str, Expr], live: frozenset[int]) -> Order:
+def follow(traced: ir.Traced, fill: Mapping[str, Expr], live: frozenset[int]) -> Order:
     """Runs the memory accesses of the filled sketch, all lanes at once, up to a conflict."""
     machine = _LaneOrder(traced)
     try:
-        machine.run(closed(prune(traced, live), fill), {})
+        machine.run(ir.closed(ir.prune(traced, live), fill), {})
     except _ConflictError as found:
         return Order(found.conflict, machine.writers)
     return Order(None, machine.writers)
@@ -98,11 +85,11 @@ class _Cells:
 
 @dataclass(slots=True, eq=False)
 class _LaneOrder:
-    traced: Traced
+    traced: ir.Traced
     arrays: dict[str, _Cells] = field(default_factory=dict)
     writers: dict[str, list[Writer | None]] = field(default_factory=dict)
     lanes: dict[str, Ints] = field(default_factory=dict)
-    made: dict[str, Stmt] = field(default_factory=dict)
+    made: dict[str, ir.Stmt] = field(default_factory=dict)
     races: RaceDetector = field(init=False)
     count: int = 0  # lanes
     loops: int = 0  # outermost loops begun
@@ -120,36 +107,37 @@ class _LaneOrder:
                 self.arrays[array.name] = _Cells(np.full(cells, -1), np.zeros(cells, np.int64))
             if array.space == "output":
                 self.writers[array.name] = [None] * size(array.shape)
-        for stmt in walk(self.traced.body):
-            if isinstance(stmt, Read | Exchange | Finish):
+        for stmt in ir.walk(self.traced.body):
+            if isinstance(stmt, ir.Read | ir.Exchange | ir.Finish):
                 self.made[stmt.target] = stmt
 
-    def run(self, body: tuple[Stmt, ...], counters: Iteration) -> None:
+    def run(self, body: tuple[ir.Stmt, ...], counters: Iteration) -> None:
         for stmt in body:
             match stmt:
-                case Loop(var, count, inner):
+                case ir.Loop(var, count, inner):
                     self.loops += not counters
                     for i in range(count) if self._touches(inner) else ():
                         self.run(inner, {**counters, var: i})
-                case Read(_, array) if array in self.arrays:
+                case ir.Read(_, array) if array in self.arrays:
                     self._read(stmt, counters)
-                case Write(array) if array in self.arrays:
+                case ir.Write(array) if array in self.arrays:
                     self._write(stmt, counters)
-                case Sync():
+                case ir.Sync():
                     self.races.warp_barrier(np.arange(self.count))
-                case Read() | Write() | Exchange() | Accumulate() | Finish():
+                case ir.Read() | ir.Write() | ir.Exchange() | ir.Accumulate() | ir.Finish():
                     pass
                 case _:
                     assert_never(stmt)
 
-    def _touches(self, body: tuple[Stmt, ...]) -> bool:
+    def _touches(self, body: tuple[ir.Stmt, ...]) -> bool:
         """Whether there is anything to follow in a body."""
         return any(
-            isinstance(stmt, Sync) or (isinstance(stmt, Read | Write) and stmt.array in self.arrays)
-            for stmt in walk(body)
+            isinstance(stmt, ir.Sync)
+            or (isinstance(stmt, ir.Read | ir.Write) and stmt.array in self.arrays)
+            for stmt in ir.walk(body)
         )
 
-    def _read(self, stmt: Read, counters: Iteration) -> None:
+    def _read(self, stmt: ir.Read, counters: Iteration) -> None:
         cells, threads = self._cells(stmt.array, stmt.index, counters)
         state = self.arrays[stmt.array]
         self._note(stmt, cells, threads, counters)
@@ -163,7 +151,7 @@ class _LaneOrder:
                 "write it first, or read elsewhere: a mask afterwards comes too late",
             )
 
-    def _write(self, stmt: Write, counters: Iteration) -> None:
+    def _write(self, stmt: ir.Write, counters: Iteration) -> None:
         cells, threads = self._cells(stmt.array, stmt.index, counters)
         state = self.arrays[stmt.array]
         self._note(stmt, cells, threads, counters)
@@ -190,14 +178,16 @@ class _LaneOrder:
         places, inside = places_of(index, shape, {**self.lanes, **counters}, self.count)
         return places[inside], np.flatnonzero(inside)
 
-    def _note(self, stmt: Read | Write, cells: Ints, threads: Ints, counters: Iteration) -> None:
+    def _note(
+        self, stmt: ir.Read | ir.Write, cells: Ints, threads: Ints, counters: Iteration
+    ) -> None:
         """Every lane touches its cell: a conflict if that races with what others did."""
         cells_of = size(self.traced.arrays[stmt.array].shape)
-        kind = Kind.WRITE if isinstance(stmt, Write) else Kind.READ
+        kind = Kind.WRITE if isinstance(stmt, ir.Write) else Kind.READ
         for race in self.races.access(stmt.array, cells_of, threads, cells, 1, kind):
             self._refuse(stmt, race, counters)
 
-    def _refuse(self, stmt: Read | Write, race: Race, counters: Iteration) -> NoReturn:
+    def _refuse(self, stmt: ir.Read | ir.Write, race: Race, counters: Iteration) -> NoReturn:
         cell = self._cell(stmt.array, race.offset)
         lanes = [
             lane_name(self._lane(lane)) for lane in sorted((race.first.thread, race.second.thread))
@@ -220,9 +210,9 @@ class _LaneOrder:
     def _register(self, value: str, counters: Iteration) -> str:
         """A value by the name its user knows, if there is one."""
         match self.made[value]:
-            case Finish(_, accumulator):
+            case ir.Finish(_, accumulator):
                 return accumulator
-            case Read(_, array, index) if self.traced.arrays[array].space == "register":
+            case ir.Read(_, array, index) if self.traced.arrays[array].space == "register":
                 try:
                     return f"{array}[{', '.join(str(evaluate(e, counters)) for e in index)}]"
                 except CheckError:  # which register differs from lane to lane
@@ -248,7 +238,7 @@ def lane_name(lane: tuple[int, ...]) -> str:
     return str(lane[0]) if len(lane) == 1 else f"({', '.join(map(str, lane))})"
 
 
-def _fail(stmt: Read | Write, message: str, advice: str) -> NoReturn:
+def _fail(stmt: ir.Read | ir.Write, message: str, advice: str) -> NoReturn:
     raise _ConflictError(Conflict(message, stmt.span, advice))
 
 

@@ -14,26 +14,9 @@ import numpy as np
 from warploom.errors import CheckError, Span, calling_line
 from warploom.index.ir import Expr, Var, lift, variables
 from warploom.kernel.check import check_name
+from warploom.sketch.simt import ir
 from warploom.sketch.simt.accumulator import check_accumulator, started
 from warploom.sketch.simt.array import check_outputs, check_registers, declared
-from warploom.sketch.simt.ir import (
-    Accumulate,
-    Accumulator,
-    Array,
-    Exchange,
-    Finish,
-    Hole,
-    HoleKind,
-    Loop,
-    Read,
-    Space,
-    Stmt,
-    Sync,
-    Traced,
-    Write,
-    exprs,
-    holes_in,
-)
 from warploom.sketch.simt.reach import check_width
 from warploom.sketch.simt.spec import goal_of
 from warploom.sketch.simt.tile import TILE_FILE, Index, LaneShuffle, Tile, as_tuple, per_axis
@@ -59,7 +42,7 @@ class Value(Opaque):
 class ArrayHandle:
     """An array of the sketch; reading and writing by subscript is recorded."""
 
-    array: Array
+    array: ir.Array
     owner: Tracer
 
     @property
@@ -80,7 +63,7 @@ class ArrayHandle:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AccumulatorHandle:
-    accumulator: Accumulator
+    accumulator: ir.Accumulator
     owner: Tracer
 
     def add(self, *items: Value, when: Expr | bool = True) -> None:
@@ -98,13 +81,13 @@ class Tracer:
     def __init__(self, name: str) -> None:
         self._name = name
         self._lanes: tuple[tuple[str, int], ...] = ()
-        self._arrays: dict[str, Array] = {}
-        self._accumulators: dict[str, Accumulator] = {}
+        self._arrays: dict[str, ir.Array] = {}
+        self._accumulators: dict[str, ir.Accumulator] = {}
         self._done: set[str] = set()
-        self._holes: dict[str, Hole] = {}
+        self._holes: dict[str, ir.Hole] = {}
         self._used_holes: set[str] = set()
         self._extents: dict[str, int] = {}
-        self._open: list[list[Stmt]] = [[]]
+        self._open: list[list[ir.Stmt]] = [[]]
         self._loops: list[str] = []
         self._written: set[str] = set()  # arrays written in the loop that is open
         self._seen: set[str] = set()  # arrays read in it
@@ -175,7 +158,7 @@ class Tracer:
         self._broken = False
         body = self._open.pop()
         self._loops.pop()
-        self._open[-1].append(Loop(var, count, tuple(body)))
+        self._open[-1].append(ir.Loop(var, count, tuple(body)))
         if not self._loops:
             self._written.clear()
             self._seen.clear()
@@ -211,7 +194,7 @@ class Tracer:
 
     def _hole(
         self,
-        kind: HoleKind,
+        kind: ir.HoleKind,
         size: int,
         over: tuple[Expr, ...],
         constants: tuple[int, ...],
@@ -252,7 +235,7 @@ class Tracer:
         )
         hole_name = self._fresh(name or kind)
         extents = tuple(self._extents[n] for n in names)
-        hole = Hole(hole_name, kind, int(size), names, extents, constants)
+        hole = ir.Hole(hole_name, kind, int(size), names, extents, constants)
         self._holes[hole_name] = hole
         return hole.var
 
@@ -274,7 +257,7 @@ class Tracer:
         if self._loops:
             self._seen.add(array.name)
         target = self._value()
-        self._add(Read(target.name, array.name, where, self._line()))
+        self._add(ir.Read(target.name, array.name, where, self._line()))
         return target
 
     def write(self, handle: ArrayHandle, index: tuple[Index, ...], value: Value) -> None:
@@ -302,7 +285,7 @@ class Tracer:
         if self._loops:
             self._written.add(array.name)
         self._filled.add(array.name)
-        self._add(Write(array.name, where, value.name, self._line()))
+        self._add(ir.Write(array.name, where, value.name, self._line()))
 
     def shuffle(self, value: Value, lane: Index | tuple[Index, ...]) -> Value:
         """What another lane holds in `value`."""
@@ -311,7 +294,7 @@ class Tracer:
         if len(lanes) != len(self._lanes):
             raise CheckError(f"a lane of this warp has {len(self._lanes)} coordinates")
         target = self._value()
-        self._add(Exchange(target.name, value.name, lanes, self._line()))
+        self._add(ir.Exchange(target.name, value.name, lanes, self._line()))
         return target
 
     def permute(self, registers: ArrayHandle, place: Callable[[Expr], Index]) -> ArrayHandle:
@@ -325,7 +308,7 @@ class Tracer:
 
     def barrier(self) -> None:
         """All lanes come here before any goes on: between writes and reads of shared memory."""
-        self._add(Sync())
+        self._add(ir.Sync())
 
     # -- accumulators
 
@@ -348,7 +331,7 @@ class Tracer:
         self._require_warp()
         name, span = self._fresh("acc"), self._line()
         loops = tuple(self._loops)
-        made = Accumulator(name, outer, inner, init, finalize, finish, loops, span)
+        made = ir.Accumulator(name, outer, inner, init, finalize, finish, loops, span)
         check_accumulator(made, self._accumulators.values())
         self._accumulators[name], self._spans[name] = made, span
         return AccumulatorHandle(made, self)
@@ -375,10 +358,10 @@ class Tracer:
                 f"'{acc.name}' never takes this: the condition is False",
                 advice="Python's == and != cannot compare lanes: write lane.eq(2), lane.ne(2)",
             )
-        number = sum(isinstance(s, Accumulate) for s in self._all())
+        number = sum(isinstance(s, ir.Accumulate) for s in self._all())
         predicate = self._expr(when)
         names = tuple(item.name for item in items)
-        self._add(Accumulate(number, acc.name, names, predicate, self._line()))
+        self._add(ir.Accumulate(number, acc.name, names, predicate, self._line()))
 
     def finished(self, handle: AccumulatorHandle) -> Value:
         """What `total.value()` means: the accumulator after all its items."""
@@ -388,11 +371,11 @@ class Tracer:
             raise CheckError(
                 f"'{acc.name}' is finished in the loop it was made in, after the others"
             )
-        if not any(isinstance(s, Accumulate) and s.accumulator == acc.name for s in self._all()):
+        if not any(isinstance(s, ir.Accumulate) and s.accumulator == acc.name for s in self._all()):
             raise CheckError(f"nothing was added to '{acc.name}'")
         self._done.add(acc.name)
         target = self._value()
-        self._add(Finish(target.name, acc.name))
+        self._add(ir.Finish(target.name, acc.name))
         return target
 
     # -- load and store utilities
@@ -469,7 +452,7 @@ class Tracer:
         sizes: dict[str, int],
         specification: Callable[..., Any],
         span: Span | None = None,
-    ) -> Traced:
+    ) -> ir.Traced:
         """The sketch that was traced, with its goal; called once, by `SketchFunction.at`."""
         if self._broken or len(self._open) != 1:
             raise CheckError(
@@ -483,7 +466,7 @@ class Tracer:
             raise CheckError(f"hole '{min(unused)}' is never used")
         inputs = [a for a in self._arrays.values() if a.space in ("input", "constant")]
         goal = goal_of(specification, inputs, outputs, sizes)
-        return Traced(
+        return ir.Traced(
             self._name,
             doc,
             dict(sizes),
@@ -502,12 +485,12 @@ class Tracer:
     def _scope(self) -> set[str]:
         return {*dict(self._lanes), *self._loops}
 
-    def _all(self) -> Iterator[Stmt]:
-        stack: list[Stmt] = [stmt for body in self._open for stmt in body]
+    def _all(self) -> Iterator[ir.Stmt]:
+        stack: list[ir.Stmt] = [stmt for body in self._open for stmt in body]
         while stack:
             stmt = stack.pop()
             yield stmt
-            if isinstance(stmt, Loop):
+            if isinstance(stmt, ir.Loop):
                 stack.extend(stmt.body)
 
     def _fresh(self, name: str) -> str:
@@ -530,7 +513,7 @@ class Tracer:
             raise CheckError("say how many lanes there are first", advice="lane = k.warp(32)")
 
     def _declare(
-        self, name: str, space: Space, shape: int | Shape, step: int | Shape | None
+        self, name: str, space: ir.Space, shape: int | Shape, step: int | Shape | None
     ) -> ArrayHandle:
         self._check_open()
         check_name(name)
@@ -545,12 +528,12 @@ class Tracer:
         """The line of the sketch that is being recorded."""
         return calling_line(__file__, TILE_FILE)
 
-    def _array(self, handle: ArrayHandle) -> Array:
+    def _array(self, handle: ArrayHandle) -> ir.Array:
         self._check_owner(handle.owner)
         self._require_warp()
         return handle.array
 
-    def _index(self, array: Array, index: tuple[Index, ...]) -> tuple[Expr, ...]:
+    def _index(self, array: ir.Array, index: tuple[Index, ...]) -> tuple[Expr, ...]:
         if len(index) != len(array.shape):
             raise CheckError(
                 f"'{array.name}' has {len(array.shape)} axes, but {len(index)} indices are given"
@@ -569,7 +552,7 @@ class Tracer:
                 f"an index is an integer, a lane, a loop counter or a hole, not {_kind(index)}"
             )
         expr = lift(index)
-        for name in holes_in(expr):
+        for name in ir.holes_in(expr):
             if name not in self._holes:
                 raise CheckError(f"hole '{name}' belongs to another sketch, or is used outside it")
             if not set(self._holes[name].variables) <= self._scope():
@@ -597,14 +580,14 @@ class Tracer:
         self._spans[name] = self._line()
         return Value(name, tuple(self._loops), self)
 
-    def _add(self, stmt: Stmt) -> None:
+    def _add(self, stmt: ir.Stmt) -> None:
         self._check_open()
         self._require_warp()
         self._note_holes(stmt)
         self._open[-1].append(stmt)
 
-    def _note_holes(self, stmt: Stmt) -> None:
-        from_here = set(holes_in(*exprs(stmt)))
+    def _note_holes(self, stmt: ir.Stmt) -> None:
+        from_here = set(ir.holes_in(*ir.exprs(stmt)))
         again = from_here & self._used_holes
         if again:
             raise CheckError(

@@ -15,22 +15,8 @@ from typing import Protocol
 import numpy as np
 
 from warploom.errors import CheckError, OptionError, Span, WarploomError
+from warploom.sketch.term import ir
 from warploom.sketch.term.goals import Options
-from warploom.sketch.term.ir import (
-    Apply,
-    Definition,
-    GatherSet,
-    Goal,
-    Literal,
-    Marks,
-    Program,
-    Shape,
-    Step,
-    Table,
-    Term,
-    Undefined,
-    size,
-)
 from warploom.sketch.term.limits import (
     MAX_NESTING,
     MAX_TOTAL,
@@ -41,24 +27,24 @@ from warploom.sketch.term.limits import (
 )
 from warploom.sketch.term.operator import WORD
 
-Key = tuple[str, tuple[Shape, ...], Shape]
+Key = tuple[str, tuple[ir.Shape, ...], ir.Shape]
 
 
 class Functions(Protocol):
     """What `warploom.sketch.holes` offers: built-in sets by name, and sets given as tables."""
 
     def build(
-        self, function: str, options: Options, arg_shapes: tuple[Shape, ...], out_shape: Shape
-    ) -> GatherSet: ...
+        self, function: str, options: Options, arg_shapes: tuple[ir.Shape, ...], out_shape: ir.Shape
+    ) -> ir.GatherSet: ...
 
     def custom(
         self,
         name: str,
-        arg_shapes: tuple[Shape, ...],
-        out_shape: Shape,
+        arg_shapes: tuple[ir.Shape, ...],
+        out_shape: ir.Shape,
         choices: Sequence[str],
-        tables: Table,
-    ) -> GatherSet: ...
+        tables: ir.Table,
+    ) -> ir.GatherSet: ...
 
     def known(self) -> Collection[str]: ...
 
@@ -86,16 +72,16 @@ class Assembly:
 
     def __init__(self, functions: Functions) -> None:
         self.functions = functions
-        self.steps: list[Step] = []
-        self.goals: list[Goal] = []
-        self.definitions: list[Definition] = []
-        self._active: dict[Key, GatherSet] = {}
-        self._built: dict[tuple[object, ...], GatherSet] = {}
+        self.steps: list[ir.Step] = []
+        self.goals: list[ir.Goal] = []
+        self.definitions: list[ir.Definition] = []
+        self._active: dict[Key, ir.GatherSet] = {}
+        self._built: dict[tuple[object, ...], ir.GatherSet] = {}
         self._names: dict[str, int] = {}  # how often each was asked for
         self._heights: list[int] = []
         self._cells = 0
 
-    def shape(self, position: int) -> Shape:
+    def shape(self, position: int) -> ir.Shape:
         return self.steps[position].shape
 
     def unique(self, name: str) -> str:
@@ -108,7 +94,7 @@ class Assembly:
         self._names.setdefault(candidate, 1)
         return candidate
 
-    def _add(self, step: Step, nesting: int, cells: int) -> int:
+    def _add(self, step: ir.Step, nesting: int, cells: int) -> int:
         self._cells += cells
         if self._cells > MAX_TOTAL:
             raise CheckError(f"the arrays of the sketch have more than {MAX_TOTAL} cells together")
@@ -119,16 +105,16 @@ class Assembly:
         return len(self.steps) - 1
 
     def literal(
-        self, name: str, shape: Shape, values: tuple[Term, ...], span: Span | None = None
+        self, name: str, shape: ir.Shape, values: tuple[ir.Term, ...], span: Span | None = None
     ) -> int:
         """Adds an input; the position of its step comes out."""
-        step = Literal(self.unique(name), shape, values, span)
+        step = ir.Literal(self.unique(name), shape, values, span)
         return self._add(step, height(values), len(values))
 
     def call(
         self,
         name: str,
-        gathers: GatherSet,
+        gathers: ir.GatherSet,
         args: tuple[int, ...],
         operator: str | None = None,
         span: Span | None = None,
@@ -138,20 +124,20 @@ class Assembly:
         if operator is not None:
             shape, fold = shape[:-1], shape[-1]
             check_run(operator, fold)
-        step = Apply(self.unique(name), shape, args, gathers, fold, operator or WORD, span)
+        step = ir.Apply(self.unique(name), shape, args, gathers, fold, operator or WORD, span)
         nesting = max((self._heights[arg] for arg in args), default=0)
-        return self._add(step, nesting + (fold is not None), size(gathers.out_shape))
+        return self._add(step, nesting + (fold is not None), ir.size(gathers.out_shape))
 
-    def mark(self, position: int, marks: Marks) -> None:
+    def mark(self, position: int, marks: ir.Marks) -> None:
         """Says of a step where its array lies."""
         step = self.steps[position]
         self.steps[position] = replace(step, marks=(*step.marks, *marks))
 
-    def define(self, definition: Definition) -> None:
+    def define(self, definition: ir.Definition) -> None:
         """Makes a user's own gathers known: equal ones once; it replaces an earlier definition."""
         rows = np.unique(definition.tables, axis=0, return_index=True)[1]
         rows.sort()
-        kept = Definition(
+        kept = ir.Definition(
             definition.name,
             definition.arg_shapes,
             definition.out_shape,
@@ -163,8 +149,8 @@ class Assembly:
         self.definitions.append(kept)
 
     def resolve(
-        self, function: str, options: Options, args: tuple[int, ...], out_shape: Shape
-    ) -> GatherSet:
+        self, function: str, options: Options, args: tuple[int, ...], out_shape: ir.Shape
+    ) -> ir.GatherSet:
         """What the function may be for these shapes."""
         check_shape(out_shape)
         arg_shapes = tuple(self.shape(arg) for arg in args)
@@ -186,8 +172,8 @@ class Assembly:
         )
 
     def _build(
-        self, function: str, options: Options, arg_shapes: tuple[Shape, ...], out_shape: Shape
-    ) -> GatherSet:
+        self, function: str, options: Options, arg_shapes: tuple[ir.Shape, ...], out_shape: ir.Shape
+    ) -> ir.GatherSet:
         """A built-in set; the same call gives the same set, which is costly to make."""
         key = (function, tuple(sorted(options.items())), arg_shapes, out_shape)
         if key not in self._built:
@@ -202,13 +188,13 @@ class Assembly:
     def _definitions_of(self, function: str) -> list[Key]:
         return [key for key in self._active if key[0] == function]
 
-    def goal(self, goal: Goal) -> None:
+    def goal(self, goal: ir.Goal) -> None:
         height(goal.values)
-        if any(isinstance(value, Undefined) for value in goal.values):
+        if any(isinstance(value, ir.Undefined) for value in goal.values):
             raise CheckError("a goal cannot ask for undefined cells", advice="write () for zero")
         self.goals.append(goal)
 
-    def program(self, name: str, end: Span | None = None) -> Program:
+    def program(self, name: str, end: Span | None = None) -> ir.Program:
         """The finished program; `end` is where missing parts are reported."""
         if not self.steps:
             what = "the sketch has a goal but no statement" if self.goals else "the sketch is empty"
@@ -224,7 +210,7 @@ class Assembly:
                     goal.span,
                     "the last statement must hold exactly the cells of the goal",
                 )
-        return Program(name, tuple(self.steps), tuple(self.goals), tuple(self.definitions))
+        return ir.Program(name, tuple(self.steps), tuple(self.goals), tuple(self.definitions))
 
 
 def _signature(key: Key) -> str:

@@ -13,61 +13,21 @@ from typing import assert_never
 import numpy as np
 
 from warploom.errors import CheckError, Span
-from warploom.sketch.term import goals
+from warploom.sketch.term import goals, ir, surface
 from warploom.sketch.term.assemble import Assembly, Functions, at, nearest
-from warploom.sketch.term.ir import (
-    PLACES,
-    STEP,
-    UNDEFINED,
-    ZERO,
-    Definition,
-    Goal,
-    Marks,
-    Program,
-    Shape,
-    Symbol,
-    Term,
-    Undefined,
-    constant,
-    fold_of,
-    size,
-)
 from warploom.sketch.term.laws import FLATTEN
 from warploom.sketch.term.limits import check_run, check_shape, show_shape
 from warploom.sketch.term.parse import parse
-from warploom.sketch.term.surface import (
-    Annotation,
-    Array,
-    Binding,
-    Block,
-    Call,
-    Define,
-    Entry,
-    Exact,
-    File,
-    Gather,
-    GoalStatement,
-    Leaf,
-    LiteralValue,
-    Name,
-    NamedGoal,
-    Option,
-    Pack,
-    Range,
-    Statement,
-    Type,
-    Unknown,
-)
 
 _IGNORED = ("prune", "noprune")
 
 
-def load(text: str, name: str, functions: Functions) -> Program:
+def load(text: str, name: str, functions: Functions) -> ir.Program:
     """The program that a text means, or one located error."""
     return check(parse(text, name), name, functions)
 
 
-def check(file: File, name: str, functions: Functions) -> Program:
+def check(file: surface.File, name: str, functions: Functions) -> ir.Program:
     assembly = Assembly(functions)
     scope: _Scope = _Scope(ChainMap(), "")
     for statement in file.statements:
@@ -82,7 +42,7 @@ class _Scope:
     variables: ChainMap[str, int]
     prefix: str
 
-    def find(self, name: Name) -> int:
+    def find(self, name: surface.Name) -> int:
         position = self.variables.get(name.text)
         if position is None:
             advice = nearest(name.text, list(self.variables), "bind it in an earlier statement")
@@ -90,20 +50,22 @@ class _Scope:
         return position
 
 
-def _statement(assembly: Assembly, scope: _Scope, statement: Statement) -> int | None:
+def _statement(assembly: Assembly, scope: _Scope, statement: surface.Statement) -> int | None:
     """Adds one statement; a binding's position comes out."""
     match statement:
-        case Define():
+        case surface.Define():
             assembly.define(_definition(statement))
             return None
-        case GoalStatement():
+        case surface.GoalStatement():
             with at(statement.span):
                 assembly.goal(_goal(statement))
             return None
-        case Binding(name, declared, value, annotations):
+        case surface.Binding(name, declared, value, annotations):
             check_shape(declared.shape, declared.span)
             position = _value(assembly, scope, name, declared, value)
-            assembly.mark(position, _marks(annotations, is_input=isinstance(value, LiteralValue)))
+            assembly.mark(
+                position, _marks(annotations, is_input=isinstance(value, surface.LiteralValue))
+            )
             scope.variables[name.text] = position
             return position
         case _:
@@ -113,24 +75,30 @@ def _statement(assembly: Assembly, scope: _Scope, statement: Statement) -> int |
 def _value(
     assembly: Assembly,
     scope: _Scope,
-    name: Name,
-    declared: Type,
-    value: LiteralValue | Block | Call,
+    name: surface.Name,
+    declared: surface.Type,
+    value: surface.LiteralValue | surface.Block | surface.Call,
 ) -> int:
     match value:
-        case LiteralValue():
+        case surface.LiteralValue():
             shape, terms = _literal(value, declared)
             with at(value.span):
                 return assembly.literal(scope.prefix + name.text, shape, terms, name.span)
-        case Block():
+        case surface.Block():
             return _block(assembly, scope, name, declared, value)
-        case Call():
+        case surface.Call():
             return _call(assembly, scope, name, declared, value)
         case _:
             assert_never(value)
 
 
-def _block(assembly: Assembly, scope: _Scope, name: Name, declared: Type, block: Block) -> int:
+def _block(
+    assembly: Assembly,
+    scope: _Scope,
+    name: surface.Name,
+    declared: surface.Type,
+    block: surface.Block,
+) -> int:
     inner = _Scope(scope.variables.new_child(), f"{scope.prefix}{name.text}.")
     last = None
     for statement in block.statements:
@@ -152,7 +120,13 @@ def _block(assembly: Assembly, scope: _Scope, name: Name, declared: Type, block:
 # -- calls ---------------------------------------------------------------------------------------
 
 
-def _call(assembly: Assembly, scope: _Scope, name: Name, declared: Type, call: Call) -> int:
+def _call(
+    assembly: Assembly,
+    scope: _Scope,
+    name: surface.Name,
+    declared: surface.Type,
+    call: surface.Call,
+) -> int:
     function = call.function
     gather_shape, options = _before_fold(declared, call)
     if function.text in scope.variables:
@@ -181,7 +155,7 @@ def _call(assembly: Assembly, scope: _Scope, name: Name, declared: Type, call: C
         return assembly.call(scope.prefix + name.text, gathers, args, call.operator, name.span)
 
 
-def _before_fold(declared: Type, call: Call) -> tuple[Shape, goals.Options]:
+def _before_fold(declared: surface.Type, call: surface.Call) -> tuple[ir.Shape, goals.Options]:
     """The shape the gather gives, fold axis included, and the options meant for the function.
 
     With `fold_len` the declared shape is the one after the fold, without it the one before.
@@ -204,12 +178,14 @@ def _before_fold(declared: Type, call: Call) -> tuple[Shape, goals.Options]:
 # -- literals and goals --------------------------------------------------------------------------
 
 
-def _literal(value: LiteralValue, declared: Type) -> tuple[Shape, tuple[Term, ...]]:
+def _literal(
+    value: surface.LiteralValue, declared: surface.Type
+) -> tuple[ir.Shape, tuple[ir.Term, ...]]:
     """The shape after all folds, and the terms."""
     match value.body:
-        case Range(start, stop):
+        case surface.Range(start, stop):
             shape, terms = _range(start, stop, value.span, declared)
-        case Array(shape, leaves):
+        case surface.Array(shape, leaves):
             with at(value.span):
                 terms = [_term(leaf) for leaf in leaves]
         case _:
@@ -232,57 +208,59 @@ def _literal(value: LiteralValue, declared: Type) -> tuple[Shape, tuple[Term, ..
         length, operator = shape[axis], value.folds[axis - outer]
         with at(value.span):
             check_run(operator, length)
-        terms = [fold_of(terms[i : i + length], operator) for i in range(0, len(terms), length)]
+        terms = [ir.fold_of(terms[i : i + length], operator) for i in range(0, len(terms), length)]
     return shape[:outer], tuple(terms)
 
 
-def _range(start: int, stop: int, span: Span, declared: Type) -> tuple[Shape, list[Term]]:
+def _range(
+    start: int, stop: int, span: Span, declared: surface.Type
+) -> tuple[ir.Shape, list[ir.Term]]:
     if not 0 <= start < stop:
         raise CheckError(
             f"range({start}, {stop}) holds nothing",
             span,
             "range(a, b) holds a to b-1, with 0 <= a < b",
         )
-    if stop - start != size(declared.shape):
+    if stop - start != ir.size(declared.shape):
         raise CheckError(
-            f"declared {show_shape(declared.shape)} with {size(declared.shape)} cells, "
+            f"declared {show_shape(declared.shape)} with {ir.size(declared.shape)} cells, "
             f"but range({start}, {stop}) holds {stop - start}",
             span,
         )
-    return declared.shape, [Symbol(number) for number in range(start, stop)]
+    return declared.shape, [ir.Symbol(number) for number in range(start, stop)]
 
 
-def _term(leaf: Leaf) -> Term:
+def _term(leaf: surface.Leaf) -> ir.Term:
     match leaf:
         case int():
-            return Symbol(leaf)
-        case Pack(operator, items):
+            return ir.Symbol(leaf)
+        case surface.Pack(operator, items):
             check_run(operator, len(items))
-            return fold_of([_term(item) for item in items], operator)
-        case Unknown():
-            return Undefined()
-        case Exact(value):
-            return constant(value)
+            return ir.fold_of([_term(item) for item in items], operator)
+        case surface.Unknown():
+            return ir.Undefined()
+        case surface.Exact(value):
+            return ir.constant(value)
         case _:
             assert_never(leaf)
 
 
-def _goal(statement: GoalStatement) -> Goal:
+def _goal(statement: surface.GoalStatement) -> ir.Goal:
     declared, laws = statement.type, _laws(statement.annotations)
     check_shape(declared.shape, declared.span)
     match statement.value:
-        case LiteralValue():
+        case surface.LiteralValue():
             shape, terms = _literal(statement.value, declared)
-            return Goal(shape, terms, "", declared.span, laws)
-        case NamedGoal(name, options):
+            return ir.Goal(shape, terms, "", declared.span, laws)
+        case surface.NamedGoal(name, options):
             with at(name.span, _places(options)):
                 goal = goals.built_in(name.text, _mapping(options), declared.shape)
-            return Goal(goal.shape, goal.values, goal.text, declared.span, laws)
+            return ir.Goal(goal.shape, goal.values, goal.text, declared.span, laws)
         case _:
             assert_never(statement.value)
 
 
-def _laws(annotations: tuple[Annotation, ...]) -> tuple[str, ...]:
+def _laws(annotations: tuple[surface.Annotation, ...]) -> tuple[str, ...]:
     """Up to what a goal is to be met; advice on pruning is read and ignored, as elsewhere."""
     for name in (each.name for each in annotations):
         if name.text not in (FLATTEN, *_IGNORED):
@@ -292,37 +270,37 @@ def _laws(annotations: tuple[Annotation, ...]) -> tuple[str, ...]:
     return (FLATTEN,) if any(each.name.text == FLATTEN for each in annotations) else ()
 
 
-def _marks(annotations: tuple[Annotation, ...], *, is_input: bool) -> Marks:
+def _marks(annotations: tuple[surface.Annotation, ...], *, is_input: bool) -> ir.Marks:
     """Where an array lies in a kernel."""
     for name, number in ((each.name, each.number) for each in annotations):
-        if name.text not in (*PLACES, STEP, *_IGNORED):
-            known = ", ".join(f"@{each}" for each in (*PLACES, f"{STEP}=n"))
+        if name.text not in (*ir.PLACES, ir.STEP, *_IGNORED):
+            known = ", ".join(f"@{each}" for each in (*ir.PLACES, f"{ir.STEP}=n"))
             raise CheckError(f"an array has no '@{name.text}'", name.span, f"there are {known}")
-        if (name.text == STEP) != (number is not None):
+        if (name.text == ir.STEP) != (number is not None):
             raise CheckError(
                 f"'@{name.text}' {'with' if number is not None else 'without'} a number",
                 name.span,
-                f"write @{STEP}=32, and the others alone",
+                f"write @{ir.STEP}=32, and the others alone",
             )
-        if name.text == STEP and not is_input:
+        if name.text == ir.STEP and not is_input:
             raise CheckError("only inputs have a step", name.span)
     return tuple(
         (each.name.text, each.number) for each in annotations if each.name.text not in _IGNORED
     )
 
 
-def _mapping(options: tuple[Option, ...]) -> goals.Options:
+def _mapping(options: tuple[surface.Option, ...]) -> goals.Options:
     return {option.name.text: option.value for option in options}
 
 
-def _places(options: tuple[Option, ...]) -> dict[str, Span]:
+def _places(options: tuple[surface.Option, ...]) -> dict[str, Span]:
     return {option.name.text: option.name.span for option in options}
 
 
 # -- definitions ---------------------------------------------------------------------------------
 
 
-def _definition(define: Define) -> Definition:
+def _definition(define: surface.Define) -> ir.Definition:
     for declared in (*define.args, define.out):
         check_shape(declared.shape, declared.span)
     args = tuple(declared.shape for declared in define.args)
@@ -331,27 +309,27 @@ def _definition(define: Define) -> Definition:
     choices = tuple(
         define.name.text if gather.name is None else gather.name.text for gather in define.gathers
     )
-    return Definition(define.name.text, args, out, choices, tables)
+    return ir.Definition(define.name.text, args, out, choices, tables)
 
 
 def _table(
-    gather: Gather, args: tuple[Shape, ...], out: Shape
+    gather: surface.Gather, args: tuple[ir.Shape, ...], out: ir.Shape
 ) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-    if len(gather.entries) != size(out):
+    if len(gather.entries) != ir.size(out):
         raise CheckError(
-            f"the output {show_shape(out)} needs {size(out)} entries, got {len(gather.entries)}",
+            f"the output {show_shape(out)} needs {ir.size(out)} entries, got {len(gather.entries)}",
             gather.span,
         )
     return np.array([_offset(entry, args) for entry in gather.entries], np.int32)
 
 
-def _offset(entry: Entry | int, args: tuple[Shape, ...]) -> int:
+def _offset(entry: surface.Entry | int, args: tuple[ir.Shape, ...]) -> int:
     """Where an entry reads, counted through all arguments laid end to end."""
     if isinstance(entry, int):
-        return entry if 0 <= entry < size(args[0]) else UNDEFINED
+        return entry if 0 <= entry < ir.size(args[0]) else ir.UNDEFINED
     argument, index = entry.argument, entry.index
     if argument in (-1, len(args)):
-        return ZERO
+        return ir.ZERO
     if not 0 <= argument < len(args):
         raise CheckError(
             f"there is no argument {argument}",
@@ -368,5 +346,5 @@ def _offset(entry: Entry | int, args: tuple[Shape, ...]) -> int:
                 f"index ({', '.join(map(str, index))}) is not in {show_shape(shape)}", entry.span
             )
         index = int(np.ravel_multi_index(index, shape))
-    base = sum(size(earlier) for earlier in args[:argument])
-    return base + index if 0 <= index < size(shape) else UNDEFINED
+    base = sum(ir.size(earlier) for earlier in args[:argument])
+    return base + index if 0 <= index < ir.size(shape) else ir.UNDEFINED

@@ -18,19 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import CheckError
-from warploom.sketch.term.ir import (
-    Apply,
-    Constant,
-    Fold,
-    Literal,
-    Program,
-    Step,
-    Symbol,
-    Term,
-    Undefined,
-    Zero,
-    fold_of,
-)
+from warploom.sketch.term import ir
 from warploom.sketch.term.laws import LONE, REASSOCIATED, Use, check_length, normal_forms, obeys
 from warploom.sketch.term.operator import WORD, is_function
 
@@ -45,8 +33,8 @@ _TAIL: Ids = np.array([UNDEFINED_ID, ZERO_ID], np.int32)
 
 
 def evaluate(
-    program: Program, fill: Fill = (), words: Sequence[str] = (), laws: tuple[str, ...] = ()
-) -> list[tuple[Term, ...]]:
+    program: ir.Program, fill: Fill = (), words: Sequence[str] = (), laws: tuple[str, ...] = ()
+) -> list[tuple[ir.Term, ...]]:
     """The terms of every step, in row-major order; closed programs need no fill."""
     store = TermStore(words, laws)
     arrays: list[Ids] = []
@@ -55,7 +43,7 @@ def evaluate(
     return [store.terms(ids) for ids in arrays]
 
 
-def choices(program: Program, fill: Fill) -> tuple[int, ...]:
+def choices(program: ir.Program, fill: Fill) -> tuple[int, ...]:
     """Which gather each step takes: 0 where there is only one."""
     holes = program.holes
     if not isinstance(fill, Mapping):
@@ -65,7 +53,7 @@ def choices(program: Program, fill: Fill) -> tuple[int, ...]:
     taken = [0] * len(program.steps)
     for position in holes:
         step = program.steps[position]
-        assert isinstance(step, Apply)
+        assert isinstance(step, ir.Apply)
         choice = fill.get(position)
         if choice is None:
             raise CheckError(f"the fill has no choice for hole '{step.name}' (step {position})")
@@ -77,12 +65,12 @@ def choices(program: Program, fill: Fill) -> tuple[int, ...]:
     return tuple(taken)
 
 
-def evaluate_step(store: TermStore, step: Step, arrays: Sequence[Ids], choice: int) -> Ids:
+def evaluate_step(store: TermStore, step: ir.Step, arrays: Sequence[Ids], choice: int) -> Ids:
     """One step on term numbers; `arrays` holds the steps before it."""
     match step:
-        case Literal():
+        case ir.Literal():
             return store.numbers(step.values)
-        case Apply():
+        case ir.Apply():
             source = np.concatenate([*(arrays[arg] for arg in step.args), _TAIL])
             cells = source[step.gathers.table(choice)]
             if step.fold is None:
@@ -101,15 +89,20 @@ class TermStore:
     def __init__(self, words: Sequence[str] = (), laws: tuple[str, ...] = ()) -> None:
         self._words = words
         self._laws = laws
-        self._terms: list[Term | None] = [Undefined(), Zero()]  # folds are made when asked for
+        self._terms: list[ir.Term | None] = [
+            ir.Undefined(),
+            ir.Zero(),
+        ]  # folds are made when asked for
         self._folds: list[tuple[str, tuple[int, ...]] | None] = [None, None]
         self._depths: list[int] = [0, 0]
         self._numbers: dict[tuple[str, tuple[int, ...]], int] = {}
-        self._known: dict[Term, int] = {Undefined(): UNDEFINED_ID, Zero(): ZERO_ID}
+        self._known: dict[ir.Term, int] = {ir.Undefined(): UNDEFINED_ID, ir.Zero(): ZERO_ID}
         self._rows: dict[str, dict[bytes, int]] = {}
         self.used: set[Use] = set()  # laws, when packing rows
 
-    def _new(self, term: Term | None, fold: tuple[str, tuple[int, ...]] | None, depth: int) -> int:
+    def _new(
+        self, term: ir.Term | None, fold: tuple[str, tuple[int, ...]] | None, depth: int
+    ) -> int:
         self._terms.append(term)
         self._folds.append(fold)
         self._depths.append(depth)
@@ -143,29 +136,29 @@ class TermStore:
         fold = self._folds[item]
         return fold[1] if fold is not None and fold[0] == operator else (item,)
 
-    def number(self, term: Term) -> int:
+    def number(self, term: ir.Term) -> int:
         known = self._known.get(term)
         if known is None:
             (normal,) = normal_forms((term,), self._laws)
             known = self._known[term] = self._number(normal)
         return known
 
-    def _number(self, term: Term) -> int:
+    def _number(self, term: ir.Term) -> int:
         """The number of a term in normal form."""
         known = self._known.get(term)
         if known is not None:
             return known
         match term:
-            case Symbol() | Constant():
+            case ir.Symbol() | ir.Constant():
                 number = self._new(term, None, 0)
-            case Fold(operator, items):
+            case ir.Fold(operator, items):
                 number = self._packed(operator, [self._number(item) for item in items])
             case _:
                 raise AssertionError("zero and undefined are known from the start")
         self._known[term] = number
         return number
 
-    def numbers(self, terms: Sequence[Term]) -> Ids:
+    def numbers(self, terms: Sequence[ir.Term]) -> Ids:
         return np.array([self.number(term) for term in terms], np.int32)
 
     def fold(self, rows: Ids, operator: str = WORD) -> Ids:
@@ -188,15 +181,15 @@ class TermStore:
         whole = is_function(operator)
         return self._packed(operator, [item for item in row if whole or item != ZERO_ID])
 
-    def term(self, number: int) -> Term:
+    def term(self, number: int) -> ir.Term:
         term = self._terms[number]
         if term is None:
             fold = self._folds[number]
             assert fold is not None
-            term = fold_of([self.term(item) for item in fold[1]], fold[0])
+            term = ir.fold_of([self.term(item) for item in fold[1]], fold[0])
             self._terms[number] = term
             self._known[term] = number
         return term
 
-    def terms(self, ids: Ids) -> tuple[Term, ...]:
+    def terms(self, ids: Ids) -> tuple[ir.Term, ...]:
         return tuple(map(self.term, ids.tolist()))

@@ -24,21 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import CheckError, Span
+from warploom.sketch.term import ir
 from warploom.sketch.term.evaluate import Fill, choices
-from warploom.sketch.term.ir import (
-    Apply,
-    Constant,
-    Fold,
-    Goal,
-    Literal,
-    Program,
-    Step,
-    Symbol,
-    Term,
-    Undefined,
-    Zero,
-    leaves_of,
-)
 from warploom.sketch.term.limits import height, heights
 from warploom.sketch.term.operator import NEUTRAL, WORD, function, is_function, says
 from warploom.sketch.term.read import Reading
@@ -201,7 +188,7 @@ class Draw:
         return f"{what} up to {'±' if self.signed else ''}{most}" if self.most else "0"
 
 
-def function_draws(goal: Goal) -> list[tuple[Draw, ...]]:
+def function_draws(goal: ir.Goal) -> list[tuple[Draw, ...]]:
     """On what functions are tried: of each the first on which they run."""
     # So often that a cell has numbers of both signs, and halves that do not add up to whole ones.
     trials = max(TRIALS, FUNCTION_TRIALS // len(goal.values))
@@ -220,26 +207,26 @@ def assign(
 ) -> Assignment:
     """Random numbers for all symbols, of a kind that all operators can compute with, or these."""
     program, goal = reading.program, reading.goal
-    literals = [step.values for step in program.steps if isinstance(step, Literal)]
-    leaves = list(leaves_of([value for values in (*literals, goal.values) for value in values]))
+    literals = [step.values for step in program.steps if isinstance(step, ir.Literal)]
+    leaves = list(ir.leaves_of([value for values in (*literals, goal.values) for value in values]))
     dtype = _dtype(program, goal, leaves, known)
     most = PRIME - 1 if dtype == np.uint64 else 1 << EXACT_BITS
     if goal.specification is not None:
         most = min(most, 1 << _symbol_bits(goal))
     draws = draws or (Draw(most, signed=dtype != np.uint64, trials=trials),)
-    numbers = sorted({leaf.number for leaf in leaves if isinstance(leaf, Symbol)})
+    numbers = sorted({leaf.number for leaf in leaves if isinstance(leaf, ir.Symbol)})
     parts = [draw.numbers((len(numbers), draw.trials), seed) for draw in draws]
     symbols = {n: [v for part in parts for v in part[at]] for at, n in enumerate(numbers)}
     count = sum(draw.trials for draw in draws)
     return Assignment(symbols, dtype, reading.words, height(goal.values), known, count)
 
 
-def _symbol_bits(goal: Goal, most: int = 30) -> int:
+def _symbol_bits(goal: ir.Goal, most: int = 30) -> int:
     """How long symbols may be so that a goal's function does not overflow in NumPy's integers."""
     known = heights(goal.values)
     folds = sorted(known, key=known.__getitem__)  # what is inside comes first
     for bits in range(most, 8, -1):
-        longest: dict[Term, int] = {}
+        longest: dict[ir.Term, int] = {}
         for fold in folds:
             items = [longest.get(item, bits) for item in fold.items]
             together = sum(items) if fold.operator == "*" else max(items)
@@ -250,14 +237,16 @@ def _symbol_bits(goal: Goal, most: int = 30) -> int:
 
 
 def _dtype(
-    program: Program, goal: Goal, leaves: list[Symbol | Constant], known: frozenset[str]
+    program: ir.Program, goal: ir.Goal, leaves: list[ir.Symbol | ir.Constant], known: frozenset[str]
 ) -> np.dtype[Any]:
-    folds = [step for step in program.steps if isinstance(step, Apply) and step.fold is not None]
+    folds = [step for step in program.steps if isinstance(step, ir.Apply) and step.fold is not None]
     used = {step.operator for step in folds}
     for step in program.steps:
-        used |= {f.operator for f in heights(step.values)} if isinstance(step, Literal) else set()
+        used |= (
+            {f.operator for f in heights(step.values)} if isinstance(step, ir.Literal) else set()
+        )
     used |= {fold.operator for fold in heights(goal.values)}
-    numbers = [leaf.value for leaf in leaves if isinstance(leaf, Constant)]
+    numbers = [leaf.value for leaf in leaves if isinstance(leaf, ir.Constant)]
     functions = {operator for operator in used if is_function(operator)}
     if all(isinstance(number, int) for number in numbers):
         if used - functions <= {"+", "*", WORD} and functions.isdisjoint(map(function, known)):
@@ -268,11 +257,11 @@ def _dtype(
     return np.dtype(object)
 
 
-def _bits(program: Program, leaves: int) -> int:
+def _bits(program: ir.Program, leaves: int) -> int:
     """How long the numbers of the program may become, in bits."""
     bits: list[int] = []
     for step in program.steps:
-        if isinstance(step, Literal):
+        if isinstance(step, ir.Literal):
             folds = heights(step.values)
             longest = max((len(fold.items) for fold in folds), default=1)
             bits.append(leaves * longest ** max(folds.values(), default=0))
@@ -286,7 +275,7 @@ def _bits(program: Program, leaves: int) -> int:
 # -- programs ------------------------------------------------------------------------------------
 
 
-def evaluate_numbers(program: Program, fill: Fill, assignment: Assignment) -> list[Numbers]:
+def evaluate_numbers(program: ir.Program, fill: Fill, assignment: Assignment) -> list[Numbers]:
     """The numbers of every step."""
     arrays: list[Numbers] = []
     for step, choice in zip(program.steps, choices(program, fill), strict=True):
@@ -295,9 +284,9 @@ def evaluate_numbers(program: Program, fill: Fill, assignment: Assignment) -> li
 
 
 def evaluate_numbers_step(
-    step: Step, arrays: list[Numbers], choice: int, assignment: Assignment
+    step: ir.Step, arrays: list[Numbers], choice: int, assignment: Assignment
 ) -> Numbers:
-    if isinstance(step, Literal):
+    if isinstance(step, ir.Literal):
         return term_numbers(step.values, assignment)
     args = [arrays[arg] for arg in step.args]
     tail = np.zeros((assignment.trials, 2), assignment.dtype)
@@ -314,7 +303,7 @@ def evaluate_numbers_step(
     return _folded(gathered, step, step.fold, assignment)
 
 
-def _folded(cells: Numbers, step: Apply, run: int, assignment: Assignment) -> Numbers:
+def _folded(cells: Numbers, step: ir.Apply, run: int, assignment: Assignment) -> Numbers:
     values = cells.values.reshape(assignment.trials, -1, run)
     state = cells.state.reshape(-1, run)
     missing = state == ZERO_STATE
@@ -337,7 +326,7 @@ def _folded(cells: Numbers, step: Apply, run: int, assignment: Assignment) -> Nu
 
 
 def _operators(
-    step: Apply, depth: npt.NDArray[Any], assignment: Assignment
+    step: ir.Apply, depth: npt.NDArray[Any], assignment: Assignment
 ) -> Iterator[tuple[str, npt.NDArray[np.bool_]]]:
     """Which runs the step packs with which operator: one, unless it is written `fold`."""
     if step.operator != WORD:
@@ -370,7 +359,7 @@ def _neutral(operator: str, dtype: np.dtype[Any]) -> Any:
     return np.array(number).astype(dtype)
 
 
-def _called(cells: Numbers, step: Apply, assignment: Assignment) -> Numbers:
+def _called(cells: Numbers, step: ir.Apply, assignment: Assignment) -> Numbers:
     """A function of each cell; a zero that it consumes is 0."""
     name = step.operator.removesuffix("()")
     compute = step.function if name in assignment.known else None
@@ -403,7 +392,7 @@ def _computed(
 # -- terms ---------------------------------------------------------------------------------------
 
 
-def goal_numbers(goal: Goal, assignment: Assignment) -> Numbers:
+def goal_numbers(goal: ir.Goal, assignment: Assignment) -> Numbers:
     """The numbers the goal asks for, by its terms: they may be longer than the program's."""
     try:
         return term_numbers(goal.values, assignment, unbounded=not assignment.residues)
@@ -427,18 +416,18 @@ def given_numbers(cells: list[list[Any]], assignment: Assignment) -> Numbers:
 
 
 def term_numbers(
-    terms: tuple[Term, ...], assignment: Assignment, unbounded: bool = False
+    terms: tuple[ir.Term, ...], assignment: Assignment, unbounded: bool = False
 ) -> Numbers:
     """Terms as numbers, one by one: shares nothing with how steps are run."""
     kind = np.dtype(object) if unbounded else assignment.dtype
     values = np.zeros((assignment.trials, len(terms)), kind)
     state = np.zeros(len(terms), np.int8)
     depth = np.zeros(len(terms), np.int8)
-    memo: dict[Term, tuple[list[Any], int]] = {}
+    memo: dict[ir.Term, tuple[list[Any], int]] = {}
     for cell, term in enumerate(terms):
-        if isinstance(term, Zero):
+        if isinstance(term, ir.Zero):
             state[cell] = ZERO_STATE
-        elif isinstance(term, Undefined):
+        elif isinstance(term, ir.Undefined):
             state[cell] = UNDEFINED_STATE
         else:
             values[:, cell], depth[cell] = _of_term(term, assignment, memo)
@@ -446,17 +435,17 @@ def term_numbers(
 
 
 def _of_term(
-    term: Term, assignment: Assignment, memo: dict[Term, tuple[list[Any], int]]
+    term: ir.Term, assignment: Assignment, memo: dict[ir.Term, tuple[list[Any], int]]
 ) -> tuple[list[Any], int]:
     """The value of a term in every trial, and its depth, in plain Python numbers."""
     match term:
-        case Symbol(number):
+        case ir.Symbol(number):
             return assignment.symbols[number], 0
-        case Constant(value):
+        case ir.Constant(value):
             return [assignment.reduced(exact(value))] * assignment.trials, 0
-        case Zero():  # only a function has one inside
+        case ir.Zero():  # only a function has one inside
             return [0] * assignment.trials, 0
-    assert isinstance(term, Fold)
+    assert isinstance(term, ir.Fold)
     if term not in memo:
         items = [_of_term(item, assignment, memo) for item in term.items]
         depth = 1 + max(depth for _, depth in items)
@@ -466,7 +455,7 @@ def _of_term(
     return memo[term]
 
 
-def _compute(term: Fold, depth: int, numbers: list[Any], assignment: Assignment) -> Any:
+def _compute(term: ir.Fold, depth: int, numbers: list[Any], assignment: Assignment) -> Any:
     operator = assignment.word(depth) if term.operator == WORD else term.operator
     if not is_function(operator):
         return apply(operator, numbers)
@@ -478,7 +467,7 @@ def _compute(term: Fold, depth: int, numbers: list[Any], assignment: Assignment)
     return opaque(name, numbers[0])
 
 
-def _summands(term: Term) -> int:
+def _summands(term: ir.Term) -> int:
     """How many items a sum has, what it starts with aside."""
-    items = term.items if isinstance(term, Fold) and term.operator == "+" else (term,)
-    return max(1, sum(not isinstance(item, Constant) for item in items))
+    items = term.items if isinstance(term, ir.Fold) and term.operator == "+" else (term,)
+    return max(1, sum(not isinstance(item, ir.Constant) for item in items))

@@ -21,38 +21,16 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from warploom.errors import ParseError, Span
+from warploom.sketch.term import surface
 from warploom.sketch.term.ir import Shape
 from warploom.sketch.term.lex import Kind, Lexer, Token, lexer
 from warploom.sketch.term.limits import MAX_NESTING, MAX_RANK, MAX_WORDS
 from warploom.sketch.term.operator import WORD, function
-from warploom.sketch.term.surface import (
-    Annotation,
-    Array,
-    Binding,
-    Block,
-    Call,
-    Define,
-    Entry,
-    Exact,
-    File,
-    Gather,
-    GoalStatement,
-    Leaf,
-    LiteralValue,
-    Name,
-    NamedGoal,
-    Option,
-    Pack,
-    Range,
-    Statement,
-    Type,
-    Unknown,
-)
 
 T = TypeVar("T")
 
 
-def parse(text: str, name: str) -> File:
+def parse(text: str, name: str) -> surface.File:
     """The surface tree of a text, or one located ParseError."""
     return _Parser(lexer(text, name)).file()
 
@@ -97,9 +75,9 @@ class _Parser:
     def number(self) -> int:
         return int(self.expect(Kind.NUMBER).text)
 
-    def name(self) -> Name:
+    def name(self) -> surface.Name:
         span = self.here()
-        return Name(self.expect(Kind.NAME).text, span)
+        return surface.Name(self.expect(Kind.NAME).text, span)
 
     def listed(self, close: Kind, item: Callable[[], T], least: int = 1) -> tuple[T, ...]:
         """`item, item, …` up to and with the closing bracket; a trailing comma is fine."""
@@ -116,18 +94,18 @@ class _Parser:
 
     # -- statements ------------------------------------------------------------------------------
 
-    def file(self) -> File:
-        statements: list[Statement] = []
+    def file(self) -> surface.File:
+        statements: list[surface.Statement] = []
         while self.token.kind is not Kind.END:
             statements.append(self.statement(0))
-        return File(tuple(statements), self.here())
+        return surface.File(tuple(statements), self.here())
 
-    def statement(self, depth: int) -> Statement:
-        annotations: list[Annotation] = []
+    def statement(self, depth: int) -> surface.Statement:
+        annotations: list[surface.Annotation] = []
         while self.accept(Kind.AT):
             name = self.name()
             number = self.number() if self.accept(Kind.EQUALS) else None
-            annotations.append(Annotation(name, number))
+            annotations.append(surface.Annotation(name, number))
         if self.token.kind is Kind.GOAL:
             return self.goal(tuple(annotations))
         if self.accept(Kind.DEFINE):
@@ -140,12 +118,12 @@ class _Parser:
         self.expect(Kind.COLON, "a binding is 'name: [shape] = value'")
         declared = self.type()
         self.expect(Kind.EQUALS)
-        return Binding(name, declared, self.value(depth), tuple(annotations))
+        return surface.Binding(name, declared, self.value(depth), tuple(annotations))
 
-    def type(self) -> Type:
+    def type(self) -> surface.Type:
         span = self.here()
         self.expect(Kind.SQUARE_OPEN, "a shape is written like [32, 5]")
-        return Type(self.listed(Kind.SQUARE_CLOSE, self.size), span)
+        return surface.Type(self.listed(Kind.SQUARE_CLOSE, self.size), span)
 
     def size(self) -> int:
         span = self.here()
@@ -154,7 +132,7 @@ class _Parser:
             raise ParseError(f"every size of a shape is at least 1, got {value}", span)
         return value
 
-    def value(self, depth: int) -> LiteralValue | Block | Call:
+    def value(self, depth: int) -> surface.LiteralValue | surface.Block | surface.Call:
         """What follows `=`: told apart by the first token that is not a fold."""
         start = self.token
         folds = self.folds()
@@ -194,34 +172,34 @@ class _Parser:
     def string(self) -> str:
         return self.next().text[1:-1].replace('\\"', '"')
 
-    def block(self, depth: int) -> Block:
+    def block(self, depth: int) -> surface.Block:
         span = self.here()
         if depth >= MAX_NESTING:
             raise ParseError(f"blocks nest at most {MAX_NESTING} deep", span)
         self.expect(Kind.BRACE_OPEN)
-        statements: list[Statement] = []
+        statements: list[surface.Statement] = []
         while self.token.kind is not Kind.BRACE_CLOSE:
             if self.token.kind is Kind.END:
                 raise ParseError("the block that begins here never ends", span, "close it with }")
             statements.append(self.statement(depth + 1))
         self.next()
-        return Block(tuple(statements), span)
+        return surface.Block(tuple(statements), span)
 
-    def call(self, operator: str | None) -> Call:
+    def call(self, operator: str | None) -> surface.Call:
         wrapped = operator is not None and self.accept(Kind.PAREN_OPEN) is not None
         self.accept(Kind.OPEN_MARK)  # cosmetic: a hole is a call with more than one gather
         if self.token.kind is not Kind.NAME:
             raise self.unexpected("a value", "a value is an array, range(a, b), a block or a call")
         called = self.name()
         options = self.options()
-        args: tuple[Name, ...] | None = None
+        args: tuple[surface.Name, ...] | None = None
         if self.accept(Kind.PAREN_OPEN):
             args = self.listed(Kind.PAREN_CLOSE, self.name, least=0)
         if wrapped:
             self.expect(Kind.PAREN_CLOSE)
-        return Call(operator, called, options, args)
+        return surface.Call(operator, called, options, args)
 
-    def options(self) -> tuple[Option, ...]:
+    def options(self) -> tuple[surface.Option, ...]:
         if not self.accept(Kind.BRACE_OPEN):
             return ()
         options = self.listed(Kind.BRACE_CLOSE, self.option, least=0)
@@ -232,17 +210,17 @@ class _Parser:
             seen.add(option.name.text)
         return options
 
-    def option(self) -> Option:
+    def option(self) -> surface.Option:
         name = self.name()
         if not self.accept(Kind.EQUALS):
-            return Option(name, None)
+            return surface.Option(name, None)
         if self.accept(Kind.SQUARE_OPEN):
-            return Option(name, self.listed(Kind.SQUARE_CLOSE, self.number, least=0))
+            return surface.Option(name, self.listed(Kind.SQUARE_CLOSE, self.number, least=0))
         if self.token.kind is not Kind.NUMBER:
             raise self.unexpected("a number or '['")
-        return Option(name, self.number())
+        return surface.Option(name, self.number())
 
-    def goal(self, annotations: tuple[Annotation, ...]) -> GoalStatement:
+    def goal(self, annotations: tuple[surface.Annotation, ...]) -> surface.GoalStatement:
         span = self.here()
         self.next()
         self.expect(
@@ -250,28 +228,28 @@ class _Parser:
         )
         declared = self.type()
         if self.token.kind is Kind.NAME:
-            return GoalStatement(
-                declared, NamedGoal(self.name(), self.options()), annotations, span
+            return surface.GoalStatement(
+                declared, surface.NamedGoal(self.name(), self.options()), annotations, span
             )
         self.expect(Kind.EQUALS, "a goal is an array behind '=', or the name of a built-in goal")
         start = self.here()
         folds = tuple(self.folds().values())
         if self.token.kind not in (Kind.SQUARE_OPEN, Kind.RANGE):
             raise self.unexpected("'[' or 'range'")
-        return GoalStatement(declared, self.literal(folds, start), annotations, span)
+        return surface.GoalStatement(declared, self.literal(folds, start), annotations, span)
 
     # -- literals --------------------------------------------------------------------------------
 
-    def literal(self, folds: tuple[str, ...], span: Span) -> LiteralValue:
+    def literal(self, folds: tuple[str, ...], span: Span) -> surface.LiteralValue:
         if self.accept(Kind.RANGE):
             self.expect(Kind.PAREN_OPEN)
             start = self.number()
             self.expect(Kind.COMMA)
             stop = self.number()
             self.expect(Kind.PAREN_CLOSE)
-            return LiteralValue(folds, Range(start, stop), span)
+            return surface.LiteralValue(folds, surface.Range(start, stop), span)
         shape, leaves = self.array(lambda: self.leaf(0), "a number, '(' or '?'", _LEAF)
-        return LiteralValue(folds, Array(shape, tuple(leaves)), span)
+        return surface.LiteralValue(folds, surface.Array(shape, tuple(leaves)), span)
 
     def array(
         self, leaf: Callable[[], T], wanted: str, starts: frozenset[Kind], depth: int = 1
@@ -329,11 +307,11 @@ class _Parser:
             raise self.unexpected("',' or ']'")
         self.next()
 
-    def leaf(self, depth: int) -> Leaf:
+    def leaf(self, depth: int) -> surface.Leaf:
         if self.token.kind is Kind.NUMBER:
             return self.number()
         if self.accept(Kind.OPEN_MARK):
-            return Unknown()
+            return surface.Unknown()
         if self.accept(Kind.EQUALS):
             return self.exact()
         if depth >= MAX_NESTING:
@@ -343,9 +321,11 @@ class _Parser:
         if self.token.kind is not Kind.PAREN_OPEN:
             raise self.unexpected("'('" if written else "a number, '(' or '?'")
         self.next()
-        return Pack(operator, self.listed(Kind.PAREN_CLOSE, lambda: self.leaf(depth + 1), least=0))
+        return surface.Pack(
+            operator, self.listed(Kind.PAREN_CLOSE, lambda: self.leaf(depth + 1), least=0)
+        )
 
-    def exact(self) -> Exact:
+    def exact(self) -> surface.Exact:
         """The number behind `=`, such as 2, -0.5, 1e9 or inf."""
         if self.token.kind not in (Kind.NUMBER, Kind.NAME):
             raise self.unexpected("a number")
@@ -356,11 +336,11 @@ class _Parser:
         if math.isnan(value):
             raise self.unexpected("a number")
         self.next()
-        return Exact(value)
+        return surface.Exact(value)
 
     # -- definitions -----------------------------------------------------------------------------
 
-    def definition(self) -> Define:
+    def definition(self) -> surface.Define:
         name = self.name()
         self.expect(Kind.PAREN_OPEN, "a definition is 'define name([shape], …) -> [shape] = …'")
         args = self.listed(Kind.PAREN_CLOSE, self.type)
@@ -371,12 +351,12 @@ class _Parser:
             gathers = self.listed(Kind.BRACE_CLOSE, self.named_gather)
         else:
             gathers = (self.gather(None),)
-        return Define(name, args, out, gathers)
+        return surface.Define(name, args, out, gathers)
 
-    def named_gather(self) -> Gather:
+    def named_gather(self) -> surface.Gather:
         span = self.here()
         if self.token.kind is Kind.STRING:
-            name = Name(self.string(), span)
+            name = surface.Name(self.string(), span)
         elif self.token.kind is Kind.NAME:
             name = self.name()
         else:
@@ -386,21 +366,21 @@ class _Parser:
         self.expect(Kind.EQUALS)
         return self.gather(name)
 
-    def gather(self, name: Name | None) -> Gather:
+    def gather(self, name: surface.Name | None) -> surface.Gather:
         span = self.here()
         _, entries = self.array(self.entry, "a number or '('", _ENTRY)
-        return Gather(name, tuple(entries), span)
+        return surface.Gather(name, tuple(entries), span)
 
-    def entry(self) -> Entry:
+    def entry(self) -> surface.Entry:
         span = self.here()
         self.expect(Kind.PAREN_OPEN)
         if self.sees(Kind.PAREN_OPEN):
-            entry = Entry(0, self.coordinates(), span)
+            entry = surface.Entry(0, self.coordinates(), span)
         else:
             argument = self.number()
             self.expect(Kind.COMMA)
             index = self.coordinates() if self.sees(Kind.PAREN_OPEN) else self.number()
-            entry = Entry(argument, index, span)
+            entry = surface.Entry(argument, index, span)
         self.accept(Kind.COMMA)
         self.expect(Kind.PAREN_CLOSE)
         return entry

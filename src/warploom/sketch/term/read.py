@@ -13,18 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from warploom.errors import CheckError, Span
-from warploom.sketch.term.ir import (
-    Apply,
-    Fold,
-    Goal,
-    Literal,
-    Program,
-    Step,
-    Symbol,
-    Term,
-    fold_of,
-    leaves_of,
-)
+from warploom.sketch.term import ir
 from warploom.sketch.term.laws import FLATTEN, laws_named, normal_forms, obeys
 from warploom.sketch.term.limits import heights
 from warploom.sketch.term.nesting import depths_of
@@ -43,13 +32,13 @@ class Reading:
     the operators that they stand for; empty if nowhere.
     """
 
-    program: Program
-    goal: Goal
+    program: ir.Program
+    goal: ir.Goal
     words: tuple[str, ...]
     zeros: str = ""
 
 
-def read(program: Program, goal: Goal) -> Reading:
+def read(program: ir.Program, goal: ir.Goal) -> Reading:
     """Refuses, with both places, what can be seen to be wrong before anything is evaluated."""
     live, written = live_steps(program), program
     made, wanted = dict(_folds(program, live)), {f.operator for f in heights(goal.values)}
@@ -69,7 +58,7 @@ def read(program: Program, goal: Goal) -> Reading:
     return Reading(program, goal, words, zeros)
 
 
-def _taken_for_nothing(program: Program, goal: Goal, live: frozenset[int]) -> str:
+def _taken_for_nothing(program: ir.Program, goal: ir.Goal, live: frozenset[int]) -> str:
     """What would be wrong with zeros, were every operator written that `fold` stands for."""
     try:
         check_zeros(program, goal, live)
@@ -78,14 +67,14 @@ def _taken_for_nothing(program: Program, goal: Goal, live: frozenset[int]) -> st
     return ""
 
 
-def check_symbols(program: Program, goal: Goal) -> None:
+def check_symbols(program: ir.Program, goal: ir.Goal) -> None:
     """Refuses a goal with a symbol that no input holds: nothing could ever meet it."""
-    inputs = [step.values for step in program.steps if isinstance(step, Literal)]
-    lost = {leaf for leaf in leaves_of(list(goal.values)) if isinstance(leaf, Symbol)}
-    lost -= set(leaves_of([value for values in inputs for value in values]))
+    inputs = [step.values for step in program.steps if isinstance(step, ir.Literal)]
+    lost = {leaf for leaf in ir.leaves_of(list(goal.values)) if isinstance(leaf, ir.Symbol)}
+    lost -= set(ir.leaves_of([value for values in inputs for value in values]))
     for cell, value in enumerate(goal.values if lost else ()):
-        for leaf in leaves_of([value]):
-            if isinstance(leaf, Symbol) and leaf in lost:
+        for leaf in ir.leaves_of([value]):
+            if isinstance(leaf, ir.Symbol) and leaf in lost:
                 raise CheckError(
                     f"goal cell ({_cell(goal, cell)}) asks for symbol {leaf.number}, "
                     "which no input holds",
@@ -94,21 +83,21 @@ def check_symbols(program: Program, goal: Goal) -> None:
                 )
 
 
-def live_steps(program: Program) -> frozenset[int]:
+def live_steps(program: ir.Program) -> frozenset[int]:
     """The steps that the last one depends on."""
     live = {len(program.steps) - 1}
     for position in reversed(range(len(program.steps))):
         step = program.steps[position]
-        if position in live and isinstance(step, Apply):
+        if position in live and isinstance(step, ir.Apply):
             live.update(step.args)
     return frozenset(live)
 
 
-def as_published(program: Program) -> Program:
+def as_published(program: ir.Program) -> ir.Program:
     """The program with every operator read as the word `fold`; a Python goal keeps its own."""
     steps = [
         replace(step, values=_without_operators(step.values))
-        if isinstance(step, Literal)
+        if isinstance(step, ir.Literal)
         else replace(step, operator=WORD if step.operator in OPERATORS else step.operator)
         for step in program.steps
     ]
@@ -119,17 +108,19 @@ def as_published(program: Program) -> Program:
     return replace(program, steps=tuple(steps), goals=tuple(goals))
 
 
-def with_laws(program: Program, laws: str) -> Program:
+def with_laws(program: ir.Program, laws: str) -> ir.Program:
     """The program with goals that are to be met up to these laws: "flatten" or "none"."""
     named = laws_named(laws)
     return replace(program, goals=tuple(replace(goal, laws=named) for goal in program.goals))
 
 
-def _normal_inputs(program: Program, laws: tuple[str, ...]) -> Program:
+def _normal_inputs(program: ir.Program, laws: tuple[str, ...]) -> ir.Program:
     if FLATTEN not in laws:
         return program
     steps = [
-        replace(step, values=normal_forms(step.values, laws)) if isinstance(step, Literal) else step
+        replace(step, values=normal_forms(step.values, laws))
+        if isinstance(step, ir.Literal)
+        else step
         for step in program.steps
     ]
     return replace(program, steps=tuple(steps))
@@ -138,7 +129,7 @@ def _normal_inputs(program: Program, laws: tuple[str, ...]) -> Program:
 # -- words ---------------------------------------------------------------------------------------
 
 
-def _words(program: Program, goal: Goal, depths: Depths) -> tuple[str, ...]:
+def _words(program: ir.Program, goal: ir.Goal, depths: Depths) -> tuple[str, ...]:
     """What `fold` means at each depth."""
     wanted: dict[int, set[str]] = {}
     for fold, depth in heights(goal.values).items():
@@ -152,18 +143,18 @@ def _words(program: Program, goal: Goal, depths: Depths) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _formed(program: Program, depths: Depths) -> Iterator[tuple[str, Step, int]]:
+def _formed(program: ir.Program, depths: Depths) -> Iterator[tuple[str, ir.Step, int]]:
     """The folds that the live steps may form or hold: operator, step, depth."""
     for position, found in depths.items():
         step = program.steps[position]
-        if isinstance(step, Literal):
+        if isinstance(step, ir.Literal):
             for fold, depth in heights(step.values).items():
                 yield fold.operator, step, depth
         elif step.fold is not None:
             yield from ((step.operator, step, depth) for depth in sorted(found))
 
 
-def _word(depth: int, wanted: set[str], made: list[tuple[str, Step]], goal: Goal) -> str:
+def _word(depth: int, wanted: set[str], made: list[tuple[str, ir.Step]], goal: ir.Goal) -> str:
     asking = next((step for operator, step in made if operator == WORD), None)
     if WORD not in wanted and asking is None:
         return WORD
@@ -190,13 +181,13 @@ def _word(depth: int, wanted: set[str], made: list[tuple[str, Step]], goal: Goal
 
 
 def _resolved(
-    program: Program, depths: Depths, words: tuple[str, ...], laws: tuple[str, ...]
-) -> Program:
+    program: ir.Program, depths: Depths, words: tuple[str, ...], laws: tuple[str, ...]
+) -> ir.Program:
     """The program with `fold` replaced wherever only one operator is possible."""
     steps = list(program.steps)
     for position, found in depths.items():
         step = steps[position]
-        if isinstance(step, Literal):
+        if isinstance(step, ir.Literal):
             steps[position] = replace(step, values=_with_words(step.values, words))
         elif step.fold is not None and step.operator == WORD:
             meant = {words[depth] for depth in found}
@@ -211,31 +202,33 @@ def _resolved(
     return replace(program, steps=tuple(steps))
 
 
-def _with_words(values: tuple[Term, ...], words: tuple[str, ...]) -> tuple[Term, ...]:
+def _with_words(values: tuple[ir.Term, ...], words: tuple[str, ...]) -> tuple[ir.Term, ...]:
     return _renamed(values, lambda said, depth: words[depth] if said == WORD else said)
 
 
-def _without_operators(values: tuple[Term, ...]) -> tuple[Term, ...]:
+def _without_operators(values: tuple[ir.Term, ...]) -> tuple[ir.Term, ...]:
     return _renamed(values, lambda said, _: WORD if said in OPERATORS else said)
 
 
-def _renamed(values: tuple[Term, ...], operator: Callable[[str, int], str]) -> tuple[Term, ...]:
+def _renamed(
+    values: tuple[ir.Term, ...], operator: Callable[[str, int], str]
+) -> tuple[ir.Term, ...]:
     """The terms with other operators, by what they say and how deep they are."""
-    made: dict[Term, Term] = {}
+    made: dict[ir.Term, ir.Term] = {}
     for fold, depth in sorted(heights(values).items(), key=lambda pair: pair[1]):
         items = [made.get(item, item) for item in fold.items]
-        made[fold] = fold_of(items, operator(fold.operator, depth))
+        made[fold] = ir.fold_of(items, operator(fold.operator, depth))
     return tuple(made.get(value, value) for value in values)
 
 
 # -- operators that cannot agree -----------------------------------------------------------------
 
 
-def _check_operators(program: Program, goal: Goal, live: frozenset[int]) -> None:
+def _check_operators(program: ir.Program, goal: ir.Goal, live: frozenset[int]) -> None:
     """Refuses a goal whose operators no step has, where other operators stand in their place."""
     tops = _tops(program, goal.laws)
     for cell, value in enumerate(goal.values):
-        if isinstance(value, Fold) and tops and {value.operator, WORD}.isdisjoint(tops):
+        if isinstance(value, ir.Fold) and tops and {value.operator, WORD}.isdisjoint(tops):
             raise _mismatch(goal, cell, value.operator, *next(iter(tops.items())))
     made, wanted = dict(_folds(program, live)), {f.operator for f in heights(goal.values)}
     foreign = [pair for pair in made.items() if pair[0] not in wanted]
@@ -246,7 +239,7 @@ def _check_operators(program: Program, goal: Goal, live: frozenset[int]) -> None
         raise _mismatch(goal, cell, missing[0], *foreign[0])
 
 
-def _mismatch(goal: Goal, cell: int, wanted: str, operator: str, step: Step) -> CheckError:
+def _mismatch(goal: ir.Goal, cell: int, wanted: str, operator: str, step: ir.Step) -> CheckError:
     return CheckError(
         f"'{step.name}' {says(operator)}, but the goal{place_text(goal.span)} {says(wanted)} "
         f"in cell ({_cell(goal, cell)})",
@@ -256,28 +249,28 @@ def _mismatch(goal: Goal, cell: int, wanted: str, operator: str, step: Step) -> 
     )
 
 
-def _cell(goal: Goal, number: int) -> str:
+def _cell(goal: ir.Goal, number: int) -> str:
     return ", ".join(str(int(i)) for i in np.unravel_index(number, goal.shape))
 
 
-def _folds(program: Program, positions: Iterable[int]) -> Iterator[tuple[str, Step]]:
+def _folds(program: ir.Program, positions: Iterable[int]) -> Iterator[tuple[str, ir.Step]]:
     """The operators of these steps, and of what inputs hold."""
     for position in sorted(positions):
         step = program.steps[position]
-        if isinstance(step, Literal):
+        if isinstance(step, ir.Literal):
             yield from ((fold.operator, step) for fold in heights(step.values))
         elif step.fold is not None:
             yield step.operator, step
 
 
-def _tops(program: Program, laws: tuple[str, ...]) -> dict[str, Step]:
+def _tops(program: ir.Program, laws: tuple[str, ...]) -> dict[str, ir.Step]:
     """The operators of the folds that the last step's cells may hold as they are."""
-    tops: list[dict[str, Step]] = []
+    tops: list[dict[str, ir.Step]] = []
     for step in program.steps:
-        if isinstance(step, Literal):
-            tops.append({v.operator: step for v in step.values if isinstance(v, Fold)})
+        if isinstance(step, ir.Literal):
+            tops.append({v.operator: step for v in step.values if isinstance(v, ir.Fold)})
             continue
-        here: dict[str, Step] = {}
+        here: dict[str, ir.Step] = {}
         if step.fold is not None:
             here[step.operator] = step
         if step.fold is None or obeys(step.operator, laws):

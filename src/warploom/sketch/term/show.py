@@ -7,26 +7,8 @@ from typing import assert_never
 
 import numpy as np
 
-from warploom.sketch.term import goals
+from warploom.sketch.term import goals, ir
 from warploom.sketch.term.evaluate import Fill, choices
-from warploom.sketch.term.ir import (
-    UNDEFINED,
-    ZERO,
-    Apply,
-    Constant,
-    Definition,
-    Fold,
-    Goal,
-    Literal,
-    Program,
-    Shape,
-    Step,
-    Symbol,
-    Term,
-    Undefined,
-    Zero,
-    size,
-)
 from warploom.sketch.term.lex import is_name
 from warploom.sketch.term.limits import show_shape
 from warploom.sketch.term.operator import WORD, is_function
@@ -34,7 +16,7 @@ from warploom.sketch.term.operator import WORD, is_function
 # -- terms ---------------------------------------------------------------------------------------
 
 
-def show_term(term: Term, limit: int | None = None, names: Sequence[str] = ()) -> str:
+def show_term(term: ir.Term, limit: int | None = None, names: Sequence[str] = ()) -> str:
     """A term as written in an array: `5` is a symbol, `=5` the number, `+(0, 3)` a fold (`(0, 3)`
     of any operator), `"mean"(5)` a function, `()` zero, `?` undefined.
 
@@ -53,26 +35,26 @@ class _Writer:
 
     def __init__(self, limit: int | None, names: Sequence[str] = ()) -> None:
         self._limit, self._names = limit, names
-        self._folds: dict[Fold, tuple[int, str]] = {}
+        self._folds: dict[ir.Fold, tuple[int, str]] = {}
 
-    def text(self, term: Term) -> str:
+    def text(self, term: ir.Term) -> str:
         match term:
-            case Zero():
+            case ir.Zero():
                 return "()"
-            case Undefined():
+            case ir.Undefined():
                 return "?"
-            case Symbol(number):
+            case ir.Symbol(number):
                 return self._names[number] if self._names else str(number)
-            case Constant(value):
+            case ir.Constant(value):
                 small = isinstance(value, int) and abs(value) < 1 << 53
                 text = str(value) if small else repr(float(value))
                 return "=" + text.replace("e+", "e")  # a + would be a word of its own
-            case Fold():
+            case ir.Fold():
                 return self._fold(term)[1]
             case _:
                 assert_never(term)
 
-    def _fold(self, term: Fold) -> tuple[int, str]:
+    def _fold(self, term: ir.Fold) -> tuple[int, str]:
         """The smallest symbol inside, and the text."""
         known = self._folds.get(term)
         if known is None:
@@ -84,10 +66,10 @@ class _Writer:
             self._folds[term] = known
         return known
 
-    def _key(self, item: Term) -> tuple[int, int, str]:
-        if isinstance(item, Fold):
+    def _key(self, item: ir.Term) -> tuple[int, int, str]:
+        if isinstance(item, ir.Fold):
             return 2, *self._fold(item)
-        if isinstance(item, Symbol):
+        if isinstance(item, ir.Symbol):
             return 0, item.number, self.text(item)
         return 1, 0, self.text(item)
 
@@ -109,13 +91,13 @@ def _quoted(text: str) -> str:
 # -- fills ---------------------------------------------------------------------------------------
 
 
-def show_fill(program: Program, fill: Fill) -> str:
+def show_fill(program: ir.Program, fill: Fill) -> str:
     """One line for each hole: `s1 = xform[cf=1,cr=0,dr=5](x)`."""
     taken = choices(program, fill)
     lines = []
     for position in program.holes:
         step = program.steps[position]
-        assert isinstance(step, Apply)
+        assert isinstance(step, ir.Apply)
         args = ", ".join(program.steps[arg].name for arg in step.args)
         lines.append(f"{step.name} = {step.gathers.describe(taken[position])}({args})")
     return "\n".join(lines)
@@ -124,13 +106,13 @@ def show_fill(program: Program, fill: Fill) -> str:
 # -- programs ------------------------------------------------------------------------------------
 
 
-def to_swflow(program: Program) -> str:
+def to_swflow(program: ir.Program) -> str:
     """The program as `.swflow` text."""
     names = _names(program)
-    active: dict[tuple[object, ...], Definition] = {}
+    active: dict[tuple[object, ...], ir.Definition] = {}
     lines: list[str] = []
     for position, step in enumerate(program.steps):
-        if isinstance(step, Literal):
+        if isinstance(step, ir.Literal):
             literal = _literal(step.shape, step.values)
             lines.append(f"{_marks(step)}{names[position]}: {literal}")
             continue
@@ -146,14 +128,14 @@ def to_swflow(program: Program) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _marks(step: Step) -> str:
+def _marks(step: ir.Step) -> str:
     texts = (name if number is None else f"{name}={number}" for name, number in step.marks)
     return "".join(f"@{text} " for text in texts)
 
 
-def _names(program: Program) -> list[str]:
+def _names(program: ir.Program) -> list[str]:
     """The names of the steps, changed where one would hide a function that the program calls."""
-    functions = {step.gathers.function for step in program.steps if isinstance(step, Apply)}
+    functions = {step.gathers.function for step in program.steps if isinstance(step, ir.Apply)}
     names: dict[str, None] = {}
     for step in program.steps:
         name = step.name
@@ -163,7 +145,7 @@ def _names(program: Program) -> list[str]:
     return list(names)
 
 
-def _apply(step: Apply, name: str, args: Sequence[str]) -> str:
+def _apply(step: ir.Apply, name: str, args: Sequence[str]) -> str:
     options = step.gathers.options
     shape, fold = step.shape, ""
     if step.fold is not None:
@@ -177,7 +159,7 @@ def _apply(step: Apply, name: str, args: Sequence[str]) -> str:
     return f"{name}: {show_shape(shape)} = {fold}{mark}{call}({', '.join(args)})"
 
 
-def _definition_of(program: Program, step: Apply) -> Definition | None:
+def _definition_of(program: ir.Program, step: ir.Apply) -> ir.Definition | None:
     found = None
     for definition in program.definitions:
         same = (
@@ -191,10 +173,10 @@ def _definition_of(program: Program, step: Apply) -> Definition | None:
     return found
 
 
-def _definition(definition: Definition) -> str:
+def _definition(definition: ir.Definition) -> str:
     args = ", ".join(map(show_shape, definition.arg_shapes))
     head = f"define {definition.name}({args}) -> {show_shape(definition.out_shape)} ="
-    ends = np.cumsum([size(shape) for shape in definition.arg_shapes])
+    ends = np.cumsum([ir.size(shape) for shape in definition.arg_shapes])
     tables = [_table(row, ends) for row in definition.tables.tolist()]
     if len(tables) == 1 and definition.choices == (definition.name,):
         return f"{head} {tables[0]}"
@@ -216,9 +198,9 @@ def _table(row: list[int], ends: np.ndarray[tuple[int], np.dtype[np.int64]]) -> 
     """One gather, flat: cells of argument 0 as bare numbers, others as (argument, cell)."""
     parts = []
     for offset in row:
-        if offset == ZERO:
+        if offset == ir.ZERO:
             parts.append("(-1, 0)")
-        elif offset == UNDEFINED:
+        elif offset == ir.UNDEFINED:
             parts.append("-1")
         else:
             argument = int(np.searchsorted(ends, offset, "right"))
@@ -227,7 +209,7 @@ def _table(row: list[int], ends: np.ndarray[tuple[int], np.dtype[np.int64]]) -> 
     return "[" + ", ".join(parts) + "]"
 
 
-def _goal(goal: Goal) -> str:
+def _goal(goal: ir.Goal) -> str:
     text = goals.recognise(goal.shape, goal.values)
     laws = "".join(f"@{law} " for law in goal.laws)
     if text is not None and goal.shape:
@@ -235,23 +217,23 @@ def _goal(goal: Goal) -> str:
     return f"{laws}goal: {_literal(goal.shape, goal.values)}"
 
 
-def _literal(shape: Shape, values: tuple[Term, ...]) -> str:
+def _literal(shape: ir.Shape, values: tuple[ir.Term, ...]) -> str:
     """`[shape] = range(a, b)` where the values are that, else a nested array."""
     if not shape:  # one packed cell; a shape without axes cannot be written
         operator, items = WORD, values
-        if isinstance(values[0], Fold):
+        if isinstance(values[0], ir.Fold):
             operator, items = values[0].operator, values[0].items
         cells = _nested((len(items),), tuple(items), _Writer(None))
         return f"[{len(items)}] = {_fold(operator)} {cells}"
-    first = values[0].number if isinstance(values[0], Symbol) else -1
-    if first >= 0 and values == tuple(map(Symbol, range(first, first + len(values)))):
+    first = values[0].number if isinstance(values[0], ir.Symbol) else -1
+    if first >= 0 and values == tuple(map(ir.Symbol, range(first, first + len(values)))):
         return f"{show_shape(shape)} = range({first}, {first + len(values)})"
     return f"{show_shape(shape)} = {_nested(shape, values, _Writer(None))}"
 
 
-def _nested(shape: Shape, values: tuple[Term, ...], writer: _Writer) -> str:
+def _nested(shape: ir.Shape, values: tuple[ir.Term, ...], writer: _Writer) -> str:
     if len(shape) == 1:
         return "[" + ", ".join(map(writer.text, values)) + "]"
-    inner = size(shape[1:])
+    inner = ir.size(shape[1:])
     rows = (values[i : i + inner] for i in range(0, len(values), inner))
     return "[" + ",\n ".join(_nested(shape[1:], row, writer) for row in rows) + "]"

@@ -26,14 +26,7 @@ import numpy.typing as npt
 
 from warploom.errors import CheckError, Span, WarploomError, defining_line, raising_line
 from warploom.search.budget import BudgetSpentError
-from warploom.sketch.term.ir import (
-    Shape,
-    Specification,
-    Symbol,
-    Term,
-    Zero,
-    constant,
-)
+from warploom.sketch.term import ir
 from warploom.sketch.term.limits import check_shape
 from warploom.sketch.term.numeric import apply, opaque, plain
 from warploom.sketch.term.operator import NEUTRAL, WORD
@@ -120,8 +113,8 @@ def started(init: float, items: Iterable[Any], operator: str = "+") -> Any:
     """A fold that starts at `init` instead of its neutral element, as an accumulator may."""
     parts = list(_flat(items))
     if parts and all(map(is_number, parts)):
-        return apply(operator, [*parts, constant(init).value])
-    first = [] if init == NEUTRAL[operator] else [Sym("", (), constant(init))]
+        return apply(operator, [*parts, ir.constant(init).value])
+    first = [] if init == NEUTRAL[operator] else [Sym("", (), ir.constant(init))]
     return _merged(operator, [*parts, *first])
 
 
@@ -144,7 +137,7 @@ def finalized(name: str, value: Any, function: Function | None = None) -> Any:
 # -- goals ---------------------------------------------------------------------------------------
 
 
-def symbols(shape: Shape, start: int = 0) -> npt.NDArray[np.object_]:
+def symbols(shape: ir.Shape, start: int = 0) -> npt.NDArray[np.object_]:
     """An array of fresh symbols start, start + 1, … in row-major order."""
     check_shape(shape)
     return _symbols(np.arange(start, start + math.prod(shape)).reshape(shape))
@@ -152,11 +145,11 @@ def symbols(shape: Shape, start: int = 0) -> npt.NDArray[np.object_]:
 
 def _symbols(numbers: npt.NDArray[Any]) -> npt.NDArray[np.object_]:
     array = np.empty(numbers.size, object)
-    array[:] = [Sym("", (), Symbol(number)) for number in numbers.reshape(-1).tolist()]
+    array[:] = [Sym("", (), ir.Symbol(number)) for number in numbers.reshape(-1).tolist()]
     return array.reshape(numbers.shape).view(Symbols)
 
 
-Outputs = list[tuple[Shape, tuple[Term, ...]]]
+Outputs = list[tuple[ir.Shape, tuple[ir.Term, ...]]]
 
 
 def specify(
@@ -164,7 +157,7 @@ def specify(
     inputs: Sequence[npt.NDArray[Any]],
     sizes: Mapping[str, int] | None = None,
     outputs: int = 1,
-) -> tuple[Outputs, Specification]:
+) -> tuple[Outputs, ir.Specification]:
     """Runs a function on the symbols of these numbers: the terms of each output come out."""
     given = tuple(np.asarray(numbers, np.int64) for numbers in inputs)
     result = _called(function, [_symbols(numbers) for numbers in given], sizes or {})
@@ -179,11 +172,11 @@ def specify(
                     "give spec.finalized the function everywhere",
                 )
     names = frozenset(name for name, said in known.items() if said)
-    specification = Specification(function, given, dict(sizes or {}), outputs, names)
+    specification = ir.Specification(function, given, dict(sizes or {}), outputs, names)
     return [_terms(part, function) for part in parts], specification
 
 
-def _terms(part: Any, function: Callable[..., Any]) -> tuple[Shape, tuple[Term, ...]]:
+def _terms(part: Any, function: Callable[..., Any]) -> tuple[ir.Shape, tuple[ir.Term, ...]]:
     try:
         return terms_of(part)
     except CheckError as error:
@@ -229,7 +222,7 @@ def _place(error: Exception, function: Callable[..., Any]) -> Span | None:
     return raising_line(error, file) or defining_line(function)
 
 
-def run(specification: Specification, numbers: Mapping[int, Any]) -> list[Any]:
+def run(specification: ir.Specification, numbers: Mapping[int, Any]) -> list[Any]:
     """The specification on numbers, given by symbol: the cells of all outputs, end to end."""
     arrays = []
     for symbol in specification.inputs:
@@ -259,7 +252,7 @@ def _number_of(cell: Any) -> Any:
     return cell
 
 
-def terms_of(value: Any) -> tuple[Shape, tuple[Term, ...]]:
+def terms_of(value: Any) -> tuple[ir.Shape, tuple[ir.Term, ...]]:
     """What a specification returned: arrays or nested lists of scalars, 0 for zero."""
     array = np.asarray(value, object)
     value = value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
@@ -270,11 +263,11 @@ def terms_of(value: Any) -> tuple[Shape, tuple[Term, ...]]:
     return array.shape, tuple(_term_of(cell) for cell in array.reshape(-1).tolist())
 
 
-def _term_of(cell: Any) -> Term:
+def _term_of(cell: Any) -> ir.Term:
     if isinstance(cell, Sym):
         return cell.term
     if isinstance(cell, (int, np.integer)) and int(cell) == 0:
-        return Zero()
+        return ir.Zero()
     raise CheckError(
         f"a specification returned {cell!r:.80} as a cell",
         advice="cells are elements of the inputs, their sums and products, or 0",
