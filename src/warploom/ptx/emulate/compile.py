@@ -48,20 +48,12 @@ from warploom.ptx.ir import (
     Part,
     Variable,
 )
-from warploom.ptx.known import (
-    form_of,
-    keys_of,
-    record_of,
-    registers,
-    spelled,
-    split_operands,
-    type_of,
-)
+from warploom.ptx.known import form_of, keys_of, record_of, registers, spelled, split_operands
 from warploom.ptx.opcode import Control, MemoryEffect, OpcodeForm
 from warploom.ptx.parse import collector_paused
 from warploom.ptx.patience import timed
 from warploom.ptx.table import OPCODES
-from warploom.ptx.types import is_float, size_of
+from warploom.ptx.types import is_float, size_of, type_of
 
 TABLE: dict[str, Compile] = {
     **elementwise.TABLE, **memory.TABLE,
