@@ -89,6 +89,15 @@ def test_files_named_elsewhere_exist() -> None:
     assert [path for path in paths if not any((place / path).exists() for place in places)] == []
 
 
+def test_what_decides_is_in_the_file_that_is_named() -> None:
+    table = MAP.split("## Where is it decided")[1].split("\n## ")[0]
+    named = re.findall(r"`((?:\w+/)+\w+\.py)`(?:[^`|]*\(`(\w+)`\))?", table)
+    assert len(named) > 25
+    for path, name in named:
+        text = (ROOT / path).read_text()
+        assert re.search(rf"\b{name}\b\W" if name else "", text), (path, name)
+
+
 def test_paths_of_the_tree_and_of_tables_are_read() -> None:
     drawn = "```\nsrc/x/\n  a.py    words\n  b/      b/ and c.py\n    c/    more\n  d.py e\n```"
     assert list(tree(drawn)) == ["src/x/", "src/x/a.py", "src/x/b/", "src/x/b/c/", "src/x/d.py"]

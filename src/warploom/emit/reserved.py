@@ -69,7 +69,6 @@ _KEYWORDS: dict[Language, frozenset[str]] = {
     "cuda": _CPP_KEYWORDS | _OWN,
     "opencl": _OPENCL_KEYWORDS | _OWN,
 }
-FAMILIES = {"hip": "cuda"}  # whose words a language keeps, if it has no own
 # Families of functions and types of the libraries, which differ from system to system.
 _FUNCTION_PATTERN = re.compile(
     r"(acos|asin|atan|ceil|cos|erf|exp|floor|fmod|frexp|hypot|ldexp|lgamma|log|modf|pow|round|sin"
@@ -77,6 +76,11 @@ _FUNCTION_PATTERN = re.compile(
     r"|[a-z0-9]+f(16|32|64|128)x?(_r)?$"  # of <math.h>, by type: acosf32x
     r"|\w+_t$|va_|FILE$|jmp_buf$|pthread|sched|sig|surf|tex|vload|vstore|write_|read_|create_|enqueue_|retain_|release_"
 )
+
+
+def _keeper(language: Language) -> Language:
+    """Whose words a language keeps: its own, or CUDA's where there is no list of them here."""
+    return language if language in _KEYWORDS else "cuda"
 
 
 @lru_cache(maxsize=16)
@@ -88,7 +92,7 @@ def header_names(language: Language, kind: Kind) -> frozenset[str]:
 
 def is_reserved(name: str, language: Language) -> bool:
     """Whether a variable of this name would be taken for something else."""
-    language = FAMILIES.get(language, language)
+    language = _keeper(language)
     return (
         name in _KEYWORDS[language]
         or name in header_names(language, "macros")
@@ -99,7 +103,7 @@ def is_reserved(name: str, language: Language) -> bool:
 
 def is_reserved_function(name: str, language: Language) -> bool:
     """Whether a function of this name would be taken for another, or stand in its way."""
-    language = FAMILIES.get(language, language)
+    language = _keeper(language)
     return (
         is_reserved(name, language)
         or name in header_names(language, "globals")

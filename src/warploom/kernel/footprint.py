@@ -186,7 +186,7 @@ class Footprints:
         digits = self._digits(first, second, other)
         if digits is None:
             return unknown
-        # A iteration on which nothing depends is met in every other: there is no need to try them
+        # An iteration on which nothing depends is met in every other: there is no need to try them
         # all.
         matter = {name for each in (first, second) for name in self._depends_on(each)}
         shared = {name: iterations for name, iterations in shared.items() if name in matter}
@@ -285,7 +285,7 @@ class Footprints:
     def _scalars(self, *polynomials: Polynomial) -> set[str]:
         """Scalar parameters that multiply something that differs between threads or iterations.
 
-        A iteration is no row length, though it may multiply a thread: in a later iteration it is
+        An iteration is no row length, though it may multiply a thread: in a later iteration it is
         another one.
         """
         found = set()

@@ -11,17 +11,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from numbers import Real
-from typing import Literal, TypeAlias, assert_never
+from typing import Literal, TypeAlias, assert_never, get_args
 
 from warploom.errors import CheckError
 from warploom.index.ir import Const, Expr, lift
 from warploom.kernel.dtype import DType
 from warploom.machine.record import CUDA
 
-Operator: TypeAlias = Literal[
-    "+", "-", "*", "/", "min", "max", "&", "|", "^", "<<", ">>", "fma", "neg", "~", "abs",
-    "sqrt", "rsqrt", "exp", "exp2", "log", "log2", "tanh",
-]  # fmt: skip
+# Functions of one floating-point number.
+Function: TypeAlias = Literal["sqrt", "rsqrt", "exp", "exp2", "log", "log2", "tanh"]
+Operator: TypeAlias = (
+    Literal["+", "-", "*", "/", "min", "max", "&", "|", "^", "<<", ">>", "fma", "neg", "~", "abs"]
+    | Function
+)
 Comparison: TypeAlias = Literal["<", "<=", ">", ">=", "==", "!="]
 ShuffleMode: TypeAlias = Literal["idx", "up", "down", "xor"]
 Scope: TypeAlias = Literal["block", "warp"]
@@ -29,11 +31,10 @@ Space: TypeAlias = Literal["global", "constant"]
 
 ARITY: dict[Operator, int] = {
     "+": 2, "-": 2, "*": 2, "/": 2, "min": 2, "max": 2, "&": 2, "|": 2, "^": 2, "<<": 2, ">>": 2,
-    "fma": 3, "neg": 1, "~": 1, "abs": 1,
-    "sqrt": 1, "rsqrt": 1, "exp": 1, "exp2": 1, "log": 1, "log2": 1, "tanh": 1,
+    "fma": 3, "neg": 1, "~": 1, "abs": 1, **dict.fromkeys(get_args(Function), 1),
 }  # fmt: skip
 INTEGER_ONLY = frozenset({"&", "|", "^", "<<", ">>", "~"})
-FLOAT_ONLY = frozenset({"sqrt", "rsqrt", "exp", "exp2", "log", "log2", "tanh"})
+FLOAT_ONLY = frozenset(get_args(Function))
 
 # Index variables every kernel has. `thread` counts x fastest; `lane` and `warp` come from it.
 THREAD_NAMES = ("thread", "thread_x", "thread_y", "thread_z", "lane", "warp")

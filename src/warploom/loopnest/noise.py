@@ -51,7 +51,7 @@ class Noise:
         return _moved(op, given) + own
 
     def _folded(self, op: str, given: list[tuple[Numbers, float]], iterations: int) -> float:
-        """A iteration adds its noise, and rounds what was added so far."""
+        """An iteration adds its noise, and rounds what was added so far."""
         if op in ("min", "max"):
             return given[0][1]
         each = _moved("*", given) if op == "fma" else given[0][1]

@@ -7,7 +7,6 @@ from functools import lru_cache
 from warploom.ptx import ir
 from warploom.ptx.opcode import Control, Opcode, OpcodeForm
 from warploom.ptx.table import OPCODES
-from warploom.ptx.types import DTYPES
 
 SPACES = frozenset({"global", "shared", "local", "const", "param"})
 # Accesses that are strong in PTX's memory model: they do not race with each other.
@@ -121,21 +120,3 @@ def space_of(instruction: ir.Instruction) -> str:
     """The state space, without `::cta` and the like; generic where none is written."""
     words = (word.split("::")[0] for word in instruction.modifiers)
     return next((word for word in words if word in SPACES), "generic")
-
-
-def types_of(ins: ir.Instruction) -> list[str]:
-    """The types among the modifiers."""
-    return [m for m in ins.modifiers if m in DTYPES]
-
-
-def type_of(ins: ir.Instruction, place: int = -1) -> str:
-    """The type among the modifiers (the last one, or counted from the front)."""
-    kinds = types_of(ins)
-    return kinds[place] if kinds else ""
-
-
-def rounding_of(ins: ir.Instruction) -> str:
-    for mode in ("rn", "rz", "rm", "rp", "rna"):
-        if mode in ins.modifiers:
-            return mode
-    return "rn"

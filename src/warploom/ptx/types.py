@@ -1,4 +1,5 @@
-"""The fundamental types of PTX: how wide they are and which NumPy type holds them."""
+"""The fundamental types of PTX: how wide they are, which NumPy type holds them, which of them an
+instruction names."""
 
 from __future__ import annotations
 
@@ -6,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from warploom.ptx.ir import Instruction
 
 Array = npt.NDArray[Any]
 DType = np.dtype[Any]
@@ -57,3 +60,21 @@ def scalar(value: int, dtype: DType) -> Array:
     size = dtype.itemsize
     raw = (value & ((1 << 8 * size) - 1)).to_bytes(size, "little")
     return np.frombuffer(raw, dtype=dtype).copy()
+
+
+def types_of(ins: Instruction) -> list[str]:
+    """The types among the modifiers."""
+    return [m for m in ins.modifiers if m in DTYPES]
+
+
+def type_of(ins: Instruction, place: int = -1) -> str:
+    """The type among the modifiers (the last one, or counted from the front)."""
+    kinds = types_of(ins)
+    return kinds[place] if kinds else ""
+
+
+def rounding_of(ins: Instruction, default: str = "rn") -> str:
+    for mode in ("rn", "rz", "rm", "rp", "rna"):
+        if mode in ins.modifiers:
+            return mode
+    return default

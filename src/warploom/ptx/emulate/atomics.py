@@ -17,8 +17,7 @@ from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.emulate.memory import by_space, elements_of
 from warploom.ptx.emulate.shape import Compile
 from warploom.ptx.ir import Instruction
-from warploom.ptx.known import type_of
-from warploom.ptx.types import DTYPES, F16, is_float
+from warploom.ptx.types import DTYPES, F16, is_float, type_of
 
 Array = npt.NDArray[Any]
 Function = Callable[..., Array]

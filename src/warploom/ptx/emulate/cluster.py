@@ -22,8 +22,7 @@ from warploom.ptx.emulate.context import Context, Step
 from warploom.ptx.emulate.frame import NOTHING, Batch, Frame
 from warploom.ptx.emulate.shape import Compile
 from warploom.ptx.ir import Instruction
-from warploom.ptx.known import type_of
-from warploom.ptx.types import DTYPES
+from warploom.ptx.types import DTYPES, type_of
 
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]

@@ -38,20 +38,12 @@ from warploom.ptx.emulate.ordering import looks_at_flags, may_look_far
 from warploom.ptx.emulate.poison import PoisonTransfer, poison_transfer_of
 from warploom.ptx.emulate.schedule import MALFORMED, malformed
 from warploom.ptx.emulate.shape import Compile
-from warploom.ptx.known import (
-    form_of,
-    keys_of,
-    record_of,
-    registers,
-    spelled,
-    split_operands,
-    type_of,
-)
+from warploom.ptx.known import form_of, keys_of, record_of, registers, spelled, split_operands
 from warploom.ptx.opcode import Control, MemoryEffect, OpcodeForm
 from warploom.ptx.parse import collector_paused
 from warploom.ptx.patience import timed
 from warploom.ptx.table import OPCODES
-from warploom.ptx.types import is_float, size_of
+from warploom.ptx.types import is_float, size_of, type_of
 
 TABLE: dict[str, Compile] = {
     **elementwise.TABLE, **memory.TABLE,

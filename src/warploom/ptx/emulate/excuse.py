@@ -27,10 +27,10 @@ from warploom.machine.race import Pair, Race, Side
 from warploom.machine.semantics import Kind
 from warploom.ptx.emulate.origins import Reader
 from warploom.ptx.ir import Function, Instruction, Operand
-from warploom.ptx.known import keys_of, registers, split_operands, types_of
+from warploom.ptx.known import keys_of, registers, split_operands
 from warploom.ptx.patience import timed
 from warploom.ptx.table import BIT_MOVES
-from warploom.ptx.types import is_float
+from warploom.ptx.types import is_float, types_of
 
 Made = dict[str, Instruction | None]  # of a register: what sets it, if that is one alone
 

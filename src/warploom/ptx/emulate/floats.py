@@ -17,8 +17,7 @@ from warploom.ptx.emulate.context import Context, Step
 from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.emulate.shape import Compile, mixed, pairwise, parts
 from warploom.ptx.ir import Instruction
-from warploom.ptx.known import rounding_of, type_of, types_of
-from warploom.ptx.types import DTYPES, F16, F32
+from warploom.ptx.types import DTYPES, F16, F32, rounding_of, type_of, types_of
 
 Array = npt.NDArray[Any]
 Function = Callable[..., Array]

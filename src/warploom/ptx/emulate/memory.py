@@ -19,8 +19,8 @@ from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.emulate.ordering import copy_groups, fence, is_volatile, manner_of, order_of
 from warploom.ptx.emulate.shape import Compile, parts
 from warploom.ptx.ir import Address, Immediate, Instruction, Operand, Symbol, Vector
-from warploom.ptx.known import registers_moved, space_of, type_of
-from warploom.ptx.types import DTYPES, UNSIGNED
+from warploom.ptx.known import registers_moved, space_of
+from warploom.ptx.types import DTYPES, UNSIGNED, type_of
 
 Array = npt.NDArray[Any]
 

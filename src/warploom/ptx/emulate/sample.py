@@ -24,8 +24,7 @@ from warploom.ptx.emulate.product import vector
 from warploom.ptx.emulate.shape import Compile
 from warploom.ptx.emulate.texture import Image, image_at
 from warploom.ptx.ir import Address, Instruction, Operand, Register
-from warploom.ptx.known import type_of
-from warploom.ptx.types import DTYPES, UNSIGNED
+from warploom.ptx.types import DTYPES, UNSIGNED, type_of
 
 Array = npt.NDArray[Any]
 _AXES = {"1d": 1, "2d": 2, "3d": 3, "a1d": 1, "a2d": 2}

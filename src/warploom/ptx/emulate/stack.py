@@ -18,8 +18,7 @@ from warploom.ptx.emulate.frame import Batch, Frame
 from warploom.ptx.emulate.shape import Compile
 from warploom.ptx.emulate.warp import narrow_to_running
 from warploom.ptx.ir import Immediate, Instruction, Module
-from warploom.ptx.known import type_of
-from warploom.ptx.types import DTYPES
+from warploom.ptx.types import DTYPES, type_of
 
 Array = npt.NDArray[Any]
 STACK = 1024  # bytes of a thread: cudaLimitStackSize without a call that changes it

@@ -16,8 +16,7 @@ from warploom.ptx.emulate.frame import WARP, Frame
 from warploom.ptx.emulate.lanes import equal_lanes, lanes_where, names_lane, per_warp
 from warploom.ptx.emulate.shape import Compile
 from warploom.ptx.ir import Instruction, Operand, Pair, Register
-from warploom.ptx.known import type_of
-from warploom.ptx.types import DTYPES
+from warploom.ptx.types import DTYPES, type_of
 
 Array = npt.NDArray[Any]
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from warploom.ptx.fast.operand import LANES, NotTaken, Spell, Writer, refuse, sources, sources_bits
 from warploom.ptx.ir import Instruction, Operand
-from warploom.ptx.known import rounding_of, type_of, types_of
-from warploom.ptx.types import DTYPES
+from warploom.ptx.types import DTYPES, rounding_of, type_of, types_of
 
 MODES = {"rn": "RN", "rz": "RZ", "rm": "RM", "rp": "RP"}
 HALVES = ("f16", "bf16")

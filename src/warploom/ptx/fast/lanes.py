@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from warploom.ptx.fast.operand import LANES, NotTaken, Spell, Writer
 from warploom.ptx.ir import Instruction, Operand, Pair
-from warploom.ptx.known import type_of
+from warploom.ptx.types import type_of
 
 _MODES = ("up", "down", "bfly", "idx")
 

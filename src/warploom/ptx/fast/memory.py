@@ -7,8 +7,8 @@ from warploom.machine.semantics import Kind
 from warploom.ptx.emulate.compile import byte_size
 from warploom.ptx.fast.operand import NotTaken, Spell, Writer
 from warploom.ptx.ir import Address, Immediate, Instruction, Operand, Symbol, Vector
-from warploom.ptx.known import STRONG, registers_moved, space_of, type_of
-from warploom.ptx.types import DTYPES
+from warploom.ptx.known import STRONG, registers_moved, space_of
+from warploom.ptx.types import DTYPES, type_of
 
 SPACES = {
     "global": "GLOBAL_SPACE | PARAM_SPACE", "const": "CONST_SPACE",

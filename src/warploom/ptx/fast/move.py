@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from warploom.ptx.fast.operand import NotTaken, Spell, Writer
 from warploom.ptx.ir import Instruction, Operand, Vector
-from warploom.ptx.known import type_of
-from warploom.ptx.types import DTYPES
+from warploom.ptx.types import DTYPES, type_of
 
 
 def mov(w: Writer, ins: Instruction) -> None:

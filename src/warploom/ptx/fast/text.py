@@ -20,9 +20,9 @@ from warploom.ptx.fast import poison as undefined
 from warploom.ptx.fast.notes import NO_NOTES, Noted, Notes
 from warploom.ptx.fast.operand import NotTaken, Spell, Writer, plain
 from warploom.ptx.ir import Function, Immediate, Instruction, Module, Negated
-from warploom.ptx.known import control_of, form_of, type_of
+from warploom.ptx.known import control_of, form_of
 from warploom.ptx.opcode import Control
-from warploom.ptx.types import is_float
+from warploom.ptx.types import is_float, type_of
 
 TABLE = {
     **elementwise.TABLE, **move.TABLE, **memory.TABLE, **lanes.TABLE, **matrix.TABLE,

@@ -4,25 +4,32 @@ from __future__ import annotations
 
 from warploom.machine.value.ir import Value, const, is_signed, joined, make, unsigned, width_of
 from warploom.ptx.ir import Immediate, Pair
-from warploom.ptx.meaning.shape import Meaning, Operands, Result
+from warploom.ptx.meaning.shape import Operands, Result, Table
+
+TABLE = Table()
 
 
+@TABLE.row("and or xor", "d a b", "pred|{bits}")
 def logic(r: Operands) -> list[Result]:
     a, b = r.operands(r.kind(), r.kind())
     made = {"and": a & b, "or": a | b, "xor": a ^ b}
     return r.result(r.kind(), made[r.ins.opcode])
 
 
+@TABLE.row("not", "d a", "pred|{bits}")
 def invert(r: Operands) -> list[Result]:
     (a,) = r.operands(r.kind())
     return r.result(r.kind(), ~a)
 
 
+@TABLE.row("cnot", "d a", "{bits}")
 def cnot(r: Operands) -> list[Result]:
     (a,) = r.operands(r.kind())
     return r.result(r.kind(), a.eq(0).to(a.type))
 
 
+@TABLE.row("shr", "d a b", "{bits}|{integer}")
+@TABLE.row("shl", "d a b", "{bits}")
 def shift(r: Operands) -> list[Result]:
     """Amounts of the width and more shift everything out."""
     width = r.kind()[1:]
@@ -35,6 +42,7 @@ def shift(r: Operands) -> list[Result]:
     return r.result(kind, n.lt(int(width)).select(moved, 0))
 
 
+@TABLE.row("shf", "d a b c", "l|r clamp|wrap b32")
 def funnel(r: Operands) -> list[Result]:
     """shf: a 64-bit value shifted, one half of it kept."""
     low, high, amount = r.operands("u32", "u32", "u32")
@@ -44,6 +52,7 @@ def funnel(r: Operands) -> list[Result]:
     return r.result("u32", made.to("u32"))
 
 
+@TABLE.row("lop3", "d a b c t", "b32\nor|and b32 = d|p a b c t q")
 def lop3(r: Operands) -> list[Result]:
     """Any function of three bits, by its table; with a predicate also whether it is not zero."""
     table, target = r.ins.operands[4], r.ins.operands[0]
@@ -96,6 +105,7 @@ def _low_ones(count: Value) -> Value:
     return count.lt(64).select(some, const("u64", -1))
 
 
+@TABLE.row("bfe", "d a b c", "{carry}")
 def extract(r: Operands) -> list[Result]:
     """bfe: `length` bits from `position`; beyond the top the sign bit (or zero) is repeated."""
     kind = r.kind()
@@ -111,6 +121,7 @@ def extract(r: Operands) -> list[Result]:
     return r.result(unsigned(kind), field.to(unsigned(kind)))
 
 
+@TABLE.row("bfi", "d a b c e", "b32|b64")
 def insert(r: Operands) -> list[Result]:
     """bfi: `length` bits of a put into b at `position`."""
     kind = unsigned(r.kind())
@@ -122,36 +133,10 @@ def insert(r: Operands) -> list[Result]:
     return r.result(kind, ((b & ~mask) | (a << up & mask)).to(kind))
 
 
-def bmsk(r: Operands) -> list[Result]:
-    """A mask of b ones from bit a."""
-    a, b = (_short(r, x) for x in r.operands("u32", "u32"))
-    return r.result("u32", (_low_ones(b) << a).to("u32"))
-
-
-def szext(r: Operands) -> list[Result]:
-    """The low b bits of a, extended by sign or zero."""
-    a, b = r.operands("u32", "u32")
-    ones = _low_ones(_short(r, b))
-    low = a.to("u64") & ones
-    top = ones + 1 >> 1
-    made = (low ^ top) - top if is_signed(r.kind()) else low
-    return r.result("u32", made.to("u32"))
-
-
-def _short(r: Operands, n: Value) -> Value:
-    """A position or length of up to 32 bits, clamped or modulo 32."""
-    return n.min(32) if r.has("clamp") else n & 31
-
-
 # -- counts -----------------------------------------------------------------------------------
 
 
-def counted(r: Operands) -> list[Result]:
-    """popc, clz"""
-    (a,) = r.operands(unsigned(r.kind()))
-    return r.result("u32", a.ones() if r.ins.opcode == "popc" else a.leading_zeros())
-
-
+@TABLE.row("bfind", "d a", "shiftamt? {carry}")
 def bfind(r: Operands) -> list[Result]:
     """The highest bit that is not a copy of the sign; all ones where there is none."""
     (a,) = r.operands(r.kind())
@@ -161,11 +146,20 @@ def bfind(r: Operands) -> list[Result]:
     return r.result("u32", bits.eq(0).select(const("u32", -1), found))
 
 
+@TABLE.row("clz popc", "d a", "b32|b64")
+def counted(r: Operands) -> list[Result]:
+    """popc, clz"""
+    (a,) = r.operands(unsigned(r.kind()))
+    return r.result("u32", a.ones() if r.ins.opcode == "popc" else a.leading_zeros())
+
+
+@TABLE.row("brev", "d a", "b32|b64")
 def brev(r: Operands) -> list[Result]:
     (a,) = r.operands(unsigned(r.kind()))
     return r.result(a.type, a.reversed())
 
 
+@TABLE.row("fns", "d a b c", "b32")
 def fns(r: Operands) -> list[Result]:
     """The n-th set bit from a base, upwards or downwards; all ones where there is none."""
     made = make("nth", "u32", tuple(r.operands("u32", "u32", "s32")))
@@ -184,6 +178,7 @@ PRMT_MODES: dict[str, list[list[int]]] = {
 }
 
 
+@TABLE.row("prmt", "d a b c", "b32 f4e|b4e|rc8|ecl|ecr|rc16?")
 def prmt(r: Operands) -> list[Result]:
     """Any four of the eight bytes of two words; bit 3 of a selector repeats the byte's sign."""
     a, b, selector = r.operands("u32", "u32", "u32")
@@ -208,9 +203,27 @@ def _byte(both: Value, selector: Value) -> Value:
     return (selector & 8).eq(0).select(byte, (byte.bits("s8") >> 7).bits("u8"))
 
 
-MEANINGS: dict[str, Meaning] = {
-    "and": logic, "or": logic, "xor": logic, "not": invert, "cnot": cnot, "shl": shift,
-    "shr": shift, "shf": funnel, "lop3": lop3, "bfe": extract, "bfi": insert, "clz": counted,
-    "popc": counted, "bfind": bfind, "brev": brev, "fns": fns, "prmt": prmt, "bmsk": bmsk,
-    "szext": szext,
-}  # fmt: skip
+# -- masks and extensions ------------------------------------------------------------------------
+
+
+@TABLE.row("bmsk", "d a b", "clamp|wrap b32")
+def bmsk(r: Operands) -> list[Result]:
+    """A mask of b ones from bit a."""
+    a, b = (_short(r, x) for x in r.operands("u32", "u32"))
+    return r.result("u32", (_low_ones(b) << a).to("u32"))
+
+
+@TABLE.row("szext", "d a b", "clamp|wrap u32|s32")
+def szext(r: Operands) -> list[Result]:
+    """The low b bits of a, extended by sign or zero."""
+    a, b = r.operands("u32", "u32")
+    ones = _low_ones(_short(r, b))
+    low = a.to("u64") & ones
+    top = ones + 1 >> 1
+    made = (low ^ top) - top if is_signed(r.kind()) else low
+    return r.result("u32", made.to("u32"))
+
+
+def _short(r: Operands, n: Value) -> Value:
+    """A position or length of up to 32 bits, clamped or modulo 32."""
+    return n.min(32) if r.has("clamp") else n & 31

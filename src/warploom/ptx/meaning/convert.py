@@ -12,15 +12,59 @@ from warploom.machine.value.ir import (
     real,
     width_of,
 )
-from warploom.ptx.known import rounding_of
 from warploom.ptx.meaning import small
 from warploom.ptx.meaning.number import NarrowFloat, finished, number
-from warploom.ptx.meaning.shape import Meaning, Operands, Result
-from warploom.ptx.types import is_float
+from warploom.ptx.meaning.shape import Operands, Result, Table
+from warploom.ptx.types import is_float, rounding_of
 
 _WHOLE = {"rni": "rint", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
 
 
+TABLE = Table()
+_FORMS = """
+    {small} {small}
+    sat {narrowed}
+    {round} sat? f16|f32|f64 {small}
+    {round} bf16 {integer}
+    {integral} ftz? ~sat? {small} f32
+    {integral} ~sat? {small} f16|f64
+    {integral} {integer} bf16
+    {integral}? ftz? sat? f32 f32
+    {integral}? sat? f64 f64
+    {integral}? sat? f16 f16
+    {integral} bf16 bf16
+    ftz? sat? f64 f32
+    ~ftz? sat? f32 f16
+    sat? f64 f16
+    f32|f64 bf16
+    {round} ftz? sat? f32 f64
+    {round} ~ftz? sat? f16 f32
+    {round} sat? f16 f64
+    {round}? f16 bf16
+    {round}? bf16 f16
+    {round} bf16 f32|f64
+    rn|rz relu f16|bf16 f32
+    rn|rz relu? satfinite f16|bf16 f32
+    rn|rz satfinite relu f16|bf16 f32
+    rn|rz relu? satfinite? f16x2|bf16x2 f32 = d a b
+    rn|rz|rna tf32 f32
+    rna satfinite tf32 f32
+    rn|rz satfinite? relu tf32 f32
+    rn|rz relu? satfinite tf32 f32
+    rn satfinite relu? {eight}|{six}|e2m1x2 f32 = d a b
+    rn satfinite relu? {eight}|e2m1x2 f16x2
+    rn relu? f16x2 {eight}|{six}|e2m1x2
+    rz|rp satfinite? ue8m0x2 f32 = d a b
+    rz|rp satfinite? ue8m0x2 bf16x2
+    rn bf16x2 ue8m0x2
+    rs relu? satfinite? f16x2|bf16x2 f32 = d a b e
+    rs relu? satfinite e4m3x4|e5m2x4|e2m3x4|e3m2x4|e2m1x4 f32 = d v e
+    pack sat u16|s16 s32 = d a b
+    pack sat u8|s8|u4|s4|u2|s2 s32 b32 = d a b c
+"""
+
+
+@TABLE.row("cvt", "d a", _FORMS)
 def cvt(r: Operands) -> list[Result]:
     target, source = r.kind(-2), r.kind(-1)
     if r.has("pack"):
@@ -172,6 +216,3 @@ def _pack(r: Operands) -> list[Result]:
     upper, lower = (x.clip(low, high).bits("u32") & (1 << width) - 1 for x in (a, b))
     made = upper << width | lower
     return r.result("u32", made | more[0] << 2 * width if more else made)
-
-
-MEANINGS: dict[str, Meaning] = {"cvt": cvt}

@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from warploom.machine.value.ir import FALSE, TRUE, Value, const, is_signed, limits, unsigned
-from warploom.ptx.meaning.shape import CARRY, Meaning, Operands, Result, pairwise
-from warploom.ptx.table import OPCODES
+from warploom.ptx.meaning.shape import CARRY, Meaning, Operands, Result, Table, pairwise
 
 WIDER = {"u16": "u32", "s16": "s32", "u32": "u64", "s32": "s64", "u8": "u16", "s8": "s16"}
+TABLE = Table()
+_SUM = """
+    {integer}
+    sat s32
+    cc {carry}
+"""
 
 
+@TABLE.row("addc subc", "d a b", "cc? {carry}", reads_carry=True)
+@TABLE.row("sub", "d a b", _SUM)
+@TABLE.row("add", "d a b", "u16x2|s16x2" + _SUM)
 def add(r: Operands) -> list[Result]:
     kind, minus = r.kind(), r.ins.opcode.startswith("sub")
     if _carries(r):
@@ -34,13 +42,18 @@ def saturated(value: Value, kind: str) -> Value:
     return value.clip(*limits(kind)).to(kind)
 
 
+def _reads_carry(r: Operands) -> bool:
+    """addc, subc and madc take the carry flag."""
+    return r.ins.opcode.endswith("c")
+
+
 def _carries(r: Operands) -> bool:
-    return r.has("cc") or OPCODES[r.ins.opcode].reads_carry
+    return r.has("cc") or _reads_carry(r)
 
 
 def _with_carry(r: Operands, a: Value, b: Value, first: Value) -> list[Result]:
     """a + b plus the carry that comes in (a − b is a + ~b + 1), and the carry that goes out."""
-    carry = r.read(CARRY, "pred") if OPCODES[r.ins.opcode].reads_carry else first
+    carry = r.read(CARRY, "pred") if _reads_carry(r) else first
     part = a + b
     total = part + carry.to(part.type)
     results = r.result(total.type, total)
@@ -60,12 +73,19 @@ def _product(r: Operands, a: Value, b: Value) -> Value:
     return a.high_product(b) if r.has("hi") else a * b
 
 
+@TABLE.row("mul", "d a b", "lo|hi {integer}\nwide u16|u32|s16|s32")
 def mul(r: Operands) -> list[Result]:
     a, b = r.operands(r.kind(), r.kind())
     made = _product(r, a, b)
     return r.result(made.type, made)
 
 
+@TABLE.row("madc", "d a b c", "lo|hi cc? {carry}", reads_carry=True)
+@TABLE.row(
+    "mad",
+    "d a b c",
+    "lo|hi {integer}\nwide u16|u32|s16|s32\nhi sat s32\nlo|hi cc {carry}",
+)
 def mad(r: Operands) -> list[Result]:
     kind = r.kind()
     a, b, c = r.operands(kind, kind, WIDER[kind] if r.has("wide") else kind)
@@ -82,6 +102,8 @@ def _sum(r: Operands, a: Value, b: Value) -> Value:
     return a + b
 
 
+@TABLE.row("mad24", "d a b c", "lo|hi u32|s32\nhi sat s32")
+@TABLE.row("mul24", "d a b", "lo|hi u32|s32")
 def mul24(r: Operands) -> list[Result]:
     """The lower 32 bits of the product of the lowest 24 bits, or those from the 16th on."""
     kind = r.kind()
@@ -98,6 +120,7 @@ def _low24(x: Value) -> Value:
 # -- division ---------------------------------------------------------------------------------
 
 
+@TABLE.row("div rem", "d a b", "{integer}")
 def div(r: Operands) -> list[Result]:
     """Rounded towards zero; division by zero gives all ones, as does the remainder of it."""
     kind = r.kind()
@@ -116,6 +139,7 @@ def div(r: Operands) -> list[Result]:
 # -- the rest ---------------------------------------------------------------------------------
 
 
+@TABLE.row("min max", "d a b", "u16|u32|u64|s16|s64|u16x2\nrelu? s32|s16x2")
 def extremum(r: Operands) -> list[Result]:
     kind = r.kind()
 
@@ -129,16 +153,19 @@ def extremum(r: Operands) -> list[Result]:
     return r.result(kind, chosen(*operands))
 
 
+@TABLE.row("neg", "d a", "s16|s32|s64")
 def neg(r: Operands) -> list[Result]:
     (a,) = r.operands(r.kind())
     return r.result(a.type, -a)
 
 
+@TABLE.row("abs", "d a", "s16|s32|s64")
 def absolute(r: Operands) -> list[Result]:
     (a,) = r.operands(r.kind())
     return r.result(a.type, a.lt(0).select(-a, a))
 
 
+@TABLE.row("sad", "d a b c", "{integer}")
 def sad(r: Operands) -> list[Result]:
     """c + |a − b|"""
     a, b, c = r.operands(*[r.kind()] * 3)
@@ -159,11 +186,9 @@ def _dot(parts: Callable[[Value, Value], list[tuple[Value, Value]]]) -> Meaning:
     return meaning
 
 
-dp4a = _dot(lambda a, b: [(a.field(8 * n, "u8"), b.field(8 * n, "u8")) for n in range(4)])
-dp2a = _dot(lambda a, b: [(a.field(16 * n, "u16"), b.field(8 * n, "u8")) for n in range(2)])
-
-MEANINGS: dict[str, Meaning] = {
-    "add": add, "sub": add, "addc": add, "subc": add, "mul": mul, "mad": mad, "madc": mad,
-    "mul24": mul24, "mad24": mul24, "div": div, "rem": div, "min": extremum, "max": extremum,
-    "neg": neg, "abs": absolute, "sad": sad, "dp4a": dp4a, "dp2a": dp2a,
-}  # fmt: skip
+TABLE.row("dp4a", "d a b c", "u32|s32 u32|s32")(
+    _dot(lambda a, b: [(a.field(8 * n, "u8"), b.field(8 * n, "u8")) for n in range(4)])
+)
+TABLE.row("dp2a", "d a b c", "lo|hi u32|s32 u32|s32")(
+    _dot(lambda a, b: [(a.field(16 * n, "u16"), b.field(8 * n, "u8")) for n in range(2)])
+)

@@ -1,20 +1,23 @@
 """An instruction's meaning: which operands it reads as which types, and the values of its results.
 
-A meaning is a function of `Operands`, which hands them out as machine values. It gives one `Result`
-for each destination. Interpreters (`emulate/elementwise.py`, `fast/elementwise.py`, the
-symbolic emulator) fetch the operands and compute the values in their own way.
+A file of this folder has a `Table`. An instruction is a row of it, how it is written, above the
+function that says what it means: a function of `Operands`, which hands them out as machine values,
+and gives one `Result` for each destination. Interpreters (`emulate/elementwise.py`,
+`fast/elementwise.py`, the symbolic emulator) fetch the operands and compute the values in their
+own way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
 from warploom.machine.value.ir import Value, arg, const, joined
+from warploom.ptx.choices import CHOICES
 from warploom.ptx.ir import Immediate, Instruction, Operand, Spelling
-from warploom.ptx.known import type_of
-from warploom.ptx.types import DTYPES, is_float
+from warploom.ptx.opcode import Opcode, opcode
+from warploom.ptx.types import DTYPES, is_float, type_of
 
 CARRY = "%cc"  # the carry flag, which no operand names
 
@@ -71,6 +74,29 @@ class Operands:
 
 
 Meaning: TypeAlias = Callable[[Operands], list[Result]]
+
+
+@dataclass(slots=True)
+class Table:
+    """The instructions of a file: the records of their opcodes, and their meanings by opcode."""
+
+    opcodes: list[Opcode] = field(default_factory=list)
+    meanings: dict[str, Meaning] = field(default_factory=dict)
+
+    def row(
+        self, names: str, operands: str, forms: str, *, reads_carry: bool = False
+    ) -> Callable[[Meaning], Meaning]:
+        """Enters the function below it as the meaning of some opcodes, which are written with these
+        operands in these forms (`opcode.py`). Of several rows the lowest comes first."""
+
+        def entered(meaning: Meaning) -> Meaning:
+            for name in names.split():
+                record = opcode(name, operands, forms, CHOICES, reads_carry=reads_carry)
+                self.opcodes.append(replace(record, pure=not reads_carry))
+                self.meanings[name] = meaning
+            return meaning
+
+        return entered
 
 
 def value_type(kind: str) -> str:

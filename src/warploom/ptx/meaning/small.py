@@ -8,10 +8,9 @@ from __future__ import annotations
 from warploom.machine.narrow import FORMATS
 from warploom.machine.value.ir import Value, const, real
 from warploom.ptx.ir import Vector
-from warploom.ptx.known import rounding_of
 from warploom.ptx.meaning.number import numbers
 from warploom.ptx.meaning.shape import Operands, Result
-from warploom.ptx.types import DTYPES
+from warploom.ptx.types import DTYPES, rounding_of
 
 NAN16 = 0x7FFF
 

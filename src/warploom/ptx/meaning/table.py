@@ -9,11 +9,11 @@ from warploom.ptx.meaning import bits, compare, convert, integer, video
 from warploom.ptx.meaning.shape import Meaning, Operands, Result
 
 MEANINGS: dict[str, Meaning] = {
-    **integer.MEANINGS,
-    **bits.MEANINGS,
-    **compare.MEANINGS,
-    **convert.MEANINGS,
-    **video.MEANINGS,
+    **integer.TABLE.meanings,
+    **bits.TABLE.meanings,
+    **compare.TABLE.meanings,
+    **convert.TABLE.meanings,
+    **video.TABLE.meanings,
 }
 
 
