@@ -36,6 +36,7 @@ $(CORE): pyproject.toml
 
 $(STAMP): pyproject.toml | $(CORE)
 	$(PIP) --editable ".[smt,nvrtc,opencl,dev]"
+	rm -rf src/warploom.egg-info  # pytest would take the package for a plugin and rewrite all of it
 	touch $(STAMP)
 
 demo: $(CORE)
