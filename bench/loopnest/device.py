@@ -48,7 +48,12 @@ from warploom.machine.record import H200
 from warploom.pipeline.nest import Nest
 from warploom.runtime.compile import compile_cuda
 from warploom.search.branching.candidate import Candidates, Decision
-from warploom.search.branching.decided import decision_from, decision_record, decisions_of, telling
+from warploom.search.branching.decided import (
+    decision_from,
+    decision_record,
+    decisions_of,
+    independent,
+)
 from warploom.search.branching.descent import Descents, descents, weighted_descents
 from warploom.search.branching.fix import fixed
 from warploom.search.branching.problem import SpaceProblem
@@ -304,7 +309,9 @@ def measure(bench: Bench | None, found: Found, made: Made, since: float) -> floa
 def short(made: Made) -> list[dict[str, Any]]:
     nest = NESTS[made.variant]
     every = [decision_from(each) for each in made.decisions]
-    return [decision_record(each) for each in telling(nest.space.propagator, every, nest.decisions)]
+    return [
+        decision_record(each) for each in independent(nest.space.propagator, every, nest.decisions)
+    ]
 
 
 def concluded(

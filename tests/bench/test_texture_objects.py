@@ -45,7 +45,7 @@ def cupy(monkeypatch: pytest.MonkeyPatch) -> None:
         TextureDescriptor=lambda modes, how, read, **given: (
             modes, how, read, given["normalizedCoords"]
         ),
-        TextureObject=lambda resource, manner: ("texture", resource, manner),
+        TextureObject=lambda resource, how: ("texture", resource, how),
         SurfaceObject=lambda resource: ("surface", resource),
     )  # fmt: skip
     module: Any = ModuleType("cupy")
@@ -60,15 +60,15 @@ def test_textures() -> None:
     made = ptx.texture(
         array, "linear", "mirror", normalized=True, read="normalized", channels=4
     )  # fmt: skip
-    (kind, (_, given), manner), back = image_on_device(made, {"tld4"})
-    assert (kind, manner) == ("texture", ([2, 2, 1], 1, 1, 1))
+    (kind, (_, given), how), back = image_on_device(made, {"tld4"})
+    assert (kind, how) == ("texture", ([2, 2, 1], 1, 1, 1))
     assert given["cuArr"].asked == ((8, 8, 8, 8, 1), 7, 5, 0, 8)
     assert back() is array
     (_, (_, given), _), _ = image_on_device(ptx.texture(array, layered=True), {"tex"})
     assert given["cuArr"].asked == ((8, 0, 0, 0, 1), 4, 7, 5, 1)
     line = ptx.texture(np.zeros((9, 2), np.float16), channels=2)
-    (_, (kind, given), manner), _ = image_on_device(line, {LINEAR})
-    assert (kind, manner) == (2, ([1, 1, 1], 0, 0, 0))
+    (_, (kind, given), how), _ = image_on_device(line, {LINEAR})
+    assert (kind, how) == (2, ([1, 1, 1], 0, 0, 0))
     assert (given["sizeInBytes"], given["chDesc"]) == (36, (16, 16, 0, 0, 2))
 
 

@@ -168,7 +168,7 @@ class Library:
 
 
 class Function:
-    """`torch.autograd.Function`, in the manner that has `setup_context`."""
+    """`torch.autograd.Function`, in the form that has `setup_context`."""
 
     @classmethod
     def apply(cls, *arguments: Any) -> Any:

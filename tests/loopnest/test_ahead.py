@@ -34,12 +34,17 @@ from warploom.search.branching.problem import SpaceProblem
 
 # Seven iterations of the loop over k: whole rounds of no number of stages.
 PRODUCT = matmul(4, 4, 14, ((2,), (4,), ((2,),)))
-DEALT = ("dim_kind(A_1.m1)=DEAL", "dim_kind(B_1.n1)=DEAL", "dim_kind(k0)=LOOP", "lowered=TRUE")
+COOPERATIVE = (
+    "dim_kind(A_1.m1)=DEAL",
+    "dim_kind(B_1.n1)=DEAL",
+    "dim_kind(k0)=LOOP",
+    "lowered=TRUE",
+)
 TAIL = Cut(tail=True)
 PROGRAMS: dict[str, tuple[Program, Sequence[str]]] = {
-    "product": (PRODUCT, DEALT),
-    "partial tiles": (matmul(7, 6, 18, ((4,), (4,), ((4,),)), cut=TAIL), DEALT),
-    "one iteration": (matmul(4, 4, 4, ((2,), (2,), ((4,),))), DEALT),
+    "product": (PRODUCT, COOPERATIVE),
+    "partial tiles": (matmul(7, 6, 18, ((4,), (4,), ((4,),)), cut=TAIL), COOPERATIVE),
+    "one iteration": (matmul(4, 4, 4, ((2,), (2,), ((4,),))), COOPERATIVE),
     "two products": (
         gesummv(4, 12, tiles=(2,), inner=((2,),)),
         [f"dim_kind({load}.{t})=DEAL" for load, t in (("A_1", "m1"), ("B_1", "m1"), ("x_1", "n1"))],
@@ -76,7 +81,7 @@ def waits(kernel: Kernel) -> list[int]:
 
 def test_copies_past_the_registers_are_right() -> None:
     stages = 3
-    made = made_with(PRODUCT, *DEALT, f"stages={stages}", "fill=COPY")
+    made = made_with(PRODUCT, *COOPERATIVE, f"stages={stages}", "fill=COPY")
     kernel = lower(made)
     report, right = run_of(PRODUCT, kernel)
     assert right
@@ -100,7 +105,7 @@ def test_many_copies_past_the_registers_are_right(name: str, stages: int) -> Non
 @pytest.mark.skipif(not can_compile(), reason="no CUDA compiler")
 def test_the_compiled_copies_are_right() -> None:
     """By the emulator, on the compiler's own PTX, with copies that end later."""
-    made = made_with(PRODUCT, *DEALT, "stages=4", "fill=COPY", "swizzle=PLAIN")
+    made = made_with(PRODUCT, *COOPERATIVE, "stages=4", "fill=COPY", "swizzle=PLAIN")
     arrays, _ = inputs(PRODUCT)
     wanted = evaluate(PRODUCT, arrays, {})["C"]
     kernel = lower(made)
@@ -122,22 +127,24 @@ def test_ways_and_stages_go_together() -> None:
         except CheckError:
             return False
 
-    assert possible("stages=3", "fill=COPY", *DEALT)
-    assert not possible("stages=3", "fill=REGISTERS", *DEALT)
-    assert not possible("stages=1", "fill=COPY", *DEALT)
+    assert possible("stages=3", "fill=COPY", *COOPERATIVE)
+    assert not possible("stages=3", "fill=REGISTERS", *COOPERATIVE)
+    assert not possible("stages=1", "fill=COPY", *COOPERATIVE)
     a, b = (f"{each}>sum_1.array" for each in ("A_1", "B_1"))
-    assert not possible(f"stages({a})=2", f"stages({b})=3", "fill=COPY", *DEALT)
-    assert possible(f"stages({a})=1", f"stages({b})=3", f"fill({b})=COPY", *DEALT)
+    assert not possible(f"stages({a})=2", f"stages({b})=3", "fill=COPY", *COOPERATIVE)
+    assert possible(f"stages({a})=1", f"stages({b})=3", f"fill({b})=COPY", *COOPERATIVE)
 
 
 def test_a_bound_holds_for_both_ways() -> None:
     """What is open may still become a copy that takes no instruction to store."""
     space = space_of(PRODUCT)
     bound = Bound(space, H200.rates)
-    open_ = space.propagator.root(fixed(space.propagator, [*DEALT, "stages=2"]))
+    open_ = space.propagator.root(fixed(space.propagator, [*COOPERATIVE, "stages=2"]))
     whole = float(bound(open_)[0])
     for fill in ("COPY", "REGISTERS"):
-        one = space.propagator.root(fixed(space.propagator, [*DEALT, "stages=2", f"fill={fill}"]))
+        one = space.propagator.root(
+            fixed(space.propagator, [*COOPERATIVE, "stages=2", f"fill={fill}"])
+        )
         assert whole <= float(bound(one)[0])
     shares = bound.terms(open_).work["issue"][0]
     put = next(at for at, inst in enumerate(space.insts) if str(inst) == "A_1>sum_1.put")

@@ -138,7 +138,7 @@ def part_of_another() -> tuple[Program, tuple[str, ...]]:
 
 
 def dealt_to_oneself() -> tuple[Program, tuple[str, ...]]:
-    nest = LoopNest("deal")
+    nest = LoopNest("copy")
     i = nest.axis("i", 64, (32,))
     x, z = nest.array("x", 128), nest.array("z", i)
     z[i] = x[i + 1] + 1.0

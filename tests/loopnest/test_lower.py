@@ -71,7 +71,7 @@ def filled(n: int) -> LoopNest:
 
 
 def spread(n: int) -> LoopNest:
-    """One value for all: no temporary array, and so no copy to deal out."""
+    """One value for all: no temporary array, and so no cooperative copy."""
     nest = LoopNest("spread")
     i, j = nest.axis("i", n, 4, tail=True), nest.axis("j", 3)
     nest.array("y", i)[i] = nest.sum(nest.array("x", j)[j], over=j)

@@ -109,7 +109,7 @@ def test_what_was_kept_is_of_one_space() -> None:
     assert again["outcome"] == "found"
     assert again["best"]["nanoseconds"] == 0.0
     with pytest.raises(CheckError, match="another space"):
-        Nest(program, H200.rates, Target(deals=True)).kept_from(kept)
+        Nest(program, H200.rates, Target(cooperative_copies=True)).kept_from(kept)
 
 
 def scaled(factor: float = 1.5, stride: int = 1, dtype: DType = DType.F32) -> Program:

@@ -37,9 +37,9 @@ def directly(trace: FlagTrace) -> Pairs:
             detector.fence(threads, scope, order)
         else:
             kind = KINDS[act.kind]
-            manner = Semantics(kind, scope, 4) if kind.strong else Semantics(kind)
+            semantics = Semantics(kind, scope, 4) if kind.strong else Semantics(kind)
             place = np.array([4 * act.word])
-            detector.access("words", 16, threads, place, 4, manner, number, order=order)
+            detector.access("words", 16, threads, place, 4, semantics, number, order=order)
     return {
         frozenset({of(int, race.first.label), of(int, race.second.label)})
         for race in detector.races

@@ -82,7 +82,9 @@ def mapped() -> Compiled:
 def explored() -> Explored:
     """A few implementations, by a search that is the same every time."""
     program = KERNELS["axpy"](n=4096, cut=Cut(tail=True))
-    nest = Nest(program, machine_named("h200").rates, Target(CUDA, deals=True, stages=(1, 2)))
+    nest = Nest(
+        program, machine_named("h200").rates, Target(CUDA, cooperative_copies=True, stages=(1, 2))
+    )
     return nest.search("tree", 4)
 
 

@@ -17,7 +17,12 @@ from tests.search.test_toys import queens
 from warploom.errors import CheckError, SearchError
 from warploom.search.branching.bound import minimise
 from warploom.search.branching.candidate import Candidates, Decision, decision, joined
-from warploom.search.branching.decided import decision_from, decision_record, decisions_of, telling
+from warploom.search.branching.decided import (
+    decision_from,
+    decision_record,
+    decisions_of,
+    independent,
+)
 from warploom.search.branching.descent import (
     Sampling,
     descended,
@@ -334,7 +339,7 @@ def test_a_candidate_is_made_again_from_its_record() -> None:
             text = json.dumps([decision_record(each) for each in decisions])
             again = problem.propagator.root([decision_from(each) for each in json.loads(text)])
             assert (again.domains == found.domains[row]).all()
-            few = telling(problem.propagator, decisions)
+            few = independent(problem.propagator, decisions)
             assert len(few) <= len(decisions)
             assert (problem.propagator.root(few).domains == found.domains[row]).all()
 

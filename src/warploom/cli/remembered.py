@@ -235,10 +235,10 @@ def question_of(name: str, words: Sequence[str]) -> Question | None:
                 return None  # a pipe or a device: what will come is not known
         except (OSError, ValueError):  # too long for a name, or not to be read: no answer to keep
             return None
-    manner = [from_environment().color, sys.stdout.isatty(), sys.stderr.isatty()]
+    terminal = [from_environment().color, sys.stdout.isatty(), sys.stderr.isatty()]
     told = _with_options(words, _ASIDE)
     asked = [word for word, option in told if option is None and word not in _ASIDE]
-    content = {"words": asked, "files": files, "manner": manner, "solvers": _solvers()}
+    content = {"words": asked, "files": files, "terminal": terminal, "solvers": _solvers()}
     is_open = not name.startswith("layout") and any("::" in word for word in wanted)
     label = " ".join([name, *words]).encode("utf-8", "backslashreplace").decode()
     return Question(name, content, label, is_open)

@@ -1,4 +1,4 @@
-"""Stores ahead that a GPU does as copies past the registers: which loads and stores are one.
+"""Stores ahead that a GPU does as asynchronous copies: which loads and stores are one.
 
 v = x[i]; shared[j] = v (ahead)   →   cp.async shared[j], x[i]
 """

@@ -1,4 +1,4 @@
-"""Layouts as source to paste: index functions in every language, or a text of others.
+"""Layouts as source to paste: index functions in every language, or a type of CuTe.
 
 A function takes coordinates and gives an element's place. It is an expression, where bits are
 reversed by an instruction if the language has one and that is cheaper, or a table.

@@ -299,8 +299,8 @@ class Store:
 
     With `width` w > 1 the value is an element of a register array, and w neighbours are stored. A
     store `ahead`, to shared memory, may take effect at any time until a barrier that waits for it;
-    nobody reads the cells before that. What was just loaded for it alone is then copied past the
-    registers where the machine can do so.
+    nobody reads the cells before that. What was just loaded for it alone is then an
+    asynchronous copy where the machine can do so.
     """
 
     array: str

@@ -195,7 +195,7 @@ class Bound:
         return stored + sorted(used, key=lambda use: -use[1])
 
     def _passed(self, known: MustFacts) -> Flags:
-        """[rows, instructions]: stores that a copy past the registers may do on its way."""
+        """[rows, instructions]: stores that an asynchronous copy may do on its way."""
         found = np.zeros(known.active.shape, np.bool_)
         if "COPY" in self.space.target.fills and len(self.puts):
             found[:, self.puts] = known.may_be(self.space.fill, "COPY")

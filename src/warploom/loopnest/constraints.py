@@ -35,8 +35,8 @@ def declare_constraints(c: Choices) -> None:
     communication(c)
     if c.program.temporaries:
         arrays(c)
-    if c.target.deals:
-        dealt(c)
+    if c.target.cooperative_copies:
+        cooperative_copies(c)
     if c.target.tensor:
         tensor_tiles(c)
     limits(c)
@@ -387,42 +387,42 @@ def _paddings(c: Choices) -> None:
         space.require(several, "swizzled by what is further out")
 
 
-def dealt(c: Choices) -> None:
-    """A copy to a temporary array may be dealt out to all threads of the block: then its loops are
-    in the order of global memory (in any, where no two elements share a sector), nothing else is in
+def cooperative_copies(c: Choices) -> None:
+    """A copy to a temporary array may be done by all threads of the block: then its loops are in
+    the order of global memory (in any, where no two elements share a sector), nothing else is in
     them, and no threads are around them. Such a copy may be an iteration ahead of who uses it."""
     space, order, is_kind = c.space, c.order, c.is_kind
     groups = copies(c.program)
     members = {d: g for g in groups for d in g.dims}
     d, e, i = c.dimensions.one("d"), c.dimensions.one("e"), c.instructions.one("i")
-    deal = is_kind(d, "DEAL")
+    shared = is_kind(d, "DEAL")
     able = space.objects("dimensions of copies", list(members))
-    space.require(able(d) | ~deal, "only copies are dealt out")
+    space.require(able(d) | ~shared, "only copies are cooperative")
     together = [(a, b) for g in groups for a, b in permutations(g.load_dims, 2)]
     x, y = space.relation("are loops of one copy", together, arity=2).row("x", "y")
-    space.require(implies(is_kind(x, "DEAL"), is_kind(y, "DEAL")), "copies are dealt out whole")
+    space.require(implies(is_kind(x, "DEAL"), is_kind(y, "DEAL")), "a copy is so as a whole")
     sector = c.target.machine.sector_bytes
     nested = [pair for g in groups for pair in combinations(g.load_dims, 2) if g.is_near(sector)]
     x, y = space.relation("is further out in memory than", nested, arity=2).row("x", "y")
     space.require(implies(is_kind(x, "DEAL"), order(x, y).is_("OUTER")), "in the order of memory")
     stored = [pair for g in groups for pair in g.pairs]
     x, y = space.relation("is stored along", stored, arity=2).row("x", "y")
-    space.require(iff(is_kind(x, "DEAL"), is_kind(y, "DEAL")), "loads are dealt out with stores")
+    space.require(iff(is_kind(x, "DEAL"), is_kind(y, "DEAL")), "loads are so with their stores")
     space.require(implies(is_kind(x, "DEAL"), order(x, y).is_("MERGED")), "loads beside stores")
     beside = [(a, b) for a, b in permutations(members, 2) if members[a] is members[b]]
     same = space.relation("is in one copy with", beside, arity=2)
     inside = [(a, i) for a, g in members.items() for i in g.insts]
     copied = space.relation("is around a copy", inside, arity=2)
-    within = deal & order(d, e).is_("OUTER", "MERGED")
-    space.require(implies(within, same(d, e)), "copies are alone")
-    space.require(implies(deal & order(d, i).is_("OUTER"), copied(d, i)), "nothing else is dealt")
+    within = shared & order(d, e).is_("OUTER", "MERGED")
+    space.require(implies(within, same(d, e)), "cooperative copies are alone")
+    space.require(implies(shared & order(d, i).is_("OUTER"), copied(d, i)), "copies alone are so")
     around = is_kind(e, "LOOP", "BLOCK", "DEAL")
-    space.require(implies(deal & order(e, d).is_("OUTER"), around), "no threads around a deal")
+    space.require(implies(shared & order(e, d).is_("OUTER"), around), "no threads around them")
     if c.program.temporaries and max(c.target.stages) > 1:
         of = [(t, s) for t in c.program.temporaries for s, _ in t.pairs]
         t, s = space.relation("is filled along", of, arity=2).row("t", "s")
         single = c.stages(t).is_(*(n for n in c.target.stages if n == 1))
-        space.require(single | is_kind(s, "DEAL"), "what is dealt out may be ahead")
+        space.require(single | is_kind(s, "DEAL"), "a cooperative copy may be ahead")
         fills(c)
 
 
@@ -436,7 +436,7 @@ def fills(c: Choices) -> None:
     by_registers = fill(t).is_("REGISTERS")
     space.require(implies(by_registers, stages(t).is_(*few)), "two arrays by way of registers")
     if "COPY" in c.target.fills:
-        space.require(by_registers | stages(t).is_(*several), "copies past registers are ahead")
+        space.require(by_registers | stages(t).is_(*several), "asynchronous copies are ahead")
         same = fill(u).is_("COPY") & stages(u).eq(stages(t))
         space.require(by_registers | stages(u).is_not(*several) | same, "one way to be ahead")
 

@@ -1,4 +1,4 @@
-"""A copy to shared memory, dealt out to all threads of a block.
+"""A cooperative copy to shared memory: by all threads of a block.
 
     for every tile of A: load, put   →   round r of thread t copies element (r·threads + t)·width
 
@@ -73,7 +73,7 @@ class CooperativeCopy:
 
 
 def cooperative_copy_of(made: Implementation, loop: Loop) -> CooperativeCopy:
-    """The copy that a loop which is dealt out belongs to, from its outermost loop."""
+    """The copy that a loop of it belongs to, from its outermost loop."""
     loops = [loop]
     while isinstance(inner := loops[-1].body[0], Loop):
         loops.append(inner)
@@ -108,32 +108,32 @@ class CopyWriter:
         self.at = at
         self.held: dict[ir.Instruction, int] = {}
 
-    def copied(self, deal: CooperativeCopy, counter: str) -> Iterator[Stmt]:
+    def copied(self, copy: CooperativeCopy, counter: str) -> Iterator[Stmt]:
         """All is loaded before anything is put, where registers have room for it."""
-        if deal.waits:
-            yield from self.loads(deal)
-            yield from self.puts(deal)
+        if copy.waits:
+            yield from self.loads(copy)
+            yield from self.puts(copy)
             return
-        self.held[deal.load] = deal.width
+        self.held[copy.load] = copy.width
         number, row = Var(counter), Const(0)
-        body = (*self._load(deal, number, row, None), *self._put(deal, number, row, deal.puts))
-        yield For(counter, Const(0), Const(deal.rounds), body, unroll=False)
+        body = (*self._load(copy, number, row, None), *self._put(copy, number, row, copy.puts))
+        yield For(counter, Const(0), Const(copy.rounds), body, unroll=False)
 
-    def loads(self, deal: CooperativeCopy, where: Expr | None = None) -> Iterator[Stmt]:
-        self.held[deal.load] = deal.rounds * deal.width
-        for number in range(deal.rounds):
-            yield from self._load(deal, Const(number), Const(number), where)
+    def loads(self, copy: CooperativeCopy, where: Expr | None = None) -> Iterator[Stmt]:
+        self.held[copy.load] = copy.rounds * copy.width
+        for number in range(copy.rounds):
+            yield from self._load(copy, Const(number), Const(number), where)
 
-    def puts(self, deal: CooperativeCopy) -> Iterator[Stmt]:
-        for number in range(deal.rounds):
-            yield from self._put(deal, Const(number), Const(number), deal.puts)
+    def puts(self, copy: CooperativeCopy) -> Iterator[Stmt]:
+        for number in range(copy.rounds):
+            yield from self._put(copy, Const(number), Const(number), copy.puts)
 
-    def past(self, deal: CooperativeCopy, counter: str, where: Expr | None) -> Iterator[Stmt]:
-        """Past the registers: each element is put as soon as it is loaded, to be there later."""
-        several = [replace(deal, width=width) for width in (4, 2) if width <= deal.width]
-        fitting = (each for each in several if all(self._is_wide(each, p) for p in deal.puts))
-        narrow = next(fitting, replace(deal, width=1))
-        self.held[deal.load] = narrow.width
+    def past(self, copy: CooperativeCopy, counter: str, where: Expr | None) -> Iterator[Stmt]:
+        """An asynchronous copy: each element is put as soon as it is loaded, to be there later."""
+        several = [replace(copy, width=width) for width in (4, 2) if width <= copy.width]
+        fitting = (each for each in several if all(self._is_wide(each, p) for p in copy.puts))
+        narrow = next(fitting, replace(copy, width=1))
+        self.held[copy.load] = narrow.width
         if narrow.rounds <= MOST_WAITING // narrow.width:
             for number in range(narrow.rounds):
                 yield from self._past(narrow, Const(number), where)
@@ -141,56 +141,56 @@ class CopyWriter:
         body = tuple(self._past(narrow, Var(counter), where))
         yield For(counter, Const(0), Const(narrow.rounds), body, unroll=False)
 
-    def _past(self, deal: CooperativeCopy, number: Expr, where: Expr | None) -> Iterator[Stmt]:
+    def _past(self, copy: CooperativeCopy, number: Expr, where: Expr | None) -> Iterator[Stmt]:
         row = Const(0)
-        for put in deal.puts:
-            yield from self._load(deal, number, row, where)
-            yield from self._put(deal, number, row, (put,), ahead=True)
+        for put in copy.puts:
+            yield from self._load(copy, number, row, where)
+            yield from self._put(copy, number, row, (put,), ahead=True)
 
-    def _is_wide(self, deal: CooperativeCopy, put: ir.Instruction) -> bool:
+    def _is_wide(self, copy: CooperativeCopy, put: ir.Instruction) -> bool:
         """Whether neighbours in global memory are neighbours in the array, too."""
         temporary = self.at.temporaries[put]
         first, _ = self.at.array_dims(temporary)[0]
         padding = self.at.made.padding[temporary]
-        return first in deal.loops[-1].dims and padding % deal.width == 0
+        return first in copy.loops[-1].dims and padding % copy.width == 0
 
-    def _register(self, deal: CooperativeCopy, row: Expr, lane: int = 0) -> Cell:
+    def _register(self, copy: CooperativeCopy, row: Expr, lane: int = 0) -> Cell:
         """The register of an element that is loaded and not stored yet."""
-        place = simplify(row * deal.width + lane)
-        return Cell(self.at.name(deal.load.name), place, deal.load.dtype)
+        place = simplify(row * copy.width + lane)
+        return Cell(self.at.name(copy.load.name), place, copy.load.dtype)
 
     def _load(
-        self, deal: CooperativeCopy, number: Expr, row: Expr, where: Expr | None
+        self, copy: CooperativeCopy, number: Expr, row: Expr, where: Expr | None
     ) -> Iterator[Stmt]:
-        load, piece, at = deal.load, deal.piece(number), self.at
+        load, piece, at = copy.load, copy.piece(number), self.at
         assert isinstance(load.action, ir.Load)
-        at.index |= deal.index(piece)
-        inside = at.inside(load, width=deal.width)
-        guards = [each for each in (where, deal.condition(piece), *inside) if each is not None]
+        at.index |= copy.index(piece)
+        inside = at.inside(load, width=copy.width)
+        guards = [each for each in (where, copy.condition(piece), *inside) if each is not None]
         yield Load(
-            self._register(deal, row),
+            self._register(copy, row),
             load.action.access.array.name,
             at.element(load, load.action.access),
             both(guards),
-            width=deal.width,
+            width=copy.width,
             streaming=at.made.cache[load] == "NO_CACHE",
         )
 
     def _put(
         self,
-        deal: CooperativeCopy,
+        copy: CooperativeCopy,
         number: Expr,
         row: Expr,
         puts: tuple[ir.Instruction, ...],
         ahead: bool = False,
     ) -> Iterator[Stmt]:
-        piece, at = deal.piece(number), self.at
-        guard = deal.condition(piece)
+        piece, at = copy.piece(number), self.at
+        guard = copy.condition(piece)
         where = None if guard is None else simplify(guard)
         for put in puts:
-            step = deal.width if self._is_wide(deal, put) else 1
-            for lane in range(0, deal.width, step):
-                at.index |= deal.index(piece, lane)
-                cell, value = at.cell(put), self._register(deal, row, lane)
+            step = copy.width if self._is_wide(copy, put) else 1
+            for lane in range(0, copy.width, step):
+                at.index |= copy.index(piece, lane)
+                cell, value = at.cell(put), self._register(copy, row, lane)
                 array = at.array(at.temporaries[put])
                 yield Store(array, cell, value, where, step, ahead=ahead)

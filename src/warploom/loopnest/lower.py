@@ -99,8 +99,8 @@ class _Lowering:
         self.made = implementation
         self.program = implementation.program
         self.at = Places(implementation)
-        self.dealer = CopyWriter(self.at)
-        self.pipeline = Pipeline(self.at, self.dealer, self._bodies, self._counter)
+        self.copier = CopyWriter(self.at)
+        self.pipeline = Pipeline(self.at, self.copier, self._bodies, self._counter)
         self.grid: list[int] = []
         self.multiplier = Multiplier(self.at, lambda inst, at: self.rows[inst].cell(at))
         self.rows = self._rows()
@@ -164,7 +164,7 @@ class _Lowering:
             return list(self._instruction(node))
         if node.kind == "DEAL":
             return [
-                *self.dealer.copied(cooperative_copy_of(self.made, node), self._counter("round"))
+                *self.copier.copied(cooperative_copy_of(self.made, node), self._counter("round"))
             ]
         if node.kind == "TENSOR":
             return list(self.multiplier.statements(node))
@@ -230,7 +230,7 @@ class _Lowering:
     def _own_rows(self) -> Iterator[_Row]:
         without = self.multiplier.gets
         found = {row.name: row for inst, row in self.rows.items() if inst not in without}
-        for load, count in self.dealer.held.items():
+        for load, count in self.copier.held.items():
             row = self.rows[load]
             found[row.name] = replace(row, size=count)
         return iter(found.values())

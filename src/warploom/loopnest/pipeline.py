@@ -26,11 +26,11 @@ class Pipeline:
     def __init__(
         self,
         at: Places,
-        dealer: CopyWriter,
+        copier: CopyWriter,
         bodies: Callable[[tuple[Node, ...]], list[Stmt]],
         counter: Callable[[str], str],
     ) -> None:
-        self.at, self.made, self.dealer = at, at.made, dealer
+        self.at, self.made, self.copier = at, at.made, copier
         self.bodies, self.counter = bodies, counter
 
     def ahead(self, loop: Loop) -> list[Loop]:
@@ -41,46 +41,46 @@ class Pipeline:
     def _is_ahead(self, loop: Loop, node: Loop) -> bool:
         if node.kind != "DEAL" or loop.kind != "LOOP":
             return False
-        deal = cooperative_copy_of(self.made, node)
-        iterations = any(dim.tile is None and dim in deal.load.dims for dim in loop.dims)
-        staged = all(self.made.stages[self.at.temporaries[put]] > 1 for put in deal.puts)
-        return iterations and staged and (deal.waits or self._passes(deal))
+        copy = cooperative_copy_of(self.made, node)
+        iterations = any(dim.tile is None and dim in copy.load.dims for dim in loop.dims)
+        staged = all(self.made.stages[self.at.temporaries[put]] > 1 for put in copy.puts)
+        return iterations and staged and (copy.waits or self._passes(copy))
 
-    def _passes(self, deal: CooperativeCopy) -> bool:
-        return all(self.made.fill[self.at.temporaries[put]] == "COPY" for put in deal.puts)
+    def _passes(self, copy: CooperativeCopy) -> bool:
+        return all(self.made.fill[self.at.temporaries[put]] == "COPY" for put in copy.puts)
 
     def statements(self, loop: Loop, ahead: Sequence[Loop]) -> list[Stmt]:
-        deals = [cooperative_copy_of(self.made, node) for node in ahead]
-        arrays = [self.at.temporaries[put] for deal in deals for put in deal.puts]
+        copies = [cooperative_copy_of(self.made, node) for node in ahead]
+        arrays = [self.at.temporaries[put] for copy in copies for put in copy.puts]
         stages = self.made.stages[arrays[0]]
         self.at.several |= dict.fromkeys(arrays, stages)
         used = tuple(node for node in loop.body if node not in ahead)
         counter = self.counter(kept(loop.dims[0]))
-        if self._passes(deals[0]):
-            return self._past_registers(loop, deals, arrays, used, counter)
-        return self._by_registers(loop, deals, arrays, used, counter)
+        if self._passes(copies[0]):
+            return self._past_registers(loop, copies, arrays, used, counter)
+        return self._by_registers(loop, copies, arrays, used, counter)
 
     def _by_registers(
         self,
         loop: Loop,
-        deals: Sequence[CooperativeCopy],
+        copies: Sequence[CooperativeCopy],
         arrays: Sequence[ir.Temporary],
         used: tuple[Node, ...],
         counter: str,
     ) -> list[Stmt]:
         self._iteration(loop, arrays, Const(0), 0)
-        before = [s for deal in deals for s in self.dealer.copied(deal, self.counter("round"))]
+        before = [s for copy in copies for s in self.copier.copied(copy, self.counter("round"))]
         body: list[Stmt] = []
         for iteration in range(2):
             here = Var(counter) * 2 + iteration
             last = iteration == 1 and loop.size % 2 == 0
             more = Var(counter).le(loop.size // 2 - 2) if last else None
             self._iteration(loop, arrays, here + 1, 1 - iteration)
-            body += [stmt for deal in deals for stmt in self.dealer.loads(deal, more)]
+            body += [stmt for copy in copies for stmt in self.copier.loads(copy, more)]
             self._iteration(loop, arrays, here, iteration)
             body += self.bodies(used)
             self._iteration(loop, arrays, here + 1, 1 - iteration)
-            body += [stmt for deal in deals for stmt in self.dealer.puts(deal)]
+            body += [stmt for copy in copies for stmt in self.copier.puts(copy)]
         after: list[Stmt] = []
         if loop.size % 2:
             self._iteration(loop, arrays, Const(loop.size - 1), 0)
@@ -91,7 +91,7 @@ class Pipeline:
     def _past_registers(
         self,
         loop: Loop,
-        deals: Sequence[CooperativeCopy],
+        copies: Sequence[CooperativeCopy],
         arrays: Sequence[ir.Temporary],
         used: tuple[Node, ...],
         counter: str,
@@ -102,7 +102,7 @@ class Pipeline:
         before: list[Stmt] = []
         for first in range(min(stages - 1, loop.size)):
             self._iteration(loop, arrays, Const(first), first)
-            before += self._copies(deals, None)
+            before += self._copies(copies, None)
         before.append(Barrier(waits=0))
         body: list[Stmt] = []
         for iteration in range(stages):
@@ -110,7 +110,7 @@ class Pipeline:
             enough = (whole - 1) * stages + iteration + stages <= loop.size
             more = None if enough else Var(counter).le((loop.size - stages - iteration) // stages)
             self._iteration(loop, arrays, here + (stages - 1), (iteration + stages - 1) % stages)
-            body += self._copies(deals, more)
+            body += self._copies(copies, more)
             self._iteration(loop, arrays, here, iteration)
             body += self.bodies(used)
             body.append(Barrier(waits=stages - 2))
@@ -121,9 +121,9 @@ class Pipeline:
         iterations = For(counter, Const(0), Const(whole), tuple(body), unroll=False)
         return [*before, *([iterations] if whole else []), *after]
 
-    def _copies(self, deals: Sequence[CooperativeCopy], where: Expr | None) -> list[Stmt]:
+    def _copies(self, copies: Sequence[CooperativeCopy], where: Expr | None) -> list[Stmt]:
         return [
-            stmt for deal in deals for stmt in self.dealer.past(deal, self.counter("round"), where)
+            stmt for copy in copies for stmt in self.copier.past(copy, self.counter("round"), where)
         ]
 
     def _iteration(

@@ -50,8 +50,8 @@ def is_aligned(access: Access, dim: Dim, width: int) -> bool:
 class Target:
     """`vector` are the most elements of an outer and of an inner vector; `paddings` the elements
     that may follow each row of a temporary array, `swizzles` how its cells may be exchanged. With
-    `deals` what is copied to such an array may be dealt out to all threads of the block, whatever
-    these do elsewhere; `stages` says how many of an array there may be, so that one is filled while
+    `cooperative_copies` such an array may be filled by all threads of the block, whatever these do
+    elsewhere; `stages` says how many of an array there may be, so that one is filled while
     another is used, and `fills` by which way. Without `limits_registers` what has no room in them
     is for the compiler to put elsewhere. With `tensor` products may be done by tensor cores, which
     look at the leading bits of factors only (tf32), or have them rounded (bf16)."""
@@ -66,7 +66,7 @@ class Target:
     swizzles: tuple[str, ...] = ("PLAIN",)
     thread_levels: int = 3
     block_dims: int = 3
-    deals: bool = False
+    cooperative_copies: bool = False
     stages: tuple[int, ...] = (1,)
     fills: tuple[str, ...] = ("REGISTERS",)
     limits_registers: bool = True
@@ -76,9 +76,9 @@ class Target:
     def kinds(self) -> tuple[str, ...]:
         """What a dimension may become."""
         outer = ("OUTER_VECTOR",) if self.vector[0] > 1 else ()
-        deal = ("DEAL",) if self.deals else ()
+        cooperative = ("DEAL",) if self.cooperative_copies else ()
         tensor = ("TENSOR",) if self.tensor else ()
-        return ("LOOP", "UNROLL", "VECTOR", *outer, "BLOCK", "THREAD", *deal, *tensor)
+        return ("LOOP", "UNROLL", "VECTOR", *outer, "BLOCK", "THREAD", *cooperative, *tensor)
 
     @property
     def threaded(self) -> tuple[str, ...]:
@@ -112,10 +112,10 @@ def with_tensor_cores(machine: Machine, kind: TensorKind = "tf32") -> Target:
 def everything(machine: Machine) -> Target:
     """All that we know of, beyond the published system."""
     if not machine.copies:
-        return Target(machine, deals=True, swizzles=("PLAIN", "XOR"), stages=(1, 2))
+        return Target(machine, cooperative_copies=True, swizzles=("PLAIN", "XOR"), stages=(1, 2))
     return Target(
         machine,
-        deals=True,
+        cooperative_copies=True,
         swizzles=("PLAIN", "XOR"),
         stages=(1, 2, 3, 4),
         fills=("REGISTERS", "COPY"),

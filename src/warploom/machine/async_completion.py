@@ -49,11 +49,11 @@ class PendingCompletions:
             np.repeat(plane, ratio) for plane in planes
         )
 
-    def begin(self, cells: Array, entries: Ints, telling: Completion) -> None:
+    def begin(self, cells: Array, entries: Ints, completion: Completion) -> None:
         self._entry[cells] = entries
-        self._source[cells] = telling.source
-        self._tick[cells] = telling.tick
-        self._inside[cells] = telling.inside
+        self._source[cells] = completion.source
+        self._tick[cells] = completion.tick
+        self._inside[cells] = completion.inside
 
     def note(self, cells: Array, _: Ints, __: Clocks, ___: bool) -> Met:
         return cells[:0], cells[:0]

@@ -176,7 +176,7 @@ class Flags:
                     del places[place]
 
     def strong(
-        self, clocks: Vector, region: Hashable, threads: Array, start: Array, manner: Semantics,
+        self, clocks: Vector, region: Hashable, threads: Array, start: Array, semantics: Semantics,
         order: Order, entries: Ints, failed: Mask | None = None,
     ) -> None:  # fmt: skip
         """Strong accesses of one instruction, in the order of the threads.
@@ -193,32 +193,32 @@ class Flags:
             block = clocks.block_number(thread)
             flag = places.get(place)
             known: Known = {}
-            reads = manner.kind.reads
+            reads = semantics.kind.reads
             trail = trails.get(place)
             if trail is None:
                 trail = trails[place] = _Trail()
             cluster = clocks.layout.cluster
-            seen = flag is not None and flag.seen_by(manner.scope, block, cluster)
+            seen = flag is not None and flag.seen_by(semantics.scope, block, cluster)
             if reads and flag is not None and seen:
                 known = flag.known
-                if flag.size == manner.size:  # else the two are not morally strong
+                if flag.size == semantics.size:  # else the two are not morally strong
                     trail.read(entry & clocks.layout.code_mask, entry)
             if reads and order.sees and flag is not None and known:
                 self._look((region, place), thread, flag)
             if reads and order.acquires:
                 looks = self.looks.get(thread, {}).get((region, place), [])
-                self._acquire(clocks, thread, looks, manner.scope)
-            if manner.kind.writes and not unwritten:
-                alike = flag is not None and flag.size == manner.size
+                self._acquire(clocks, thread, looks, semantics.scope)
+            if semantics.kind.writes and not unwritten:
+                alike = flag is not None and flag.size == semantics.size
                 trail.write(entry, goes_on=reads and seen and alike)
-                given = self._given(clocks, (region, place, thread), manner, order)
+                given = self._given(clocks, (region, place, thread), semantics, order)
                 for group, before in known.items():  # a chain of atomics goes on
                     given[group] = joined(given.get(group), before)
                 chain = flag.chain if reads and flag is not None and seen else self._new_chain()
                 version = trail.writes
                 if version % ADDED_UP == 0:  # lest all that look walk along the whole chain
                     _add_up(given)
-                places[place] = _Flag(manner.size, manner.scope, block, given, chain, version)
+                places[place] = _Flag(semantics.size, semantics.scope, block, given, chain, version)
 
     def observed(
         self, clocks: Vector, region: Hashable, place: int, thread: int, now: frozenset[int]
@@ -272,13 +272,13 @@ class Flags:
                 for group in groups:
                     clocks.learn(np.array([thread]), look.known.get(group))
 
-    def _given(self, clocks: Vector, key: Place, manner: Semantics, order: Order) -> Known:
+    def _given(self, clocks: Vector, key: Place, semantics: Semantics, order: Order) -> Known:
         """What a strong write publishes, for each scope that an acquire may have."""
         thread = key[2]
         if order.releases:
             known = clocks.knowledge(thread)
             before = self.own.setdefault(key, {})
-            before.update(dict.fromkeys(list(Scope)[: manner.scope], known))
+            before.update(dict.fromkeys(list(Scope)[: semantics.scope], known))
         mine = self.own.get(key, {})
         out: Known = {}
         for group in self._groups(clocks, thread):

@@ -116,7 +116,7 @@ def allocate(size: int, what: str, span: Span | None = None) -> npt.NDArray[np.u
 def per_owner(name: str, owners: int, threads: int, size: int, marked: bool = False) -> Region:
     """A region with a copy of `size` bytes for each owner: a block, or a thread.
 
-    `threads` threads share a copy. `marked`: reads of what nobody stored are to be reported.
+    `threads` threads share a copy. `marked`: reads of uninitialised memory are to be reported.
     """
     stride = _stride(size)
     data = allocate(owners * stride, name)
@@ -242,7 +242,7 @@ def mark_stored(region: Region, index: Array, dtype: DType) -> None:
 
 
 def unstored(region: Region, index: Array, dtype: DType, active: Array | None = None) -> Array:
-    """Which accesses of active threads read a byte that nobody stored to."""
+    """Which accesses of active threads read an uninitialised byte."""
     bad: Array = region.view(dtype, marks=True).take(index, mode="clip") != _all_marked(dtype)
     return bad if active is None else bad & active
 

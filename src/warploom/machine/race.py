@@ -2,7 +2,7 @@
 
 Both evaluators feed it: accesses of many threads at once, and barriers; the emulator also fences,
 flags and copies that end later. An access and an earlier one race if they are of different threads,
-overlap, are apart in their manner (`manner`: one writes, not both are strong enough), and the
+overlap, conflict (`semantics`: one writes, not both are strong enough), and the
 earlier is not ordered before the later (`clock`, `flag`). Every such pair is seen, whatever the
 order in which an evaluator happens to run its threads; what is reported is one race for each pair
 of instructions.
@@ -200,7 +200,7 @@ class RaceDetector:
         return block if block < 0 and block % 2 == 0 else None
 
     def new_source(self) -> int:
-        """A number for whoever tells that accesses are done (`telling`)."""
+        """A number for whoever tells that accesses are done (`async_completion`)."""
         self._sources += 1
         return self.layout.blocks + self._sources
 
@@ -219,8 +219,8 @@ class RaceDetector:
 
     def access(
         self, region: Hashable, size: int, threads: Array, start: Array, width: int,
-        manner: Kind | Semantics, label: Hashable = None, *, order: Order = RELAXED,
-        writing: Writing | None = None, telling: Completion | None = None,
+        semantics: Kind | Semantics, label: Hashable = None, *, order: Order = RELAXED,
+        writing: Writing | None = None, completion: Completion | None = None,
         failed: Mask | None = None,
     ) -> list[Race]:  # fmt: skip
         """Notes that each thread touches `width` bytes from byte `start` on: once, in order, unless
@@ -230,61 +230,63 @@ class RaceDetector:
         """
         if not threads.size:
             return []
-        if isinstance(manner, Kind):
-            manner = Semantics(manner, size=width if manner.strong else 0)
+        if isinstance(semantics, Kind):
+            semantics = Semantics(semantics, size=width if semantics.strong else 0)
         shadow = self._shadow(region, size, start, width)
         mine = self.clocks.now(threads) | np.int64(self._number(label) << self.layout.code_bits)
         if self.flags is not None:  # what an acquire orders is before the acquire itself
-            if manner.kind.strong:
-                self.flags.strong(self.vector, region, threads, start, manner, order, mine, failed)
-            elif manner.kind.writes:
+            if semantics.kind.strong:
+                self.flags.strong(
+                    self.vector, region, threads, start, semantics, order, mine, failed
+                )
+            elif semantics.kind.writes:
                 self.flags.weak_write(region, start, width)
         first = start >> (shadow.unit.bit_length() - 1)
         found: list[Race] = []
         for part in range(width // shadow.unit):
             cells = first + part if part else first
-            for chosen, how in _by_success(manner, failed):
+            for chosen, how in _by_success(semantics, failed):
                 some = (threads[chosen], cells[chosen], how, mine[chosen])
                 found += self._cells(region, shadow, *some, writing)
-            if telling is not None:
-                self._told(shadow, manner).begin(cells, mine, telling)
+            if completion is not None:
+                self._told(shadow, semantics).begin(cells, mine, completion)
         self.races += found
         return found
 
     def complete(
-        self, region: Hashable, threads: Array, start: Array, width: int, manner: Semantics,
+        self, region: Hashable, threads: Array, start: Array, width: int, semantics: Semantics,
         label: Hashable,
     ) -> None:  # fmt: skip
         """Copies that were under way are done: from now on what they did is their threads'."""
-        store = self._store(self._shadows[region], replace(manner, under_way=False))
-        for cells, mine in self._ended(region, threads, start, width, manner, label):
+        store = self._store(self._shadows[region], replace(semantics, under_way=False))
+        for cells, mine in self._ended(region, threads, start, width, semantics, label):
             store.note(cells, mine, self.clocks, False)
 
     def land(
-        self, region: Hashable, threads: Array, start: Array, width: int, manner: Semantics,
-        label: Hashable, telling: Completion,
+        self, region: Hashable, threads: Array, start: Array, width: int, semantics: Semantics,
+        label: Hashable, completion: Completion,
     ) -> None:  # fmt: skip
         """Copies that were under way are done, for those who are told."""
-        store = self._told(self._shadows[region], replace(manner, told=1))
-        for cells, mine in self._ended(region, threads, start, width, manner, label):
-            store.begin(cells, mine, telling)
+        store = self._told(self._shadows[region], replace(semantics, told=1))
+        for cells, mine in self._ended(region, threads, start, width, semantics, label):
+            store.begin(cells, mine, completion)
 
     def _ended(
-        self, region: Hashable, threads: Array, start: Array, width: int, manner: Semantics,
+        self, region: Hashable, threads: Array, start: Array, width: int, semantics: Semantics,
         label: Hashable,
     ) -> Iterator[tuple[Array, Ints]]:  # fmt: skip
         """The cells and entries of copies that were under way, which they are no more."""
         shadow = self._shadows[region]
         mine = self.clocks.now(threads) | np.int64(self._number(label) << self.layout.code_bits)
-        pending = shadow.stores[manner]
+        pending = shadow.stores[semantics]
         assert isinstance(pending, UnderWay)
         first = start >> (shadow.unit.bit_length() - 1)
         for part in range(width // shadow.unit):
             pending.done(first + part)
             yield first + part, mine
 
-    def _told(self, shadow: _Shadow, manner: Semantics) -> PendingCompletions:
-        store = self._store(shadow, manner)
+    def _told(self, shadow: _Shadow, semantics: Semantics) -> PendingCompletions:
+        store = self._store(shadow, semantics)
         assert isinstance(store, PendingCompletions)
         return store
 
@@ -298,19 +300,19 @@ class RaceDetector:
             shadow.refine(unit)
         return shadow
 
-    def _store(self, shadow: _Shadow, manner: Semantics) -> Store:
-        store = shadow.stores.get(manner)
+    def _store(self, shadow: _Shadow, semantics: Semantics) -> Store:
+        store = shadow.stores.get(semantics)
         if store is None:
             cells = -(-shadow.size // shadow.unit)
-            if manner.told:
+            if semantics.told:
                 store = PendingCompletions(cells, self.layout)
-            elif manner.under_way:
+            elif semantics.under_way:
                 store = UnderWay(cells, self.layout)
             elif self.partial:
                 store = History(cells, self.layout, self.flags is not None)
             else:
                 store = (ByLabel if self.every else Latest)(cells, self.layout)
-            shadow.stores[manner] = store
+            shadow.stores[semantics] = store
         return store
 
     def _number(self, label: Hashable) -> int:
@@ -399,24 +401,24 @@ class RaceDetector:
         return found
 
     def _cells(
-        self, region: Hashable, shadow: _Shadow, threads: Array, cells: Array, manner: Semantics,
+        self, region: Hashable, shadow: _Shadow, threads: Array, cells: Array, semantics: Semantics,
         mine: Ints, writing: Writing | None,
     ) -> list[Race]:  # fmt: skip
         if not threads.size:
             return []
         found: list[tuple[Semantics, int, int, bool]] = []
         for other, store in shadow.stores.items():
-            apart = manner.apart(other)
+            apart = semantics.conflict_with(other)
             if apart is ConflictScope.NEVER:
                 continue
             judge = _of_any_cell(self._judge(apart))
             if isinstance(store, PendingCompletions):
                 judge = store.unknown_to(self.vector.told)
             elif self.flags is not None and other.writes_for_readers and apart in BY_ORDER:
-                now = frozenset(mine.tolist() if manner.kind.strong else ())
+                now = frozenset(mine.tolist() if semantics.kind.strong else ())
                 judge = self._unobserved(self._judge(apart), region, shadow.unit, other, now)
             met = store.earlier(cells, threads, judge)
-            if not met or writing is None or not _both_only_write(manner, other):
+            if not met or writing is None or not _both_only_write(semantics, other):
                 found += [(other, one.entry, one.position, False) for one in met]
                 continue
             for same in (False, True):
@@ -425,22 +427,22 @@ class RaceDetector:
                     (other, one.entry, int(at[one.position]), same)
                     for one in store.earlier(cells[at], threads[at], judge)
                 ]
-        own = manner.apart(manner)
-        store = self._store(shadow, manner)
+        own = semantics.conflict_with(semantics)
+        store = self._store(shadow, semantics)
         at, others = store.note(cells, mine, self.clocks, own is not ConflictScope.NEVER)
         if at.size and own is not ConflictScope.NEVER:
             wrong = self._judge(own)(others, threads[at])
             at, others = at[wrong], others[wrong]
             alike = np.zeros(at.size, bool)
-            if at.size and writing is not None and _both_only_write(manner, manner):
+            if at.size and writing is not None and _both_only_write(semantics, semantics):
                 alike = writing.after[at]
             for same in (False, True):
                 first = np.flatnonzero(alike == same)[:1].tolist()
-                found += [(manner, int(others[i]), int(at[i]), same) for i in first]
+                found += [(semantics, int(others[i]), int(at[i]), same) for i in first]
         races = [
             Race(
                 region, int(cells[position]) * shadow.unit, self._side(other, entry),
-                self._side(manner, int(mine[position])), same,
+                self._side(semantics, int(mine[position])), same,
             )
             for other, entry, position, same in found
             if not (same and self.benign)
@@ -455,9 +457,9 @@ class RaceDetector:
             fresh = [race for race in fresh if race.pair not in self._rounded]
         return fresh
 
-    def _side(self, manner: Semantics, entry: int) -> Side:
+    def _side(self, semantics: Semantics, entry: int) -> Side:
         label = self._names[self.layout.label(entry)]
-        return Side(manner.kind, *self.layout.thread(entry), label, manner.under_way)
+        return Side(semantics.kind, *self.layout.thread(entry), label, semantics.under_way)
 
     def _is_new(self, race: Race) -> bool:
         """Whether the pair of instructions is new, or worse than it was."""
@@ -486,11 +488,11 @@ def _of_any_cell(conflict: Conflict) -> Judge:
     return lambda entries, threads, _: conflict(entries, threads)
 
 
-def _by_success(manner: Semantics, failed: Mask | None) -> list[tuple[Any, Semantics]]:
-    """Which accesses are of which manner; a swap that fails is a strong read."""
+def _by_success(semantics: Semantics, failed: Mask | None) -> list[tuple[Any, Semantics]]:
+    """Which accesses have which semantics; a swap that fails is a strong read."""
     if failed is None or not failed.any():
-        return [(slice(None), manner)]
-    return [(~failed, manner), (failed, replace(manner, kind=Kind.STRONG_READ))]
+        return [(slice(None), semantics)]
+    return [(~failed, semantics), (failed, replace(semantics, kind=Kind.STRONG_READ))]
 
 
 def _both_only_write(one: Semantics, other: Semantics) -> bool:

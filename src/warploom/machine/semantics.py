@@ -67,7 +67,7 @@ class Semantics:
     constant: bool = False
     under_way: bool = False  # done by a copy that nobody has waited for yet
     asynchronous: bool = False  # by the way of bulk copies and of wgmma
-    told: int = 0  # ends for those who are told (`telling`); apart for each number
+    told: int = 0  # ends for those who are told (`async_completion`); apart for each number
     mbarrier: bool = False  # an operation on an mbarrier
 
     @property
@@ -79,7 +79,7 @@ class Semantics:
     def ends_mbarrier(self) -> bool:
         return self.mbarrier and not self.kind.strong
 
-    def apart(self, other: Semantics) -> ConflictScope:
+    def conflict_with(self, other: Semantics) -> ConflictScope:
         """The scope within which this access conflicts with an earlier one."""
         if not (self.kind.writes or other.kind.writes):
             return ConflictScope.NEVER

@@ -14,7 +14,7 @@ That also holds for the accesses of one instruction, so `ByLabel` keeps them so,
 pairs of instructions are asked for.
 
 `History` is for any synchronisation: a list per cell of the latest access of every thread by every
-instruction, less those that a barrier of their block has dealt with (unless flags order blocks).
+instruction, less those that a barrier of their block has ordered (unless flags order blocks).
 
 `UnderWay` is for copies that nobody waited for yet: one per cell, unordered with everybody.
 """
@@ -248,7 +248,7 @@ class History:
         return entries & np.int64((1 << self._layout.stamp_shift) - 1)
 
     def _tidy(self, more: int, clocks: Clocks) -> None:
-        """Keeps the latest of each thread and label; of what barriers dealt with, two blocks'.
+        """Keeps the latest of each thread and label; of what barriers ordered, two blocks'.
 
         Makes room for `more`, and for as many again as there are.
         """

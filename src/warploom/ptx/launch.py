@@ -252,7 +252,7 @@ class Kernel:
         there already, loads of no use and sums that differ by the rounding of a fused product (see
         `excuse`). Batches hold `batch_threads` threads at most (one block at least); without
         it what is quick, or what an H200 runs at once where blocks may wait for each other.
-        `schedule` is a seed: lanes part, wait and meet at random, as a machine may let them;
+        `schedule` is a seed: lanes diverge, wait and meet at random, as a machine may let them;
         without one they meet as early as they can. `engine`: "numpy" is the evaluator that defines
         the meaning; "c" compiles the kernel, where it can, and gives the same answers sooner;
         "auto" does that for launches with enough work to repay it. `cluster`: how many blocks are

@@ -183,8 +183,8 @@ def _fetched(tile: Term, rows: int, blocks: Blocks) -> Term:
         return map_local(1, lambda line: map_local(0, lambda own: fetch(copy, own), line), lines)
 
     lines = rows * blocks.bk // (blocks.lanes * across)
-    dealt = units if blocks.slices == 1 else split(lines // blocks.slices, units)
-    return to_private(_in_slices(fetched, dealt, blocks))
+    parts = units if blocks.slices == 1 else split(lines // blocks.slices, units)
+    return to_private(_in_slices(fetched, parts, blocks))
 
 
 def _placed(fetched: Term, rows: int, blocks: Blocks) -> Term:
@@ -212,7 +212,7 @@ def _added(sums: Term, x: Term, y: Term, blocks: Blocks) -> Term:
     across, up = blocks.threads
 
     def own(lines: Term, threads: int) -> Term:  # [threads][…][rm or rn]
-        return transpose(map_(lambda line: _dealt(line, threads), lines))
+        return transpose(map_(lambda line: _distributed(line, threads), lines))
 
     def step(s: Term, pair: Term) -> Term:
         a, b = pair.get(0), pair.get(1)
@@ -260,13 +260,13 @@ def _by_thread(sums: Term, row: Callable[[Term], Term]) -> Term:
     return map_local(1, lambda line: map_local(0, lambda own: map_sequential(row, own), line), sums)
 
 
-def _dealt(x: Term, threads: int) -> Term:
+def _distributed(x: Term, threads: int) -> Term:
     """[n] → [threads][n/threads]: four numbers for each thread, then the next four, …"""
     return map_(join, transpose(split(threads, split(LANES, x))))
 
 
 def _gathered(x: Term) -> Term:
-    """What was dealt, in one row again."""
+    """What was distributed, in one row again."""
     return join(join(transpose(map_(lambda own: split(LANES, own), x))))
 
 

@@ -62,17 +62,17 @@ class Site:
     space: str  # generic, global, const, param; shared, local
     width: int  # bytes of the whole access
     counted: bool  # global memory, for the sector counters
-    manner: Semantics
+    semantics: Semantics
     order: Order = RELAXED
     far: bool = False  # it may reach the shared memory of other blocks of the cluster
-    as_weak: Semantics | None = None  # of a volatile access: its manner where that counts as weak
+    as_weak: Semantics | None = None  # of a volatile access, where that counts as weak
     tallied: bool = True  # counted by lanes; matrices are counted by their rows
     last: Region | None = None  # the region found last, which is most often the next one
     owner: Memory | None = None  # whose region that is: every launch has its own memory
 
     @property
     def kind(self) -> Kind:
-        return self.manner.kind
+        return self.semantics.kind
 
     def error(self, f: Frame, message: str, thread: int) -> DeviceError:
         return DeviceError(f"{self.name}: {message}; {f.batch.where(thread)}", self.span)
@@ -121,7 +121,7 @@ def load(
 ) -> list[Array]:  # fmt: skip
     """`count_of` neighbouring values of one type for every running thread.
 
-    Which of them nobody stored is added to `unwritten`; without that list it is an error.
+    Which of them are uninitialised is added to `unwritten`; without that list it is an error.
     """
     region = _region(f, site, _first_active(f, address))
     active = None if f.compact else f.mask
@@ -324,18 +324,18 @@ def watch(
         _count(f, site, region, threads, start)
     if batch.races is not None and (site.space == "shared" or site.counted):
         key = SHARED if site.space == "shared" else region.base
-        manner = site.as_weak if batch.weak_volatile and site.as_weak else site.manner
-        if manner.kind is Kind.READ and site.span in batch.dead:
+        semantics = site.as_weak if batch.weak_volatile and site.as_weak else site.semantics
+        if semantics.kind is Kind.READ and site.span in batch.dead:
             first = batch.first_block * batch.block_size
             seen = ~batch.dead[site.span][first + threads]
             threads, start = threads[seen], start[seen]
         races = batch.races.access(
-            key, region.data.size, threads, start, site.width, manner, site.span,
+            key, region.data.size, threads, start, site.width, semantics, site.span,
             order=site.order, writing=None if write is None else write(region, chosen, index),
             failed=failed,
         )  # fmt: skip
-        if site.manner.under_way:
-            batch.copies.add(key, threads, start, site.width, site.manner, site.span)
+        if site.semantics.under_way:
+            batch.copies.add(key, threads, start, site.width, site.semantics, site.span)
         if races and not batch.races.every:
             raise race_error(f, site, races[0])
 

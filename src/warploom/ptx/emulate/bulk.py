@@ -101,19 +101,19 @@ class _Copier:
         races = f.batch.races
         if races is None or not places.size:
             return lambda _: None
-        manner = Semantics(kind, under_way=True, asynchronous=True)
+        semantics = Semantics(kind, under_way=True, asynchronous=True)
         label = self.site.span
         places, width = (places[:, None] + np.arange(0, width, UNIT)).reshape(-1), min(width, UNIT)
         who = np.full(places.size, thread)
-        found = races.access(key, size, who, places, width, manner, label)
+        found = races.access(key, size, who, places, width, semantics, label)
         if found and not races.every:
             raise race_error(f, self.site, found[0])
 
-        def done(telling: Completion | None) -> None:
-            if telling is None:
-                races.complete(key, who, places, width, manner, label)
+        def done(completion: Completion | None) -> None:
+            if completion is None:
+                races.complete(key, who, places, width, semantics, label)
             else:
-                races.land(key, who, places, width, manner, label, telling)
+                races.land(key, who, places, width, semantics, label, completion)
 
         return done
 
@@ -123,9 +123,9 @@ class _Copier:
         done = self.note(f, thread, region.base, size, places, width, Kind.READ)
         waiting = [done]
 
-        def once(telling: Completion | None) -> None:
+        def once(completion: Completion | None) -> None:
             while waiting:
-                waiting.pop()(telling)
+                waiting.pop()(completion)
 
         return once
 
@@ -234,7 +234,7 @@ def _targets(
 
 
 def _barrier_site(copier: _Copier) -> Site:
-    return replace(copier.site, width=8, manner=Semantics(Kind.ATOMIC, size=8))
+    return replace(copier.site, width=8, semantics=Semantics(Kind.ATOMIC, size=8))
 
 
 def _landed(
@@ -251,7 +251,7 @@ def _landed(
 
     def count() -> None:
         for done in parts:
-            done(barrier.telling())
+            done(barrier.completion())
 
     barrier.coming.append((total, count))
 

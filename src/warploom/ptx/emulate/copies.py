@@ -23,7 +23,7 @@ class _Copy:
     threads: Array
     start: Array
     width: int
-    manner: Semantics
+    semantics: Semantics
     label: Any
     group: Array
 
@@ -41,7 +41,7 @@ class _Tracked:
 
     thread: int
     group: int
-    telling: Completion
+    completion: Completion
 
 
 @dataclass(slots=True)
@@ -57,10 +57,11 @@ class Copies:
         self.group = np.zeros(self.threads, np.int64)
 
     def add(
-        self, region: Any, threads: Array, start: Array, width: int, manner: Semantics, label: Any
-    ) -> None:
+        self, region: Any, threads: Array, start: Array, width: int, semantics: Semantics,
+        label: Any,
+    ) -> None:  # fmt: skip
         group = self.group[threads]
-        self.under_way.append(_Copy(region, threads, start, width, manner, label, group))
+        self.under_way.append(_Copy(region, threads, start, width, semantics, label, group))
 
     def wait(self, races: RaceDetector, threads: Array, newest: Array) -> None:
         """Each of these threads waits for all but so many of its newest groups."""
@@ -68,22 +69,22 @@ class Copies:
         limit[threads] = self.group[threads] - newest
         for one in self._take(limit):
             races.complete(
-                one.region, one.threads, one.start, one.width, one.manner, one.label
+                one.region, one.threads, one.start, one.width, one.semantics, one.label
             )  # fmt: skip
         for copy in [each for each in self.tracked if each.group < limit[each.thread]]:
             self.tracked.remove(copy)
-            known = copy.telling.known_of_one(races.layout.block_threads)
+            known = copy.completion.known_of_one(races.layout.block_threads)
             races.vector.learn(np.array([copy.thread]), known)
 
-    def track(self, races: RaceDetector, thread: int, telling: Completion) -> None:
+    def track(self, races: RaceDetector, thread: int, completion: Completion) -> None:
         """An mbarrier will tell of all that a thread has begun and not waited for."""
         limit = np.full(self.threads, -1, np.int64)
         limit[thread] = self.group[thread] + 1
         for one in self._take(limit):
             races.land(
-                one.region, one.threads, one.start, one.width, one.manner, one.label, telling
+                one.region, one.threads, one.start, one.width, one.semantics, one.label, completion
             )  # fmt: skip
-            self.tracked += [_Tracked(thread, group, telling) for group in one.group.tolist()]
+            self.tracked += [_Tracked(thread, group, completion) for group in one.group.tolist()]
 
     def _take(self, limit: Array) -> list[_Copy]:
         """Those whose groups are below the limit of their thread; they are under way no more."""

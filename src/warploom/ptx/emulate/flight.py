@@ -61,8 +61,8 @@ class Flight:
         for group in np.unique(numbers).tolist():
             who = threads[numbers == group]
             for closed in np.unique(self.closed[who]).tolist():
-                telling = Completion(self.source(races, group), closed - newest - 1)
-                known = telling.known(races.layout.block_threads)
+                completion = Completion(self.source(races, group), closed - newest - 1)
+                known = completion.known(races.layout.block_threads)
                 races.vector.learn(who[self.closed[who] == closed], known)
 
     def come(self, f: Frame, site: int, threads: Array, fail: Complaint) -> None:

@@ -46,14 +46,14 @@ class MBarrier:
         """Begins the next phase, if this one is complete."""
         if self.pending == 0 and self.bytes == 0:
             if self.source:
-                self.gathered = joined(self.gathered, self.telling().known(self.threads))
+                self.gathered = joined(self.gathered, self.completion().known(self.threads))
             if self.gathered is not None:
                 self.gathered.flat()  # once, not by each that waits
             self.known, self.gathered = self.gathered, None
             self.phase += 1
             self.pending = self.expected
 
-    def telling(self, inside: int = 0) -> Completion:
+    def completion(self, inside: int = 0) -> Completion:
         """The completion of a copy that this phase waits for."""
         return Completion(self.source, self.phase, inside)
 
@@ -86,10 +86,10 @@ def shared_address(ctx: Context, operand: Operand) -> Fetch:
     return inside
 
 
-def site_of(ctx: Context, ins: Instruction, width: int, manner: Semantics) -> Site:
+def site_of(ctx: Context, ins: Instruction, width: int, semantics: Semantics) -> Site:
     near = any(word in ("shared", "shared::cta") for word in ins.modifiers)
     far = "shared::cluster" in ins.modifiers or not near
-    return Site(ctx.module.span(ins), ins.name, "shared", width, False, manner, far=far)
+    return Site(ctx.module.span(ins), ins.name, "shared", width, False, semantics, far=far)
 
 
 def barriers_at(
@@ -251,8 +251,8 @@ def arrive_after_copies(ctx: Context, ins: Instruction) -> Step:
         for _, thread, barrier in barriers_at(f, site, address(f)):
             if f.batch.races is not None:
                 barrier.tells_of_copies(f.batch)
-                telling = barrier.telling(thread % f.batch.block_size)
-                f.batch.copies.track(f.batch.races, thread, telling)
+                completion = barrier.completion(thread % f.batch.block_size)
+                f.batch.copies.track(f.batch.races, thread, completion)
             barrier.pending += not counted
             arrive_at(f, site, barrier, thread, 1, 0, releases=True)
 

@@ -16,7 +16,7 @@ from warploom.ptx.emulate import poison as undefined
 from warploom.ptx.emulate.access import Site, load, places
 from warploom.ptx.emulate.context import Context, Fetch, Step
 from warploom.ptx.emulate.frame import Frame
-from warploom.ptx.emulate.ordering import copy_groups, fence, is_volatile, manner_of, order_of
+from warploom.ptx.emulate.ordering import copy_groups, fence, is_volatile, order_of, semantics_of
 from warploom.ptx.emulate.shape import Compile, parts
 from warploom.ptx.ir import Address, Immediate, Instruction, Operand, Symbol, Vector
 from warploom.ptx.known import registers_moved, space_of
@@ -41,11 +41,11 @@ def make_site(ctx: Context, ins: Instruction, space: str, width: int, kind: Kind
     counted = space in ("global", "generic")
     kind_of_one = type_of(ins)
     size = DTYPES[kind_of_one].itemsize if kind_of_one else width
-    manner = manner_of(ins, kind, size)
+    semantics = semantics_of(ins, kind, size)
     far = space == "shared" and ("shared::cluster" in ins.modifiers or space_of(ins) == "generic")
     span = ctx.module.span(ins)
     weak = Semantics(kind) if is_volatile(ins) and kind is not Kind.ATOMIC else None
-    return Site(span, ins.name, space, width, counted, manner, order_of(ins), far, weak)
+    return Site(span, ins.name, space, width, counted, semantics, order_of(ins), far, weak)
 
 
 def by_space(
@@ -290,7 +290,8 @@ def cp(ctx: Context, ins: Instruction) -> Step:
     kept = ctx.read(plain[3], "u32") if len(plain) > 3 else None
     from_ = make_site(ctx, ins, "global", width, Kind.READ)
     to = make_site(ctx, ins, "shared", width, Kind.WRITE)
-    from_.manner, to.manner = (replace(site.manner, under_way=True) for site in (from_, to))
+    for site in (from_, to):
+        site.semantics = replace(site.semantics, under_way=True)
 
     def step(f: Frame) -> None:
         rows = _copied(f, from_, source, width, None if kept is None else f.widen(kept(f)))

@@ -33,7 +33,7 @@ def scope_of(ins: Instruction) -> Scope:
     return next((_SCOPES[word] for word in ins.modifiers if word in _SCOPES), Scope.GRID)
 
 
-def manner_of(ins: Instruction, kind: Kind, size: int) -> Semantics:
+def semantics_of(ins: Instruction, kind: Kind, size: int) -> Semantics:
     """How an instruction touches memory, whose scalars have so many bytes."""
     if kind is not Kind.ATOMIC:
         if not STRONG & set(ins.modifiers):

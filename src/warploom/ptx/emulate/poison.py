@@ -1,4 +1,4 @@
-"""Values that nobody gave: registers read before they are written, shared memory that nobody wrote,
+"""Uninitialised values: registers read before they are written, shared memory that nobody wrote,
 shuffles from lanes not there.
 
 Such a value may be computed with and lie in shared memory, as it does in collectives that look one
@@ -303,7 +303,7 @@ def _memory(site: Site) -> str:
 def loaded(
     f: Frame, slots: list[tuple[int, ...]], unwritten: list[Array], site: Site
 ) -> None:  # fmt: skip
-    """Registers were filled from memory; of each, which threads read what nobody stored."""
+    """Registers were filled from memory; of each, which threads read uninitialised memory."""
     for part, own in enumerate(slots):
         bad = unwritten[part] if unwritten else None
         found = None

@@ -85,9 +85,9 @@ class _Handle:
         """How memory is touched, so many bytes at a time."""
         found = self.sites.get((width, kind.writes))
         if found is None:
-            manner = Semantics(kind, constant=not self.surface)
+            semantics = Semantics(kind, constant=not self.surface)
             span = self.ctx.module.span(self.ins)
-            found = Site(span, self.ins.name, "global", width, True, manner, tallied=False)
+            found = Site(span, self.ins.name, "global", width, True, semantics, tallied=False)
             self.sites[width, kind.writes] = found
         return found
 

@@ -225,11 +225,11 @@ def _reading(f: Frame, site: Site, thread: int, places: Array) -> None:
         return
     flight = _flight(f)
     own = thread % f.batch.block_size // (WARPS * WARP)
-    manner = replace(site.manner, under_way=True, told=1 + own)
+    semantics = replace(site.semantics, under_way=True, told=1 + own)
     source = flight.source(races, int(_warpgroup_of(f, np.array(thread))))
-    telling = Completion(source, int(flight.closed[thread]))
+    completion = Completion(source, int(flight.closed[thread]))
     who, size = np.full(places.size, thread), f.batch.shared.data.size
-    found = races.access(SHARED, size, who, places, 16, manner, site.span, telling=telling)
+    found = races.access(SHARED, size, who, places, 16, semantics, site.span, completion=completion)
     if found and not races.every:
         raise race_error(f, site, found[0])
 

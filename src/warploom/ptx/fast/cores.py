@@ -139,7 +139,7 @@ class Compiled:
 class Ran:
     """How a launch ended, on how many cores, and how often threads came to each part of the text.
 
-    `missing`: somebody met a value that nobody gave; `suspect`: what may be a race.
+    `missing`: somebody met an uninitialised value; `suspect`: what may be a race.
     """
 
     status: Status

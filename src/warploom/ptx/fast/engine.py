@@ -87,7 +87,7 @@ class FastKernel:
     def run(self, job: Job, report: Report, locals_: dict[str, int], notes: Notes) -> bool:
         """Whether the launch was done; else nothing has changed.
 
-        One that meets values which nobody gave is run again by a text that watches them, and so
+        One that meets uninitialised values is run again by a text that watches them, and so
         are those that come after it. One in which there may be a race is the evaluator's.
         """
         ran = None

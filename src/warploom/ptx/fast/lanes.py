@@ -106,7 +106,7 @@ def elect(w: Writer, ins: Instruction) -> None:
 def join(w: Writer, ins: Instruction) -> None:
     """A barrier that reduces: what this warp brings, and where its lanes will find the result."""
     if w.watched:
-        raise NotTaken(f"{ins.name} with values that nobody gave")
+        raise NotTaken(f"{ins.name} with uninitialised values")
     counts = "popc" in ins.modifiers
     how = "COUNTED" if counts else "EVERY" if "and" in ins.modifiers else "SOME"
     yes = w.filled(1, w.read(ins.operands[-1], "pred"))

@@ -75,7 +75,7 @@ class Writer:
     locals: dict[str, int]
     lasting: frozenset[str]  # registers that outlive a block
     used: frozenset[str]  # registers that anybody reads
-    watched: frozenset[str] = frozenset()  # registers that may hold what nobody gave
+    watched: frozenset[str] = frozenset()  # registers that may hold uninitialised values
     noted: Noted = field(default_factory=Noted)
     names: dict[str, str] = field(default_factory=dict)
     sizes: dict[str, int] = field(default_factory=dict)  # bits of each register; 1 for a predicate
@@ -286,7 +286,7 @@ class Writer:
         self._put(self._beside(key), text, 1)
 
     def watched_in(self, operands: tuple[ir.Operand, ...]) -> list[str]:
-        """Keys of the registers in operands that may hold what nobody gave."""
+        """Keys of the registers in operands that may hold uninitialised values."""
         if not self.watched:
             return []
         keys = dict.fromkeys(self._register(register) for register in registers(operands))

@@ -1,4 +1,4 @@
-"""Values that nobody gave, in C: beside a register that may hold one lies a flag for each lane.
+"""Uninitialised values, in C: beside a register that may hold one lies a flag for each lane.
 
 A text that watches is written only for kernels that need it: those that read a register before it
 is written, and those of which a launch met shared memory that nobody wrote or a shuffle from a lane

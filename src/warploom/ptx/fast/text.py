@@ -49,7 +49,7 @@ def spell(
 ) -> CText:  # fmt: skip
     """The C text of a kernel; `NotTaken` says what keeps it from being written.
 
-    `watch`: it goes on with values that nobody gave, as long as nothing depends on them. `notes`:
+    `watch`: it goes on with uninitialised values, as long as nothing depends on them. `notes`:
     what it notes of its accesses.
     """
     graph = flow.build(module, function, after=frozenset({Control.BARRIER}), before=WAITS)

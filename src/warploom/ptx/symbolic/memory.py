@@ -224,7 +224,7 @@ def _stretches(reading: Reading) -> dict[int, int]:
 def _quiet(reading: Reading, loads: list[Access], here: dict[int, list[tuple[int, int]]]) -> int:
     """Loads that nothing after their block can touch, on whatever path, as bits.
 
-    Once lanes part, some run ahead on another path; what they write there may be seen by a load
+    Once lanes diverge, some run ahead on another path; what they write there may be seen by a load
     in a later block, though no path from its source to it writes anything.
     """
     after = _after(reading, {block: _all_kept(steps) for block, steps in here.items()})

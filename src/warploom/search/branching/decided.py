@@ -28,7 +28,7 @@ def decisions_of(propagator: Propagator, candidates: Candidates, row: int) -> li
     return found
 
 
-def telling(
+def independent(
     propagator: Propagator, decisions: Sequence[Decision], known: Sequence[Decision] = ()
 ) -> list[Decision]:
     """The decisions that do not follow from those before them and from the `known` ones: few, and

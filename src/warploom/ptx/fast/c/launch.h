@@ -9,7 +9,7 @@
 #include <fenv.h>
 #include "values.h"
 
-/* What a text may say before: whether it watches values that nobody gave, what it notes of accesses
+/* What a text may say before: whether it watches uninitialised values, what it notes of accesses
    (sites, in units of bytes), which registers outlive a basic block. */
 #ifndef WATCHED
 #define WATCHED 0
@@ -55,7 +55,7 @@ typedef struct {
   struct Warp *warp;
   void (*ask)(int, double, double *);  /* NumPy's value of a function, and that it came */
   uint64_t lost;  /* Python was asked and gave no answer: what was made since then is nothing */
-  uint64_t missing;  /* a value that nobody gave was met, by a text that does not watch them */
+  uint64_t missing;  /* an uninitialised value was met, by a text that does not watch them */
   void *patterns, *shared_shadow, *copies;  /* of a text that notes accesses (see `notes_text`) */
   uint32_t *latest;
   uint64_t *branched, different, barriers, shuffles, updates;

@@ -238,7 +238,7 @@ APART int copied(Launch *L, Warp *S, const uint64_t *to, const uint64_t *from, c
   return 1;
 }
 
-/* lanes that read bytes which nobody stored; and, of a store, those whose value is none */
+/* lanes that read uninitialised bytes; and, of a store, those whose value is none */
 APART int unmarked(Launch *L, const uint64_t *a, uint64_t far, uint64_t width, uint32_t m,
                    uint32_t *none) {
   EACH none[l] = 0;

@@ -1,4 +1,4 @@
-"""Copies dealt out to all threads, and ahead of who uses them: right, and as experts write them."""
+"""Copies by all threads, and ahead of who uses them: right, and as experts write them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from warploom.search.branching.descent import descents
 from warploom.search.branching.fix import fixed
 from warploom.search.branching.problem import SpaceProblem
 
-DEALT = Target(machine_named("h200"), deals=True, stages=(1, 2))
+COOPERATIVE = Target(machine_named("h200"), cooperative_copies=True, stages=(1, 2))
 TAIL = Cut(tail=True)
 PROGRAMS: dict[str, Program] = {
     "matmul": matmul(16, 24, 16, ((4, 2), (4, 2), (4,))),
@@ -34,8 +34,8 @@ COPIES = {"batched": ("A_1", "B_1"), "gesummv": ("A_1", "B_1", "x_1")}
 
 
 def run_dealt(name: str, stages: int, count: int) -> Seen:
-    """Implementations all of whose copies are dealt out."""
-    space = NestSpace(PROGRAMS[name], DEALT)
+    """Implementations all of whose copies are cooperative."""
+    space = NestSpace(PROGRAMS[name], COOPERATIVE)
     texts = [f"stages={stages}"]
     for load in COPIES.get(name, ("A_1", "B_1")):
         dims = [str(d) for d in space.dims if str(d).startswith(f"{load}.") and d.tile is not None]
@@ -77,7 +77,7 @@ EXPERT = """
 def test_the_space_has_what_an_expert_writes() -> None:
     """Tiles in shared memory, twice; accesses of 16 bytes; the next tile on its way to registers
     while this one is used; one barrier for each."""
-    space = NestSpace(matmul(16, 128, 16, ((2, 2, 4), (2, 16, 4), (4,))), DEALT)
+    space = NestSpace(matmul(16, 128, 16, ((2, 2, 4), (2, 16, 4), (4,))), COOPERATIVE)
     taken = fixed(space.propagator, EXPERT.split())
     problem = SpaceProblem(space.propagator, taken, space.branch)
     found = descents(problem, 2, np.random.default_rng(0))
