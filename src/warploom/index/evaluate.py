@@ -55,7 +55,7 @@ _UNARY: dict[ir.UnaryOp, Callable[[Any], Any]] = {
 def evaluate(expr: ir.Expr, env: Mapping[str, int | npt.NDArray[Any]]) -> int | Ints:
     """The value of `expr`; arrays broadcast, and a shared part is computed once.
 
-    >>> evaluate((3 - Var("x")) % 4, {"x": np.arange(6)})
+    >>> evaluate((3 - ir.Var("x")) % 4, {"x": np.arange(6)})
     array([3, 2, 1, 0, 3, 2])
     """
 

@@ -32,7 +32,7 @@ FALSE = Range(0, 0)
 
 def range_of(expr: ir.Expr, bounds: Mapping[str, tuple[int, int]]) -> Range:
     """
-    >>> range_of(Var("x") % 8 - 3, {"x": (0, 4)})
+    >>> range_of(ir.Var("x") % 8 - 3, {"x": (0, 4)})
     Range(low=-3, high=1)
     """
     return Ranges(bounds).of(expr)

@@ -28,7 +28,7 @@ def pause_if_long(count: int) -> None:
 def values(layout: ir.Layout) -> Numbers:
     """The value at every number of the domain, in order.
 
-    >>> values(Compose(Swizzle(1, 0, 2), Strided(8, 1)))
+    >>> values(ir.Compose(ir.Swizzle(1, 0, 2), ir.Strided(8, 1)))
     array([0, 1, 2, 3, 5, 4, 7, 6])
     """
     size = ir.size_of(layout)
@@ -40,7 +40,7 @@ def values(layout: ir.Layout) -> Numbers:
 def at(layout: ir.Layout, *coordinates: int) -> int:
     """The value at one element, by its coordinates.
 
-    >>> at(Compose(Swizzle(3, 3, 3), Strided((8, 64), (64, 1))), 3, 9)
+    >>> at(ir.Compose(ir.Swizzle(3, 3, 3), ir.Strided((8, 64), (64, 1))), 3, 9)
     209
     """
     shape = ir.shape_of(layout)

@@ -41,7 +41,7 @@ def expression(layout: ir.Layout, names: Sequence[str] | None = None) -> Expr:
     """What a layout computes, with as few operations as a form was found.
 
     >>> from warploom.index.show import show
-    >>> show(expression(Compose(Swizzle(3, 3, 3), Strided((8, 64), (64, 1)))))
+    >>> show(expression(ir.Compose(ir.Swizzle(3, 3, 3), ir.Strided((8, 64), (64, 1)))))
     'column ^ row * 8 ^ row * 64'
     """
     sizes = sizes_of(layout)

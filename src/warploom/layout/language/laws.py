@@ -118,7 +118,7 @@ def simplify(layout: ir.Layout) -> ir.Layout:
     """The laws, applied to neighbours until none applies.
 
     >>> from warploom.layout.language.show import show
-    >>> show(simplify(compose(Shift(0), Pad(32, 1), Strided((32, 32), (32, 1)))))
+    >>> show(simplify(ir.compose(ir.Shift(0), ir.Pad(32, 1), ir.Strided((32, 32), (32, 1)))))
     '(32,32):(33,1)'
     """
     parts = list(ir.chain(layout))

@@ -9,7 +9,7 @@ from warploom.layout.language import ir
 
 def show(layout: ir.Layout) -> str:
     """
-    >>> show(Compose(Swizzle(3, 3, 3), Compose(Pad(64, 8), Strided((8, 64), (64, 1)))))
+    >>> show(ir.compose(ir.Swizzle(3, 3, 3), ir.Pad(64, 8), ir.Strided((8, 64), (64, 1))))
     'S<3,3,3> o pad<64,8> o (8,64):(64,1)'
     """
     return " o ".join(_part(part) for part in ir.chain(layout))

@@ -6,8 +6,9 @@ Lane 8j + r gives the address of row r of matrix j. What a lane then holds of it
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,7 @@ from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.emulate.memory import by_space, put
 from warploom.ptx.emulate.product import failing, vector
 from warploom.ptx.emulate.shape import Compile
-from warploom.ptx.ir import Instruction
+from warploom.ptx.ir import Instruction, Operand
 from warploom.ptx.types import U16, U32
 
 Array = npt.NDArray[Any]
@@ -52,33 +53,44 @@ def _check(f: Frame, site: Site, address: Array, count: int) -> None:
         raise site.error(f, "the address of a row is no multiple of 16", int(bad.argmax()))
 
 
-def _sites(site: Site) -> dict[int, Site]:
-    return {width: replace(site, width=width, tallied=False) for width in (2, 4)}
+# What is done with one matrix: a frame, sites by width, the addresses of rows, its number.
+EachMatrix: TypeAlias = Callable[[Frame, dict[int, Site], Array, int], None]
+
+
+def _by_matrix(
+    ctx: Context, ins: Instruction, place: Operand, count: int, kind: Kind, each: EachMatrix
+) -> Step:
+    """So many matrices, one after another, at the rows that `place` gives."""
+    fail = failing(ctx, ins)
+
+    def make(site: Site, address: Fetch) -> Step:
+        sites = {width: replace(site, width=width, tallied=False) for width in (2, 4)}
+
+        def step(f: Frame) -> None:
+            warps_of(f, fail)
+            where = address(f)
+            _check(f, site, where, count)
+            count_rows(f, site, where, 8 * count)
+            for number in range(count):
+                each(f, sites, where, number)
+
+        return step
+
+    return by_space(ctx, ins, place, 4, kind, make)
 
 
 def ldmatrix(ctx: Context, ins: Instruction) -> Step:
     stores = [ctx.write(each, "b32") for each in vector(ins.operands[0])]
     transposed = "trans" in ins.modifiers
-    fail = failing(ctx, ins)
 
-    def make(site: Site, address: Fetch) -> Step:
-        sites = _sites(site)
+    def each(f: Frame, sites: dict[int, Site], where: Array, number: int) -> None:
+        halves = [
+            load(f, sites[width], _narrowed(f, place), U32 if width == 4 else U16, 1)[0]
+            for place, width in _parts(f, where, number, transposed)
+        ]
+        stores[number](f, halves[0] if not transposed else _pair(*halves))
 
-        def step(f: Frame) -> None:
-            warps_of(f, fail)
-            where = address(f)
-            _check(f, site, where, len(stores))
-            count_rows(f, site, where, 8 * len(stores))
-            for number, store in enumerate(stores):
-                halves = [
-                    load(f, sites[width], _narrowed(f, place), U32 if width == 4 else U16, 1)[0]
-                    for place, width in _parts(f, where, number, transposed)
-                ]
-                store(f, halves[0] if not transposed else _pair(*halves))
-
-        return step
-
-    return by_space(ctx, ins, ins.operands[1], 4, Kind.READ, make)
+    return _by_matrix(ctx, ins, ins.operands[1], len(stores), Kind.READ, each)
 
 
 def _pair(low: Array, high: Array) -> Array:
@@ -89,31 +101,16 @@ def _pair(low: Array, high: Array) -> Array:
 def stmatrix(ctx: Context, ins: Instruction) -> Step:
     values = [ctx.read(each, "b32") for each in vector(ins.operands[1])]
     transposed = "trans" in ins.modifiers
-    fail = failing(ctx, ins)
 
-    def make(site: Site, address: Fetch) -> Step:
-        sites = _sites(site)
+    def each(f: Frame, sites: dict[int, Site], where: Array, number: int) -> None:
+        word = f.widen(values[number](f))[f.index]
+        halves = [(word & np.uint32(0xFFFF)).astype(U16), (word >> np.uint32(16)).astype(U16)]
+        pieces = halves if transposed else [word]
+        parts = _parts(f, where, number, transposed)
+        for (place, width), piece in zip(parts, pieces, strict=True):
+            put(f, sites[width], place[f.index], [piece], piece.dtype)
 
-        def step(f: Frame) -> None:
-            warps_of(f, fail)
-            where = address(f)
-            _check(f, site, where, len(values))
-            count_rows(f, site, where, 8 * len(values))
-            for number, value in enumerate(values):
-                word = f.widen(value(f))[f.index]
-                halves = [
-                    (word & np.uint32(0xFFFF)).astype(U16),
-                    (word >> np.uint32(16)).astype(U16),
-                ]
-                pieces = halves if transposed else [word]
-                for (place, width), piece in zip(
-                    _parts(f, where, number, transposed), pieces, strict=True
-                ):
-                    put(f, sites[width], place[f.index], [piece], piece.dtype)
-
-        return step
-
-    return by_space(ctx, ins, ins.operands[0], 4, Kind.WRITE, make)
+    return _by_matrix(ctx, ins, ins.operands[0], len(values), Kind.WRITE, each)
 
 
 def movmatrix(ctx: Context, ins: Instruction) -> Step:

@@ -103,11 +103,31 @@ def cheapest_expression(family: Family, rows: Settings) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Moving(Family):
-    """Reads along `axis` where one of the functions says."""
+class OfFunctions(Family):
+    """Gathers by functions: the rows are those of the functions."""
 
     call: Call
     functions: IndexFunctions
+
+    def counterparts(self, rows: Settings, large: Family, reading: Sense) -> Settings:
+        if type(large) is not type(self) or not isinstance(large, OfFunctions):
+            return rows[:0]
+        return self.functions.counterparts(rows, large.functions, reading)
+
+    def forms(self, rows: Settings) -> Settings:
+        return self.functions.forms(rows)
+
+    def to_json(self, row: Setting) -> dict[str, Any]:
+        return self.functions.to_json(row)
+
+    def from_json(self, parameters: Mapping[str, Any]) -> Setting:
+        return self.functions.from_json(parameters)
+
+
+@dataclass(frozen=True, slots=True)
+class Moving(OfFunctions):
+    """Reads along `axis` where one of the functions says."""
+
     axis: int
 
     @property
@@ -146,17 +166,3 @@ class Moving(Family):
 
     def cheapest(self, rows: Settings) -> int:
         return cheapest_expression(self, rows)
-
-    def counterparts(self, rows: Settings, large: Family, reading: Sense) -> Settings:
-        if type(large) is not type(self) or not isinstance(large, Moving):
-            return rows[:0]
-        return self.functions.counterparts(rows, large.functions, reading)
-
-    def forms(self, rows: Settings) -> Settings:
-        return self.functions.forms(rows)
-
-    def to_json(self, row: Setting) -> dict[str, Any]:
-        return self.functions.to_json(row)
-
-    def from_json(self, parameters: Mapping[str, Any]) -> Setting:
-        return self.functions.from_json(parameters)

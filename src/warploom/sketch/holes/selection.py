@@ -7,9 +7,8 @@ those that agree everywhere only the cheapest goes into a choice of several sour
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -27,13 +26,11 @@ from warploom.sketch.holes.condition import (
     first_true,
 )
 from warploom.sketch.holes.expressions import coordinate, flat, only, own_coordinates
-from warploom.sketch.holes.moving import Cost, Moving, expression_cost, gather_set
+from warploom.sketch.holes.moving import Cost, Moving, OfFunctions, expression_cost, gather_set
 from warploom.sketch.term.gather import (
-    Family,
     GatherExpr,
     GatherSet,
     Moves,
-    Sense,
     Setting,
     Settings,
     moves,
@@ -99,22 +96,21 @@ class Selections(_Selecting):
 
 
 @dataclass(frozen=True, slots=True)
-class Keeping(Family):
+class Keeping(OfFunctions):
     """Keeps a cell where a condition holds, else zero; cells outside `restrict` are always kept."""
 
     name = "keep_if"
 
-    call: Call
-    conditions: Conditions
+    functions: Conditions
     restrict: tuple[tuple[int, int], ...]
 
     @property
     def axes(self) -> tuple[int, ...]:
-        return tuple(sorted({0, *self.conditions.over, *(axis for axis, _ in self.restrict)}))
+        return tuple(sorted({0, *self.functions.over, *(axis for axis, _ in self.restrict)}))
 
     def reads(self, rows: Settings) -> Moves:
         shape, at = self.call.out_shape, grid(self.call.out_shape, self.axes)
-        kept = self.conditions.masks(rows, at)
+        kept = self.functions.masks(rows, at)
         for axis, value in self.restrict:
             kept |= at[axis] != value
         kind = np.min_scalar_type(shape[0] + 1)
@@ -122,13 +118,13 @@ class Keeping(Family):
         return moves(shape, shape, 0, self.axes, values)
 
     def text(self, row: Setting) -> str:
-        return f"keep_if({self.conditions.text(row)})"
+        return f"keep_if({self.functions.text(row)})"
 
     def expression(self, row: Setting) -> GatherExpr:
         shape = self.call.out_shape
         names = [coordinate(axis) for axis in range(len(shape))]
-        known = self.conditions.constancy(row)
-        kept = Const(int(known)) if known is not None else self.conditions.expression(row, names)
+        known = self.functions.constancy(row)
+        kept = Const(int(known)) if known is not None else self.functions.expression(row, names)
         if kept != Const(1):
             for axis, value in self.restrict:
                 if shape[axis] > 1:
@@ -138,21 +134,7 @@ class Keeping(Family):
         return GatherExpr(argument, flat(shape, own_coordinates(shape)))
 
     def cheapest(self, rows: Settings) -> int:
-        return int(np.argmin(self.conditions.costs(rows)))
-
-    def counterparts(self, rows: Settings, large: Family, reading: Sense) -> Settings:
-        if not isinstance(large, Keeping):
-            return rows[:0]
-        return self.conditions.counterparts(rows, large.conditions, reading)
-
-    def forms(self, rows: Settings) -> Settings:
-        return self.conditions.forms(rows)
-
-    def to_json(self, row: Setting) -> dict[str, Any]:
-        return self.conditions.to_json(row)
-
-    def from_json(self, parameters: Mapping[str, Any]) -> Setting:
-        return self.conditions.from_json(parameters)
+        return int(np.argmin(self.functions.costs(rows)))
 
 
 # -- the sets ------------------------------------------------------------------------------------
