@@ -146,6 +146,7 @@ def test_branch_and_bound_leaves_what_is_better_where_it_is() -> None:
     assert slow.nanoseconds == kept.nanoseconds
 
 
+@pytest.mark.slow
 def test_many_operators_inside_each_other_are_written() -> None:
     """Names of what is inside say nothing of how deep it is: they would be too long."""
     nest = LoopNest("horner")
