@@ -9,7 +9,7 @@ import pytest
 
 from warploom.errors import DeviceError
 from warploom.ptx import load
-from warploom.without_gpu.prepared import python_files
+from warploom.without_gpu.prepared import moved_texts, python_files
 
 PTX = """.version 8.0
 .target sm_90
@@ -96,3 +96,13 @@ def test_the_file_of_a_python_kernel_is_one_that_the_user_named(tmp_path: Path) 
     space: dict[str, object] = {}
     exec(compile("def f(): pass\n", str(file), "exec"), space)
     assert {str(file), __file__} <= python_files(space["f"])
+
+
+def test_a_python_kernel_whose_file_was_moved_is_shown_where_it_lies_now(tmp_path: Path) -> None:
+    """Triton's cache gives PTX of the same function that was compiled in another folder."""
+    file = tmp_path / "own.py"
+    file.write_text("def f(): pass\n")
+    space: dict[str, object] = {}
+    exec(compile(file.read_text(), str(file), "exec"), space)
+    ptx = f'\t.file\t1 "/gone/own.py"\n.file 2 "/gone/other.py"\n.file 3 "{file}"\n'
+    assert moved_texts(ptx, space["f"]) == {"/gone/own.py": "def f(): pass\n"}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import linecache
+import os
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +14,7 @@ from warploom.errors import DeviceError
 from warploom.ptx.emulate.launch import Kernel
 
 Shape = int | Sequence[int]
+_FILE = re.compile(r'^\s*\.file\s+\d+\s+"([^"\n]+)"', re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,3 +57,13 @@ def python_files(function: Any) -> set[str]:
     held = (getattr(module, "__dict__", {}) for module in list(sys.modules.values()))
     files = [*(each.get("__file__") for each in held), getattr(code, "co_filename", None)]
     return {each for each in files if isinstance(each, str) and each.endswith(".py")}
+
+
+def moved_texts(ptx: str, function: Any) -> dict[str, str]:
+    """The text of a kernel's file, by the name it had where the compiler met it first: a cache may
+    give PTX that was made when the same function lay in another folder."""
+    code = getattr(getattr(function, "fn", function), "__code__", None)
+    own = getattr(code, "co_filename", "")
+    known = python_files(function)
+    names = {each for each in _FILE.findall(ptx) if os.path.basename(each) == os.path.basename(own)}
+    return {each: "".join(linecache.getlines(own)) for each in names - known}

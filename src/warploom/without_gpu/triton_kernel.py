@@ -18,7 +18,7 @@ import numpy as np
 from warploom.errors import DeviceError, UnsupportedError
 from warploom.ptx.emulate.launch import Kernel, load
 from warploom.without_gpu.arrays import Passed, memory_of
-from warploom.without_gpu.prepared import Prepared, python_files
+from warploom.without_gpu.prepared import Prepared, moved_texts, python_files
 
 _TYPES = {
     "bool": "i1", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8",
@@ -114,7 +114,8 @@ class TritonKernel:
             target = backends.GPUTarget("cuda", self.capability, 32)
             made = import_module("triton").compile(source, target=target, options=options)
             shown_as = f"{self.function.__name__}, as PTX"
-            module = load(made.asm["ptx"], shown_as, named=python_files(self.function))
+            texts = moved_texts(made.asm["ptx"], self.function)
+            module = load(made.asm["ptx"], shown_as, texts, named=python_files(self.function))
             self._compiled[key] = module.kernel(made.metadata.name), made.metadata
         return self._compiled[key]
 
