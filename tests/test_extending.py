@@ -72,7 +72,11 @@ class Copy:
 
     def ran(self, text: str) -> str:
         """What a text of Python prints, in a process of its own."""
-        environment = {**os.environ, "PYTHONPATH": str(self.folder / "src"), "WARPLOOM_STORE": ""}
+        environment = {
+            **os.environ,
+            "PYTHONPATH": f"{self.folder / 'src'}{os.pathsep}{ROOT}",
+            "WARPLOOM_STORE": "",
+        }
         done = subprocess.run(
             [sys.executable, "-c", text], cwd=self.folder, env=environment,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
@@ -138,7 +142,7 @@ def test_a_ptx_instruction(tmp_path: Path) -> None:
 SYMBOLS = """
 from itertools import product
 from warploom import ptx
-from warploom.machine.value.evaluate import evaluate
+from tests.machine.value.plain import evaluate
 from warploom.ptx.meaning.table import meaning_of
 from warploom.ptx.symbolic.walk import read
 text = open("med3.ptx").read()
