@@ -87,7 +87,8 @@ def c_that_is_no_program(patch: Patch, folder: Path) -> None:
 
 def c_that_does_not_end(patch: Patch, folder: Path) -> None:
     patch.setattr("warploom.native._PROBE_S", 0.1)
-    patch.setattr("warploom.native.compile_c.__defaults__", (0.1,))
+    for each in ("compile_c", "kept_library"):
+        patch.setattr(f"warploom.native.{each}.__defaults__", (0.1,))
     c_compiler(patch, folder, "#!/bin/sh\nwhile :; do /bin/sleep 1; done\n")
 
 
