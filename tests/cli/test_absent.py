@@ -167,6 +167,7 @@ def test_in_python_it_is_an_error_of_its_own(absence: Absence) -> None:
 def test_a_sketch_of_the_users_own_where_nothing_is(
     cli: Cli, monkeypatch: Patch, tmp_path: Path
 ) -> None:
+    monkeypatch.setenv("WARPLOOM_CACHE", "")  # nothing was compiled before
     no_opencl_platform(monkeypatch, tmp_path)
     no_cuda_compiler(monkeypatch, tmp_path)
     ran = cli("kernel", str(ROOT / "examples" / "sketches" / "sums.swflow"), "--check")
