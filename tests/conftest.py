@@ -1,5 +1,5 @@
-"""What tests of several folders share: golden texts, Ctrl-C as a terminal sends it, and a list of
-what was skipped (`skipped.py`)."""
+"""What tests of several folders share: golden texts, Ctrl-C as a terminal sends it, a list of what
+was skipped (`skipped.py`), and samples of many cases (`sampled.py`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from tests import skipped
+from tests import sampled, skipped
 
 # `make test` tries the same examples every time, so that a change is judged and not the day's luck;
 # `make accept` draws new ones.
@@ -42,7 +42,12 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(100_000, 50, 100)
 
 
-pytest_collection_modifyitems = skipped.pytest_collection_modifyitems
+@pytest.hookimpl(tryfirst=True)  # before `-m` looks for `slow`
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    sampled.mark_the_rest(items)
+    skipped.pytest_collection_modifyitems(config, items)
+
+
 pytest_terminal_summary = skipped.pytest_terminal_summary
 
 

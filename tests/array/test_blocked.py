@@ -51,6 +51,7 @@ def test_a_product_of_matrices() -> None:
     assert max(sums) == 8 * 4
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("layer", "blocks"),
     [

@@ -213,6 +213,7 @@ def check(law: Law, seed: int) -> int:
     return 2
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
 def test_both_sides_mean_the_same(law: Law) -> None:
     found = [check(law, seed) for seed in range(20)]

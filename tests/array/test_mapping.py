@@ -273,6 +273,7 @@ def random_buffers(random: Random, nodes: list[MapNode]) -> list[Shared]:
     return found
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(12))
 def test_released_rules_against_trying_everything(seed: int) -> None:
     tree = random_tree(Random(seed), 4)

@@ -45,6 +45,7 @@ def _wrong(case: Case, device: str) -> str:
     return wrong_results(found, way, device)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", CASES)
 def test_kernels_on_the_simulator(case: Case) -> None:
     assert _wrong(case, "simulator") == ""

@@ -7,8 +7,9 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampled import examples
 
 from warploom.catalogue.fill import (
     TileFill,
@@ -36,7 +37,7 @@ def moved(fill: TileFill, tile: np.ndarray) -> np.ndarray:
     return tile
 
 
-@settings(deadline=None, max_examples=10)
+@examples(10)
 @given(
     lanes=st.integers(1, 32),
     registers=st.integers(1, 40),

@@ -62,6 +62,7 @@ def build(case: Case) -> Kernel:
     return find(case[0]).kernel(**case[1])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", CLAIMING, ids=NAMES)
 def test_the_header_has_the_fill_and_its_verdict(case: Case) -> None:
     doc = build(case).doc
@@ -146,6 +147,7 @@ def alternatives(result: Result) -> Iterator[dict[int, int]]:
                 yield {hole: other}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", CLAIMING, ids=NAMES)
 def test_one_wrong_choice_and_there_is_no_kernel(
     case: Case, monkeypatch: pytest.MonkeyPatch

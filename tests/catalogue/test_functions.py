@@ -39,6 +39,7 @@ def name_of(case: object) -> str:
     return str(case)
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize(("name", "given"), QUICK, ids=name_of)
 @pytest.mark.parametrize("device", ["simulator", "c", "ptx"])
 def test_headers_are_right(name: str, given: dict[str, Parameter], device: str) -> None:

@@ -24,6 +24,7 @@ FEW_TAPS = [variant for variant in ENTRY.variants if of(int, variant.get("taps",
 SMALL = [{"height": 3, "columns": 5}, {"height": 7, "columns": 132}]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("device", ["c", "ptx"])
 @pytest.mark.parametrize("variant", ENTRY.variants, ids=labels(ENTRY.variants))
 def test_every_variant_computes_its_specification(variant: Any, device: str) -> None:

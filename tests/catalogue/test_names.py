@@ -76,6 +76,7 @@ def asked_for(entry: Entry, variant: dict[str, Parameter]) -> Program | None:
     return None
 
 
+@pytest.mark.sampled(23)
 @pytest.mark.usefixtures("asking")
 @pytest.mark.parametrize(("entry", "variant"), VARIANTS)
 def test_synth_fills_what_kernel_is_built_from(entry: Entry, variant: dict[str, Parameter]) -> None:

@@ -25,6 +25,7 @@ NAMES = [f"{e.name}-{name}" for e, name in zip([e for e, _ in CASES],
 DEGREES = range(32, 385, 32)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("device", ["c", "ptx"])
 @pytest.mark.parametrize(("entry", "variant"), CASES, ids=NAMES)
 def test_every_variant_computes_its_specification(entry: Any, variant: Any, device: str) -> None:

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 from bench.common.narrowed import of
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.catalogue.agreement import check_agreement
 from tests.runtime import fakes
 from tests.runtime.fakes import Machine, aligned
+from tests.sampled import examples
 
 import warploom
 from warploom.catalogue import Entry, entries, find
@@ -45,7 +46,7 @@ def test_nothing_stays_open_and_nothing_given_is_overruled(entry: Entry) -> None
                 assert AUTO not in found.values()
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(
     name=st.sampled_from(STRUCTURES),
     fields=st.integers(1, 64),

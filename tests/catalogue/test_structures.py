@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.catalogue.agreement import DEVICES, check_agreement, check_registers, counted, labels
+from tests.sampled import examples
 
 from warploom.catalogue import Entry, find
 from warploom.catalogue.structures import tuned
@@ -40,12 +41,14 @@ def sizes(entry: Entry, variant: dict[str, Any]) -> list[dict[str, int]]:
     return entry.sizes(**entry.settings(variant))
 
 
+@pytest.mark.sampled(14)
 @pytest.mark.parametrize(("entry", "variant"), CASES, ids=IDS)
 def test_the_simulator_agrees_on_some_sizes(entry: Entry, variant: dict[str, Any]) -> None:
     assert len(sizes(entry, variant)) >= 20
     check_agreement(entry, variant, "simulator", sizes(entry, variant)[::9])
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("device", ["c", "ptx"])
 @pytest.mark.parametrize(("name", "variant"), SAMPLED, ids=[f"{n}-{v}" for n, v in SAMPLED])
 def test_devices_agree_on_some_sizes(name: str, variant: dict[str, Any], device: str) -> None:
@@ -66,7 +69,7 @@ def test_devices_agree_on_every_size(entry: Entry, variant: dict[str, Any], devi
     check_agreement(entry, variant, device, sizes(entry, variant))
 
 
-@settings(deadline=None, max_examples=8)
+@examples(8)
 @given(
     name=st.sampled_from(NAMES),
     fields=st.integers(1, 40),

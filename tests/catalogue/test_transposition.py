@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.catalogue.agreement import DEVICES, check_agreement, check_registers, counted, labels
+from tests.sampled import examples
 
 from warploom.catalogue import find
 from warploom.errors import CheckError
@@ -19,6 +20,7 @@ def sizes(variant: dict[str, Any]) -> list[dict[str, int]]:
     return ENTRY.sizes(**ENTRY.settings(variant))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("variant", ENTRY.variants, ids=labels(ENTRY.variants))
 def test_the_simulator_agrees_on_some_sizes(variant: dict[str, Any]) -> None:
     assert len(sizes(variant)) >= 20
@@ -38,7 +40,7 @@ def test_devices_agree_on_every_size(variant: dict[str, Any], device: str) -> No
     check_agreement(ENTRY, variant, device, sizes(variant))
 
 
-@settings(deadline=None, max_examples=8)
+@examples(8)
 @given(
     m=st.integers(1, 40),
     n=st.integers(1, 32),
@@ -50,6 +52,7 @@ def test_any_shape(m: int, n: int, order: str, count: int) -> None:
     check_agreement(ENTRY, variant, "simulator", [{"count": count}])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("order", ["crc", "rcr"])
 @pytest.mark.parametrize("n", [3, 8, 12, 32])
 def test_whole_warps_are_coalesced(n: int, order: str) -> None:

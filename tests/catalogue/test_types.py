@@ -31,6 +31,7 @@ ADDING: tuple[tuple[str, dict[str, Parameter]], ...] = (
 )
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("dtype", EVERY)
 @pytest.mark.parametrize(("name", "given"), [MOVING[0], MOVING[2], ADDING[0]])
 def test_every_type_on_the_simulator(name: str, given: dict[str, Parameter], dtype: str) -> None:

@@ -24,6 +24,7 @@ NAMES = [f"{e.name}-{name}" for e, name in zip([e for e, _ in CASES],
          labels(v for _, v in CASES), strict=True)]  # fmt: skip
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("device", ["simulator", "c", "ptx"])
 @pytest.mark.parametrize(("entry", "variant"), CASES, ids=NAMES)
 def test_every_variant_computes_its_specification(entry: Any, variant: Any, device: str) -> None:

@@ -66,6 +66,7 @@ def test_it_goes_on_from_what_was_kept(cli: Cli, tmp_path: Path) -> None:
     assert (other.status, "another program" in other.err) == (2, True)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

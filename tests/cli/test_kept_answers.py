@@ -44,6 +44,7 @@ def no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("warploom.cli.explore.gpu_name", lambda: None)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("status", "words"),
     [

@@ -61,6 +61,7 @@ USUAL = ("Ctrl-C", "memory", "a bug")
 ONCE = ("synth", "layout solve", "ptx run", "show")  # in which the others are tried, too
 
 
+@pytest.mark.sampled(17)
 @pytest.mark.parametrize(
     ("row", "why"),
     [(row, why) for row in ROWS for why in STOPS if why in USUAL or row.name in ONCE],

@@ -7,8 +7,9 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampled import examples
 
 from warploom.errors import CheckError
 from warploom.index.bits import (
@@ -71,7 +72,7 @@ def inputs_of(each: BitMap) -> list[tuple[int, ...]]:
     return list(itertools.product(*(range(1 << width) for width in each.widths)))
 
 
-@settings(deadline=None, max_examples=80)
+@examples(80)
 @given(maps())
 def test_numbers_arrays_and_expressions_agree_with_single_bits(each: BitMap) -> None:
     every = inputs_of(each)
@@ -87,7 +88,7 @@ def test_numbers_arrays_and_expressions_agree_with_single_bits(each: BitMap) -> 
     assert from_json(json.loads(json.dumps(each.to_json()))) == each
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(maps())
 def test_from_expression_finds_the_map_again(each: BitMap) -> None:
     names = [x, y][: len(each.widths)]
@@ -95,7 +96,7 @@ def test_from_expression_finds_the_map_again(each: BitMap) -> None:
     assert from_expression(each.expression(*names), widths, each.bits) == each
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(st.data(), st.integers(1, 5))
 def test_composition_and_inverse(data: st.DataObject, bits: int) -> None:
     one, two = data.draw(permutations(bits)), data.draw(permutations(bits))
@@ -105,7 +106,7 @@ def test_composition_and_inverse(data: st.DataObject, bits: int) -> None:
     assert one @ one.inverse() == one.inverse() @ one == identity(bits)
 
 
-@settings(deadline=None, max_examples=80)
+@examples(80)
 @given(maps())
 def test_rank_and_permutations(each: BitMap) -> None:
     results = {by_bits(each, inputs) for inputs in inputs_of(each)}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from tests.index.strategies import environments, expressions
+from tests.sampled import examples
 
 from warploom.errors import CheckError
 from warploom.index.evaluate import evaluate, totalise
@@ -15,7 +16,7 @@ x, y = Var("x"), Var("y")
 
 
 @given(expressions(), environments())
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_arrays_agree_with_numbers(expr: Expr, env: dict[str, int]) -> None:
     arrays = {name: np.array([value, value]) for name, value in env.items()}
     try:
@@ -29,7 +30,7 @@ def test_arrays_agree_with_numbers(expr: Expr, env: dict[str, int]) -> None:
 
 
 @given(expressions(), environments())
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_the_total_form_equals_the_expression_where_it_is_defined(
     expr: Expr, env: dict[str, int]
 ) -> None:

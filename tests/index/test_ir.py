@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from tests.index.strategies import expressions
+from tests.sampled import examples
 
 from warploom.index.evaluate import evaluate
 from warploom.index.ir import (
@@ -97,7 +98,7 @@ def test_equal_expressions_are_one_object() -> None:
 
 
 @given(expressions())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_rebuilding_gives_the_same_object(expr: Expr) -> None:
     assert fold_up(expr, rebuild) is expr
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from tests.index.strategies import BOUNDS, environments, expressions
+from tests.sampled import examples
 
 from warploom.errors import CheckError, InternalError
 from warploom.index.evaluate import evaluate, totalise
@@ -137,7 +138,7 @@ def test_z3_objects_to_a_false_law() -> None:
 
 
 @given(expressions(12), environments())
-@settings(max_examples=400, deadline=None)
+@examples(400)
 def test_simplifying_keeps_the_value(expr: Expr, env: dict[str, int]) -> None:
     try:
         value = evaluate(expr, env)
@@ -148,7 +149,7 @@ def test_simplifying_keeps_the_value(expr: Expr, env: dict[str, int]) -> None:
 
 
 @given(expressions(12))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_simplifying_ends_and_never_costs(expr: Expr) -> None:
     once = simplify(expr, BOUNDS)
     assert simplify(once, BOUNDS) is once

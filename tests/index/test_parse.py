@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.index.strategies import expressions
+from tests.sampled import examples
 
 from warploom.errors import ParseError
 from warploom.index.ir import Const, Expr, Var, select
@@ -18,7 +19,7 @@ x, y = Var("x"), Var("y")
 
 
 @given(expressions(20))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_round_trip(expr: Expr) -> None:
     assert parse(show(expr)) is expr
 
@@ -93,7 +94,7 @@ def test_what_both_languages_group_alike_needs_no_parentheses(text: str) -> None
 
 
 @given(st.text(alphabet="x1-+*/%()<>=!&|^ ifelsnotad\n.", max_size=40) | st.text(max_size=20))
-@settings(max_examples=400, deadline=None)
+@examples(400)
 def test_any_text_is_read_or_refused(text: str) -> None:
     outcome = parse_or_error(text)
     if isinstance(outcome, ParseError):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.index.strategies import BOUNDS, environments, expressions
+from tests.sampled import examples
 
 from warploom.errors import CheckError
 from warploom.index.evaluate import evaluate
@@ -39,7 +40,7 @@ def defined(expr: Expr, env: dict[str, int]) -> int | None:
 
 
 @given(expressions(12), st.lists(environments(), min_size=6, max_size=6))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_same_value_within_the_bounds(expr: Expr, envs: list[dict[str, int]]) -> None:
     normal = Normal(BOUNDS)
     polynomial = normal.of(expr)
@@ -56,7 +57,7 @@ def test_same_value_within_the_bounds(expr: Expr, envs: list[dict[str, int]]) ->
 
 
 @given(expressions(6), expressions(6), environments())
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_arithmetic(left: Expr, right: Expr, env: dict[str, int]) -> None:
     if defined(left, env) is None or defined(right, env) is None:
         return

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 from tests.index.strategies import BOUNDS, NAMES, expressions
+from tests.sampled import examples
 
 from warploom.errors import CheckError
 from warploom.index.evaluate import evaluate
@@ -45,7 +46,7 @@ def values(expr: Expr, hypotheses: list[Expr]) -> list[int]:
 
 
 @given(expressions(8), st.lists(joined, max_size=3))
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_the_least_value_may_be_proved_and_nothing_above_it(
     expr: Expr, hypotheses: list[Expr]
 ) -> None:
@@ -61,7 +62,7 @@ def test_the_least_value_may_be_proved_and_nothing_above_it(
 
 
 @given(joined, st.lists(joined, max_size=3))
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_a_proved_condition_holds_everywhere(goal: Expr, hypotheses: list[Expr]) -> None:
     if proves(goal, hypotheses, BOUNDS):
         assert all(values(goal, hypotheses))
@@ -81,7 +82,7 @@ sums = st.one_of(linear, divided, st.builds(lambda a, b: a + b, linear, divided)
 
 
 @given(sums, sums, st.lists(st.builds(lambda a, b: a.le(b), sums, sums), max_size=3))
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_no_counterexample_without_bounds(left: Expr, right: Expr, facts: list[Expr]) -> None:
     """Over all whole numbers: Z3 finds nothing where the prover says it holds."""
     z3 = pytest.importorskip("z3")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.index.strategies import BOUNDS, environments, expressions
+from tests.sampled import examples
 
 from warploom.errors import CheckError
 from warploom.index.evaluate import evaluate
@@ -17,7 +18,7 @@ small = st.tuples(st.integers(-9, 9), st.integers(0, 6)).map(lambda two: (two[0]
 
 
 @given(expressions(12), st.lists(environments(), min_size=5, max_size=5))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_no_value_lies_outside(expr: Expr, envs: list[dict[str, int]]) -> None:
     low, high = range_of(expr, BOUNDS)
     for env in envs:
@@ -30,7 +31,7 @@ def test_no_value_lies_outside(expr: Expr, envs: list[dict[str, int]]) -> None:
 
 @pytest.mark.parametrize("op", BINARY)
 @given(left=small, right=small)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_each_operation_over_whole_boxes(
     op: str, left: tuple[int, int], right: tuple[int, int]
 ) -> None:
@@ -49,7 +50,7 @@ def test_each_operation_over_whole_boxes(
 
 
 @given(left=small, divisor=st.integers(-6, 6).filter(bool))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_division_by_a_constant_is_tight(left: tuple[int, int], divisor: int) -> None:
     values = range(left[0], left[1] + 1)
     quotients = [value // divisor for value in values]

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import Phase, given, settings
 from tests.index.strategies import BOUNDS, NAMES, environments, expressions, grid
+from tests.sampled import examples
 
 from warploom.errors import CheckError, EmitError, UnsupportedError
 from warploom.index.evaluate import evaluate
@@ -52,7 +53,7 @@ def python_value(part: ast.expr, env: dict[str, int]) -> int:
 
 
 @given(expressions(), environments())
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_python_reads_the_text_as_we_mean_it(expr: Expr, env: dict[str, int]) -> None:
     try:
         expected = evaluate(expr, env)
@@ -161,6 +162,7 @@ int main(void) {{
     return "\n".join(parts)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs a C compiler")
 @pytest.mark.parametrize("suffix", ["", "LL"])
 @pytest.mark.parametrize("bounds", [None, BOUNDS], ids=["any", "bounded"])

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from tests.index.strategies import BOUNDS, environments, expressions
+from tests.sampled import examples
 
 from warploom.errors import CheckError, UnsupportedError
 from warploom.index import smt
@@ -19,7 +20,7 @@ x, y, z = Var("x"), Var("y"), Var("z")
 
 
 @given(expressions(), environments())
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_z3_gives_the_same_numbers(expr: Expr, env: dict[str, int]) -> None:
     z3 = pytest.importorskip("z3")
     try:
@@ -32,7 +33,7 @@ def test_z3_gives_the_same_numbers(expr: Expr, env: dict[str, int]) -> None:
 
 
 @given(expressions())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_simplified_is_proved_equal(expr: Expr) -> None:
     if "<<" not in repr(expr) and "*" not in repr(expr):  # no overflow
         assert prove_equal(expr, simplify(expr, BOUNDS), BOUNDS).equal

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from bench.common.kernel import kernels
 from bench.common.kernel.random_kernels import arguments, random_kernel
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampled import examples
 
 from warploom.errors import CheckError
 from warploom.index.ir import Const, Expr, Var, select
@@ -54,7 +55,7 @@ indices = st.recursive(
 
 
 @given(indices)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_distributed_reads_are_the_same(index: Expr) -> None:
     before = reads(index)
     after = distribute(before)

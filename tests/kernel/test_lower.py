@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampled import examples
 
 from warploom.errors import CheckError
 from warploom.index.evaluate import evaluate
@@ -61,7 +62,7 @@ def test_a_constant_rotation_is_one_copy() -> None:
 @given(
     st.integers(1, 9), st.integers(-9, 9), st.integers(-9, 9), st.integers(-9, 9), st.integers(1, 5)
 )
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_affine_permutations(size: int, cf: int, cr: int, c: int, dr: int) -> None:
     index = (COUNT * cf + LANE * cr + LANE // dr + c) % size
     expected = [

@@ -114,6 +114,7 @@ def random_kernel(seed: int) -> Kernel:
     return k.raw()
 
 
+@pytest.mark.sampled(11)
 @pytest.mark.parametrize("seed", range(40))
 def test_enough_and_not_too_many(seed: int) -> None:
     kernel = random_kernel(seed)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from tests.layout.strategies import strided
+from tests.sampled import examples
 
 from warploom.errors import CheckError
 from warploom.layout.language.algebra import (
@@ -90,7 +91,7 @@ def test_inverses() -> None:
 
 
 @given(strided())
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_coalescing_keeps_the_function(layout: Strided) -> None:
     again = coalesce(layout)
     assert values(again).tolist() == values(layout).tolist()
@@ -102,7 +103,7 @@ def test_coalescing_keeps_the_function(layout: Strided) -> None:
 
 
 @given(strided(), strided())
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_composition_is_one_function_after_the_other(outer: Strided, inner: Strided) -> None:
     try:
         result = composition(outer, inner)
@@ -113,7 +114,7 @@ def test_composition_is_one_function_after_the_other(outer: Strided, inner: Stri
 
 
 @given(strided(), st.integers(1, 300))
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_a_complement_fills_up(layout: Strided, size: int) -> None:
     try:
         rest = complement(layout, size)
@@ -127,7 +128,7 @@ def test_a_complement_fills_up(layout: Strided, size: int) -> None:
 
 
 @given(strided())
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_a_right_inverse_is_one_on_the_longest_run(layout: Strided) -> None:
     inverse = right_inverse(layout)
     size = product(inverse.shape)
@@ -135,7 +136,7 @@ def test_a_right_inverse_is_one_on_the_longest_run(layout: Strided) -> None:
 
 
 @given(strided())
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_a_left_inverse_is_one_on_the_image(layout: Strided) -> None:
     try:
         inverse = left_inverse(layout)
@@ -147,7 +148,7 @@ def test_a_left_inverse_is_one_on_the_image(layout: Strided) -> None:
 
 
 @given(strided(), strided())
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_a_product_holds_copies(layout: Strided, copies: Strided) -> None:
     assume(is_injective(values(layout)) and is_injective(values(copies)))
     try:

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from tests.layout.strategies import layouts
+from tests.sampled import examples
 from tests.tools import require
 
 from warploom.emit.index_function import index_function
@@ -161,7 +162,7 @@ def test_opencl_functions_are_their_layouts(tmp_path: Path) -> None:
 
 
 @given(layouts())
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_expressions_of_random_layouts(layout: Layout) -> None:
     sizes = sizes_of(layout)
     try:

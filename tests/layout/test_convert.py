@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 from bench.layout.cases import LOOPED
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampled import examples
 
 from warploom.errors import WarploomError
 from warploom.layout.conversion.convert import Conversion, convert, in_words, right
@@ -148,7 +149,7 @@ def random_wants(draw: np.random.Generator, parts: int, replicated: bool) -> Wan
     return Wants(held, np.where(draw.random(wanted.shape) < 0.1, IDLE, wanted), parts)
 
 
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(st.integers(0, 10**6), st.sampled_from([1, 2, 4]), st.booleans())
 def test_schedules_bring_what_is_wanted(seed: int, parts: int, replicated: bool) -> None:
     wants = random_wants(np.random.default_rng(seed), parts, replicated)
@@ -158,7 +159,7 @@ def test_schedules_bring_what_is_wanted(seed: int, parts: int, replicated: bool)
     assert plan.rounds >= bound_of(wants).rounds
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.lists(st.tuples(st.integers(0, 31), st.integers(0, 31)), max_size=200))
 def test_colours_are_as_many_as_the_largest_degree(edges: list[tuple[int, int]]) -> None:
     colours = coloured(edges)

@@ -8,9 +8,10 @@ import pkgutil
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.layout.strategies import domains, layouts, swizzles
+from tests.sampled import examples
 
 import warploom.layout
 from warploom.errors import CheckError, ParseError, WarploomError
@@ -48,7 +49,7 @@ def test_the_examples_in_the_text_are_true() -> None:
 
 
 @given(layouts())
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_text_and_back(layout: Layout) -> None:
     assert parse(show(layout)) is compose(*chain(layout))
 
@@ -111,7 +112,7 @@ def by_hand(layout: Layout, x: int) -> int:
 
 
 @given(layouts())
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_the_meaning_number_by_number(layout: Layout) -> None:
     assert values(layout).tolist() == [by_hand(layout, x) for x in range(len(values(layout)))]
 
@@ -134,7 +135,7 @@ def test_swizzles_as_others_compute_them() -> None:
 
 
 @given(swizzles())
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_a_swizzle_is_its_own_inverse_and_a_matrix(swizzle: Swizzle) -> None:
     bits = swizzle.bits + swizzle.base + abs(swizzle.shift)
     layout = Compose(swizzle, Strided(1 << bits, 1))
@@ -146,7 +147,7 @@ def test_a_swizzle_is_its_own_inverse_and_a_matrix(swizzle: Swizzle) -> None:
 
 
 @given(domains())
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_facts_by_looking_at_every_element(layout: Layout) -> None:
     table, found = values(layout).tolist(), facts_of(layout)
     assert found.injective == (len(set(table)) == len(table))
@@ -221,7 +222,7 @@ def test_one_located_error(text: str) -> None:
 
 
 @given(st.text(alphabet="S<>(),:o 0123456789F2[]^pad", max_size=30))
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_any_text_is_a_layout_or_one_error(text: str) -> None:
     try:
         layout = parse(text)

@@ -6,9 +6,10 @@ from collections import Counter
 
 import numpy as np
 from bench.common.narrowed import present
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.layout.strategies import MAPS, domains, layouts, strided, swizzles
+from tests.sampled import examples
 
 from warploom.layout.language.build import row_major
 from warploom.layout.language.evaluate import values
@@ -81,7 +82,7 @@ MET: list[tuple[Layout, Layout]] = [
 
 def test_every_law_is_right_and_used() -> None:
     @given(neighbours())
-    @settings(max_examples=25, deadline=None)
+    @examples(25)
     def search(pair: tuple[Layout, Layout]) -> None:
         try_all_laws(*pair)
 
@@ -92,6 +93,6 @@ def test_every_law_is_right_and_used() -> None:
 
 
 @given(layouts())
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_a_simpler_layout_is_the_same_function(layout: Layout) -> None:
     assert np.array_equal(values(simplify(layout)), values(layout))

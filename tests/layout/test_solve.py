@@ -34,6 +34,7 @@ def test_the_fifty_are_all_there() -> None:
 SOME = {*FIFTY[::6], "blocks:32x32"}
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "name", [n if n in SOME else pytest.param(n, marks=pytest.mark.slow) for n in FIFTY]
 )

@@ -177,6 +177,7 @@ def _again(kind: str) -> Program:
     return nest.done()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("kind", "resource", "said"),
     [

@@ -147,6 +147,7 @@ def dealt_to_oneself() -> tuple[Program, tuple[str, ...]]:
     )  # fmt: skip
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "made",
     [beyond_by_blocks, beyond_by_warps, beyond_by_iterations, part_of_another, dealt_to_oneself],

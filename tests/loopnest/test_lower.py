@@ -42,6 +42,7 @@ SMALL: dict[str, Program] = {
 LONG = ("two", "batched", "gesummv", "in parts")  # to lower
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in SMALL]
 )

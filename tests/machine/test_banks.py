@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampled import examples
 
 from warploom.machine.banks import BANKS, bank_use
 
@@ -30,7 +31,7 @@ def pairs(row: list[int | None]) -> bool:
     st.integers(0, 10_000), st.sampled_from([1, 4, 8, 16]), st.integers(1, 300), st.booleans(),
     st.sampled_from([0, 1, 2]),
 )  # fmt: skip
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_against_sets(seed: int, width: int, spread: int, load: bool, together: int) -> None:
     random = np.random.default_rng(seed)
     addresses = random.integers(0, spread, (2, 32)) * width

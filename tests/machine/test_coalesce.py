@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampled import examples
 
 from warploom.machine.coalesce import SECTOR_BYTES, Traffic, traffic
 
 
 @given(st.integers(0, 10_000), st.sampled_from([1, 2, 4, 8, 16]), st.integers(1, 60))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_against_sets(seed: int, width: int, spread: int) -> None:
     random = np.random.default_rng(seed)
     addresses = random.integers(0, spread, (3, 32)) * width

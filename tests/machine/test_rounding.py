@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.sampled import examples
 
 from warploom.machine.rounding import clamped, extreme, fma
 
@@ -68,7 +69,7 @@ def check(a: Any, b: Any, c: Any) -> None:
     ), (a, b, c, got, wanted)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(FLOATS[np.float32], FLOATS[np.float32], FLOATS[np.float32])
 @example(1 + 2.0**-12, 1 + 2.0**-12, 2.0**-60)  # on a tie of singles but for the addend
 @example(1 + 2.0**-12, 1 + 2.0**-12, -(2.0**-60))
@@ -77,7 +78,7 @@ def test_single_multiply_add_rounds_once(a: float, b: float, c: float) -> None:
     check(np.float32(a), np.float32(b), np.float32(c))
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(FLOATS[np.float64], FLOATS[np.float64], FLOATS[np.float64])
 @example(1 + 2.0**-52, 1 - 2.0**-52, -1.0)  # an unfused one gives zero
 @example(1e308, 10.0, -math.inf)
@@ -86,7 +87,7 @@ def test_double_multiply_add_rounds_once(a: float, b: float, c: float) -> None:
     check(np.float64(a), np.float64(b), np.float64(c))
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.integers(0, 2**32 - 1), st.integers(-40, 40), st.integers(-40, 40))
 def test_sums_that_nearly_cancel(seed: int, shift: int, near: int) -> None:
     """c is close to −a·b, where only the low half of the product is left."""

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampled import examples
 
 from warploom.errors import UnsupportedError
 from warploom.machine.record import KNOWN, NVIDIA, machine_named
@@ -151,7 +152,7 @@ NAMES = st.sampled_from(sorted(SERVINGS))
 
 
 @given(NAMES, st.integers(0, 10_000), st.integers(1, 300), st.integers(0, 2))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_against_sets(name: str, seed: int, spread: int, repeat: int) -> None:
     random = np.random.default_rng(seed)
     serving = SERVINGS[name]

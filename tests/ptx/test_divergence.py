@@ -6,8 +6,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampled import examples
 
 from warploom import ptx
 
@@ -95,7 +96,7 @@ def kernel(statements: list[Any]) -> str:
     )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=20)
+@examples(20)
 @given(program)
 def test_together_as_alone(statements: list[Any]) -> None:
     loaded = ptx.load(kernel(statements)).kernel("k")

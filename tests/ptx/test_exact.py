@@ -51,6 +51,7 @@ def compare(name: str, picked: np.ndarray) -> int:
 NAMES = ("add", "sub", "mul", "fma", "mad", "div", "rcp", "neg", "min", "max", "cvt")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_forms_equal_fractions(name: str) -> None:
     picked = np.random.default_rng([7, len(name)]).permutation(THREADS)[

@@ -37,6 +37,7 @@ def kept(name: str) -> ptx.LoadedModule:
     return ptx.load(path.read_text(), path.name)
 
 
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.name)
 @pytest.mark.parametrize("batch_threads", [1, 300, 1 << 14])
 def test_kept_text(program: Program, batch_threads: int) -> None:
@@ -71,11 +72,13 @@ def _by_nvrtc(source: Path) -> str:
     return text.rstrip(b"\0").decode()
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.name)
 def test_compiled_now(program: Program) -> None:
     run(ptx.load(compiled(program.file), f"{program.file}.ptx"), program)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.name)
 def test_compiled_by_nvrtc(program: Program) -> None:
     text = _nvrtc_text(program.file)

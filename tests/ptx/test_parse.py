@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 from bench.common.narrowed import of, present
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampled import examples
 
 from warploom.errors import ParseError
 from warploom.ptx import ir, lex, parse, show
@@ -187,6 +188,7 @@ HOSTILE = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_bad_text_gives_one_located_error_soon(name: str) -> None:
     started = time.process_time()
@@ -198,6 +200,7 @@ def test_bad_text_gives_one_located_error_soon(name: str) -> None:
     assert len(str(caught.value)) < 1000
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     "name", [n for n in HOSTILE if HOSTILE[n].startswith(OPEN) and "{" * 99 not in HOSTILE[n]]
 )
@@ -222,7 +225,7 @@ def test_a_long_string_takes_the_room_of_its_letters() -> None:
     assert most < 20 * len(text)
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(st.data())
 def test_damaged_text_parses_or_is_refused(data: st.DataObject) -> None:
     text = read(HERE / "golden" / "nvcc" / "memory.ptx")[:6000]

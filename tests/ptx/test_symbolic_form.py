@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampled import examples
 
 from warploom.ptx.symbolic.form import Atom, Form, Pool, constant
 
@@ -101,7 +102,7 @@ def run(steps: list[tuple[str, int, int, int]], given: dict[str, int]) -> list[t
 LAST: list[Pool] = []
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(STEPS, st.integers(0, 1023), st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1))
 def test_forms_compute_what_the_machine_does(
     steps: list[tuple[str, int, int, int]], lane: int, n: int, m: int
@@ -109,7 +110,7 @@ def test_forms_compute_what_the_machine_does(
     run(steps, {"%tid.x": lane, "n": n, "m": m})
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(STEPS, st.integers(31, 992), st.integers(-31, 31), st.integers(0, 2**32 - 1))
 def test_a_form_moved_by_lanes_is_the_form_in_that_lane(
     steps: list[tuple[str, int, int, int]], lane: int, lanes: int, n: int

@@ -40,6 +40,7 @@ def test_stencil(device: Any) -> None:
         np.testing.assert_allclose(y, (x[:-2] + x[1:-1] + x[2:]) / 3, rtol=1e-6)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("device", HOST_DEVICES)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint32", "int64", "uint8"])
 def test_aos_to_soa(device: Any, dtype: str) -> None:

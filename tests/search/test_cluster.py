@@ -229,6 +229,7 @@ def test_a_late_worker_is_checked_before_it_is_asked(
     waited(lambda: not fake._roster._refused)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("said", "line"), OTHERS)
 def test_a_cluster_of_others_alone_is_refused(
     fake: Cluster, told: list[str], said: Any, line: str

@@ -10,8 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as some
+from tests.sampled import examples
 
 from warploom.errors import DeviceError, GoneError, SearchError, WarploomError
 from warploom.search.budget import Budget
@@ -64,7 +65,7 @@ def answer(found: object) -> Tuned[int]:
     return found.answer
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(some.lists(some.integers(-5, 200), min_size=1, max_size=40), some.floats(0, 1e-3))
 def test_the_fastest_that_runs_is_found(candidates: list[int], noise: float) -> None:
     runs = [each for each in candidates if each > 0 and each != 13]

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampled import examples
 
 from warploom.errors import ParseError, WarploomError
 from warploom.sketch.front import load_file, load_text
@@ -139,7 +140,7 @@ PIECES = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.one_of(st.lists(PIECES, max_size=7).map(" ".join), st.text(max_size=60)))
 def test_any_text_loads_or_is_one_located_error(text: str) -> None:
     found = None
@@ -150,7 +151,7 @@ def test_any_text_loads_or_is_one_located_error(text: str) -> None:
     assert found is None or found.span is not None
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.binary(max_size=200))
 def test_any_bytes_load_or_are_one_error(
     tmp_path_factory: pytest.TempPathFactory, data: bytes

@@ -14,8 +14,9 @@ import pytest
 from bench.common.sketch.generate import seeded, sketch
 from bench.common.trust.altered import with_another_field
 from bench.common.trust.made import EXAMPLES, MADE, written
-from hypothesis import given, settings
+from hypothesis import given
 from tests.index.strategies import environments, expressions
+from tests.sampled import examples
 from tests.sources import statements
 
 from warploom.errors import CheckError, SearchError, WarploomError
@@ -172,7 +173,7 @@ def test_the_checker_says_what_the_evaluator_says() -> None:
     assert wrong > 100
 
 
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(expressions(), environments())
 def test_index_expressions_are_read_as_they_are_meant(expr: Expr, env: dict[str, int]) -> None:
     known = {name: np.array([value]) for name, value in env.items()}

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampled import examples
 from tests.sketch.simt.random_sketches import traced_sketches
 
 from warploom import certificate, solve, warp_sketch
@@ -126,7 +127,7 @@ def plain(term: Term) -> Any:
     return None
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(traced_sketches(), st.randoms(use_true_random=False))
 def test_the_program_is_run_as_the_language_says(traced: Traced, random: Any) -> None:
     """Any fill, right or wrong, without laws: cell by cell what the sketches' evaluator holds."""

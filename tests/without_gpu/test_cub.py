@@ -28,6 +28,7 @@ def kept(kind: str) -> LoadedModule:
     return ptx.load(path.read_text(), path.name)
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("kind", ["int", pytest.param("float", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("collective", COLLECTIVES, ids=lambda each: each.name)
 def test_right_and_quiet(collective: Collective, kind: str) -> None:

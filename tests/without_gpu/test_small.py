@@ -43,6 +43,7 @@ def test_there_are_enough() -> None:
     assert {one.name for one in SMALL} == {*CASES, *RACY}
 
 
+@pytest.mark.sampled(18)
 @pytest.mark.parametrize("one", RIGHT, ids=lambda one: one.stem)
 def test_is_right_and_not_accused(one: Kept) -> None:
     report, args, wanted = launched(one)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampled import examples
 
 from warploom.catalogue.window import window_sketch
 from warploom.index.ir import Const, Expr, operations, select
@@ -51,7 +52,7 @@ def moves(draw: st.DrawFn, sources: int, registers: int) -> Move:
     return Move(LANES, registers, sources, draw(lanes_of()), register, kept)
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(inner=moves(3, 4), outer=moves(4, 2))
 def test_moves_compose(inner: Move, outer: Move) -> None:
     held = np.arange(1, LANES * 3 + 1).reshape(LANES, 3)
@@ -59,7 +60,7 @@ def test_moves_compose(inner: Move, outer: Move) -> None:
     assert np.array_equal(both, evaluated(outer, evaluated(inner, held)))
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(move=moves(3, 3))
 def test_senders_offer_what_is_asked_for(move: Move) -> None:
     if move.sent is None:
@@ -72,7 +73,7 @@ def test_senders_offer_what_is_asked_for(move: Move) -> None:
         assert offered[sender, register] == move.register_table[lane, register]
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(move=moves(3, 3))
 def test_rounds_bring_every_register_once(move: Move) -> None:
     for j in range(3):
@@ -84,7 +85,7 @@ def test_rounds_bring_every_register_once(move: Move) -> None:
         assert np.array_equal(got[move.live[:, j]], move.register_table[move.live[:, j], j])
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(move=moves(3, 5), condition=conditions())
 def test_forms_are_equal_everywhere(move: Move, condition: Expr) -> None:
     for expr in (move.lane, move.register, condition, select(condition, move.lane, 3)):

@@ -94,6 +94,7 @@ PUBLISHED = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_published_sketches(name: str) -> None:
     program = front.load_text(PUBLISHED[name], name)

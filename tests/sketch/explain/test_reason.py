@@ -96,6 +96,7 @@ def explained(name: str) -> Explanation:
     return explain(SKETCHES[name], budget=Budget(30))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", SKETCHES)
 def test_the_answer_names_cell_and_hole_and_the_cut_sketch_is_impossible(
     name: str,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampled import examples
 
 from warploom.sketch.holes import common
 from warploom.sketch.term.gather import strides
@@ -23,7 +24,7 @@ def by_dictionary(rows: np.ndarray) -> tuple[list[int], list[int]]:
     return first, group
 
 
-@settings(deadline=None, max_examples=80)
+@examples(80)
 @given(
     count=st.integers(1, 60),
     width=st.integers(1, 20),

@@ -7,8 +7,9 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampled import examples
 
 from warploom.sketch.holes import build
 from warploom.sketch.term.ir import ZERO, GatherSet, Shape
@@ -125,7 +126,7 @@ def test_general_select(
     same(gathers, select_reference(read, in_shape, out_shape, axis, dims, consts))
 
 
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(
     sources=st.integers(2, 4),
     outputs=st.integers(1, 4),

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampled import examples
 
 from warploom.errors import CheckError
 from warploom.index.ir import operations, walk
@@ -27,7 +28,7 @@ def test_equal_tables_keep_the_first_name(sound: Sound) -> None:
     sound(gathers)
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(tables=st.lists(st.lists(st.integers(UNDEFINED, 6), min_size=6, max_size=6), min_size=1))
 def test_expressions(tables: list[list[int]], sound: Sound) -> None:
     sound(make([f"t{i}" for i in range(len(tables))], tables))

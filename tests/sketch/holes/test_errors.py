@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampled import examples
 
 from warploom.errors import CheckError
 from warploom.sketch.holes import build, known, suggest
@@ -146,7 +147,7 @@ NAMES = ("main", "second", "out", "axis", "group", "dims", "consts", "restrict",
          "in", "in_lim", "fresh", "inplace", "swaps", "fold_len")  # fmt: skip
 
 
-@settings(deadline=None, max_examples=400)
+@examples(400)
 @given(
     function=st.sampled_from(known()),
     options=st.dictionaries(st.sampled_from(NAMES), OPTION, max_size=4),

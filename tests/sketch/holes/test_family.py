@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampled import examples
 
 from warploom.errors import CheckError
 from warploom.index.evaluate import evaluate
@@ -199,7 +200,7 @@ def test_what_is_not_of_the_set_is_not_found() -> None:
 # -- the forms -----------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(st.data())
 def test_swizzles_are_their_formula(data: st.DataObject) -> None:
     """Values and expressions, for groups, moduli, steps and both ways to wrap."""
@@ -230,7 +231,7 @@ def test_swizzles_are_their_formula(data: st.DataObject) -> None:
     assert np.broadcast_to(value, len(expected)).tolist() == expected
 
 
-@settings(deadline=None, max_examples=20)
+@examples(20)
 @given(
     extents=st.lists(st.integers(1, 5), min_size=1, max_size=2).map(tuple),
     constants=st.lists(st.integers(-6, 6), min_size=1, max_size=3).map(tuple),

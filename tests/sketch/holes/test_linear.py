@@ -8,8 +8,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampled import examples
 
 from warploom.errors import CheckError
 from warploom.index.evaluate import evaluate
@@ -45,7 +46,7 @@ def sets(m: int, n: int) -> tuple[GatherSet, GatherSet]:
     return build("row_linear", {}, (shape,), shape), build("col_linear", {}, (shape,), shape)
 
 
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(m=st.integers(1, 12), n=st.integers(1, 12))
 def test_sets_are_sound_and_hold_permutations_only(m: int, n: int, sound: Sound) -> None:
     for axis, gathers in ((1, sets(m, n)[0]), (0, sets(m, n)[1])):
@@ -54,7 +55,7 @@ def test_sets_are_sound_and_hold_permutations_only(m: int, n: int, sound: Sound)
         assert (moved == np.arange((m, n)[axis])).all()
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(m=st.integers(1, 40), n=st.integers(1, 40))
 def test_the_known_decomposition_is_there(m: int, n: int) -> None:
     """The steps of Catanzaro, Keller and Garland, at any size: m lanes, n registers."""
@@ -67,7 +68,7 @@ def test_the_known_decomposition_is_there(m: int, n: int) -> None:
     assert has(row, 1, lambda i, j: (i + j * m + j // b) % n)
 
 
-@settings(deadline=None, max_examples=20)
+@examples(20)
 @given(m=st.integers(1, 14), n=st.integers(1, 14))
 def test_what_a_member_undoes_is_a_member(m: int, n: int) -> None:
     """The two linearisations are each other's inverse, and so are split and fan."""

@@ -7,8 +7,9 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampled import examples
 
 from warploom.index.ir import operations
 from warploom.sketch.holes import build
@@ -84,7 +85,7 @@ def swizzles(draw: st.DrawFn) -> tuple[Shape, Shape, int, int, int, bool]:
     return tuple(in_shape), tuple(out_shape), m, s, o, draw(st.booleans())
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(case=swizzles())
 def test_xforms(case: tuple[Shape, Shape, int, int, int, bool], same: Same, read: Read) -> None:
     in_shape, out_shape, m, s, o, grouped = case
@@ -95,7 +96,7 @@ def test_xforms(case: tuple[Shape, Shape, int, int, int, bool], same: Same, read
         same(build(name, options, (in_shape,), out_shape), reference)
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(case=swizzles())
 def test_rots(case: tuple[Shape, Shape, int, int, int, bool], same: Same, read: Read) -> None:
     in_shape, out_shape, m, s, o, grouped = case
@@ -106,6 +107,7 @@ def test_rots(case: tuple[Shape, Shape, int, int, int, bool], same: Same, read: 
         same(build(name, options, (in_shape,), out_shape), reference)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("shape", [(12, 4), (8, 9), (6, 6, 2)])
 @pytest.mark.parametrize(("name", "axes"), [("row_xforms", (1, 0, 1)), ("col_xforms", (0, 1, 0))])
 def test_default_axes(

@@ -7,8 +7,9 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampled import examples
 
 from warploom.bench import inventor_sketches as paper
 from warploom.kernel.dtype import u32
@@ -48,7 +49,7 @@ def numbers(seed: int, *shape: int) -> Floats:
     return np.random.default_rng(seed).random(shape, np.float32)
 
 
-@settings(deadline=None, max_examples=6)
+@examples(6)
 @given(st.integers(1, 700), st.integers(1, 5), st.integers(0, 99))
 def test_stencil_and_convolution_of_any_length(length: int, warps: int, seed: int) -> None:
     x, w = numbers(seed, length + 2), numbers(seed + 1, 3)
@@ -60,7 +61,7 @@ def test_stencil_and_convolution_of_any_length(length: int, warps: int, seed: in
     np.testing.assert_allclose(y, windows @ w, rtol=1e-5)
 
 
-@settings(deadline=None, max_examples=6)
+@examples(6)
 @given(st.integers(1, 21), st.integers(1, 40), st.integers(0, 99))
 def test_convolution_in_two_dimensions_of_any_size(rows: int, columns: int, seed: int) -> None:
     kernel = to_kernel(filled(paper.convolution_2d, rows=4, warp=8, taps=3), warps=2)
@@ -92,6 +93,7 @@ def test_polynomials_are_multiplied_bit_by_bit(made: SketchFunction) -> None:
     assert (report.shuffles > 0) == (made is paper.multiplication_32)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
 def test_structures_are_summed_and_turned_into_runs(size: int) -> None:
     x = numbers(size, 6, 32, size)

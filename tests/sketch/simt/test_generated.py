@@ -145,6 +145,7 @@ def has_holes(seed: int) -> bool:
         return False
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("seed", "word"), SAMPLE.items())
 def test_what_is_proved_equals_numpy(seed: int, word: str) -> None:
     for device in DEVICES:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampled import examples
 from tests.sketch.simt import random_sketches
 
 from warploom.bench import inventor_sketches as paper
@@ -37,7 +38,7 @@ def agree(traced: Traced, space: int, draw: st.DataObject) -> Program:
     return lowered.program
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(random_sketches.traced_sketches(), st.integers(1, 3), st.data())
 def test_random_sketches_mean_the_same_as_their_terms(
     traced: Traced, space: int, data: st.DataObject
@@ -57,7 +58,7 @@ SMALL = (
 )
 
 
-@settings(deadline=None, max_examples=30)
+@examples(30)
 @given(st.sampled_from(SMALL), st.integers(1, 3), st.data())
 def test_the_papers_sketches_mean_the_same_as_their_terms(
     case: tuple[object, dict[str, int]], space: int, data: st.DataObject

@@ -37,6 +37,7 @@ def cases() -> list[object]:
     ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("row", cases())
 def test_every_row_of_table_1_is_found_and_proved_at_both_sizes(row: inventor.Row) -> None:
     filled = found(solve(row.sketch.at(**row.sizes), optimum=row.optimum))

@@ -7,8 +7,9 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampled import examples
 
 from warploom.errors import CheckError
 from warploom.index.evaluate import evaluate
@@ -31,7 +32,7 @@ def holes(draw: st.DrawFn) -> Hole:
     return Hole("h", kind, size, names, extents, (extents[0],))
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(holes(), st.integers(1, 3), st.data())
 def test_expressions_have_the_listed_values(hole: Hole, space: int, data: st.DataObject) -> None:
     found = candidates(hole, space)
@@ -44,7 +45,7 @@ def test_expressions_have_the_listed_values(hole: Hole, space: int, data: st.Dat
     assert found.values.max() < hole.size
 
 
-@settings(deadline=None, max_examples=30)
+@examples(30)
 @given(holes())
 def test_each_space_contains_the_one_before(hole: Hole) -> None:
     sets = [{tuple(v) for v in candidates(hole, s).values.tolist()} for s in (1, 2, 3)]
@@ -89,7 +90,7 @@ def test_space_1_has_only_permutations_and_broadcasts_of_the_index() -> None:
             assert len(set(values[:, k].tolist())) in (1, 8)
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(holes(), st.data())
 def test_a_choice_lifted_to_its_own_size_is_itself(hole: Hole, data: st.DataObject) -> None:
     found = candidates(hole, 3)

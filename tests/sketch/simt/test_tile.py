@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampled import examples
 
 from warploom.errors import CheckError
 from warploom.index.ir import Expr
@@ -17,7 +18,7 @@ from warploom.sketch.simt.trace import Tracer
 Numbers = npt.NDArray[np.int64]
 
 
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(st.integers(1, 4), st.integers(1, 3), st.integers(1, 3), st.integers(0, 3))
 def test_a_lane_takes_its_stride_in_every_round(
     warp: int, rounds: int, stride: int, offset: int
@@ -40,7 +41,7 @@ def test_a_lane_takes_its_stride_in_every_round(
     assert interpret(traced, {}) == traced.goal.values
 
 
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(st.integers(1, 3), st.integers(1, 3), st.integers(1, 2), st.integers(1, 2), st.booleans())
 def test_a_tile_goes_through_shared_memory_and_back(
     rows: int, columns: int, deep: int, wide: int, through: bool

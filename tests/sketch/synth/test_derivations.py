@@ -36,6 +36,7 @@ def as_tuples(choices: np.ndarray) -> list[tuple[int, ...]]:
     return [tuple(row) for row in choices.tolist()]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("batch", [64, 1 << 20])
 @pytest.mark.parametrize("first", range(0, 300, 100))
 def test_the_first_fills_in_order(first: int, batch: int) -> None:

@@ -53,6 +53,7 @@ def agree(program: Program, engines: tuple[str, ...]) -> str:
     return "found" if wanted else "impossible"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("laws", [FLATTEN, ()], ids=["flatten", "none"])
 @pytest.mark.parametrize("operators", SIGNS, ids=" ".join)
 def test_nested_folds(operators: tuple[str, ...], laws: tuple[str, ...]) -> None:

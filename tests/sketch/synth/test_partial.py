@@ -45,6 +45,7 @@ def stop_at(monkeypatch: pytest.MonkeyPatch, number: int, stop: Callable[[Budget
     monkeypatch.setattr(Budget, "check", check)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("engine", ["default", "pairs"])
 @pytest.mark.parametrize("stop", [seconds, memory, no_memory, ctrl_c])
 @pytest.mark.usefixtures("small_limits")

@@ -40,6 +40,7 @@ def wanted(name: str) -> int:
     return count
 
 
+@pytest.mark.sampled(15)
 @pytest.mark.parametrize("name", ROWS)
 def test_default_engine(name: str) -> None:
     result = synthesize(load_text(published_sketch(name), name))
@@ -48,6 +49,7 @@ def test_default_engine(name: str) -> None:
     assert all(v.verdict is Verdict.PROVED for v in result.verdicts)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("single", [False, True])
 @pytest.mark.parametrize("name", SMALL)
 def test_reference_pruner(name: str, single: bool) -> None:

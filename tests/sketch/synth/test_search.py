@@ -91,7 +91,6 @@ def agree(program: Program, engines: tuple[tuple[str, int | None, bool], ...] = 
 
 @given(st.data())
 @settings(
-    deadline=None,
     max_examples=40,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 from bench.common.sketch.generate import seeded, sketch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampled import examples
 
 from warploom.bench.published import published_sketch
 from warploom.errors import CheckError, UnsupportedError
@@ -44,7 +45,7 @@ def assert_agree(program: Program) -> None:
 
 
 @given(seed=st.integers(0, 2**32), scale=st.sampled_from([1, 1, 1, 5]))
-@settings(deadline=None, max_examples=100)
+@examples(100)
 def test_agrees_on_random_sketches(seed: int, scale: int) -> None:
     assert_agree(sketch(seeded(seed), scale))
 
@@ -225,7 +226,7 @@ def moved_by(n: int, m: int, constants: Constants) -> Program:
     df=st.integers(0, 3),
     dr=st.integers(0, 3),
 )
-@settings(deadline=None, max_examples=40)
+@examples(40)
 def test_finds_constants_that_exist(
     n: int, m: int, cf: int, cr: int, c: int, df: int, dr: int
 ) -> None:
@@ -245,7 +246,7 @@ def test_finds_constants_that_exist(
 
 
 @given(cells=st.lists(st.integers(0, 3), min_size=8, max_size=8))
-@settings(deadline=None, max_examples=40)
+@examples(40)
 def test_impossible_means_that_no_constants_do(cells: list[int]) -> None:
     at, k = np.array(cells).reshape(4, 2), np.indices((4, 2))[1]
     s = Sketch("anything")

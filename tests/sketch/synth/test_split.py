@@ -241,6 +241,7 @@ WRONG: dict[str, Callable[[dict[str, Any]], Any]] = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", WRONG)
 def test_a_malformed_piece_is_done_again(tmp_path: Path, name: str) -> None:
     rows = half_done(tmp_path / "store.sqlite")
@@ -255,6 +256,7 @@ def test_a_malformed_piece_is_done_again(tmp_path: Path, name: str) -> None:
     assert "it is computed again" in told[0].message
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("position", [10**6, -1, 0, "1", None, True, [2]])
 def test_a_frontier_that_is_none_is_chosen_again(tmp_path: Path, position: object) -> None:
     rows = half_done(tmp_path / "store.sqlite")

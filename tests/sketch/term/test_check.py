@@ -5,8 +5,9 @@ import time
 from collections.abc import Callable
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from tests.sampled import examples
 
 from warploom.errors import CheckError, WarploomError
 from warploom.sketch.term.ir import (
@@ -324,9 +325,7 @@ SOUP = st.lists(
 ).map("\n".join)  # fmt: skip
 
 
-@settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@examples(300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(SOUP)
 def test_any_soup_of_statements_loads_or_is_a_located_error(load: Load, text: str) -> None:
     found: Program | WarploomError

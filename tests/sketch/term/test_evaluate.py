@@ -5,8 +5,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from tests.sampled import examples
 
 from warploom.errors import CheckError
 from warploom.search.outcome import Verdict
@@ -203,9 +204,7 @@ y: [4] = + q{fold_len=2}
 goal: [4] = [((0, 0), (1,)), ((2, 2), (3,)), ((4, 4), (5,)), ((6, 6), (7,))]"""
 
 
-@settings(
-    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@examples(20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(*[st.integers(0, 7)] * 3), min_size=1, max_size=10))
 def test_a_verifier_says_of_many_fills_what_evaluation_says_of_each(
     load: Load, fills: list[tuple[int, int, int]]

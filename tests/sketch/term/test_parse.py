@@ -3,8 +3,9 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampled import examples
 
 from warploom.errors import ParseError
 from warploom.sketch.term.limits import MAX_WORDS
@@ -189,6 +190,7 @@ def test_the_caret_is_under_the_word() -> None:
     )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -245,7 +247,7 @@ WORDS = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.one_of(st.text(max_size=80), st.lists(WORDS, max_size=40).map(" ".join)))
 def test_any_text_parses_or_is_a_located_error(text: str) -> None:
     found = None

@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from tests.sampled import examples
 
 from warploom.sketch.term.ir import (
     Apply,
@@ -148,9 +149,7 @@ TERMS = st.recursive(
 )
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(TERMS, min_size=1, max_size=6))
 def test_any_goal_prints(load: Load, terms: list[Term]) -> None:
     text = f"[{len(terms)}] = [{', '.join(map(show_term, terms))}]"

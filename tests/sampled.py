@@ -1,0 +1,40 @@
+"""`make test` samples what is large, `make accept` runs all of it.
+
+`@pytest.mark.sampled(n)`: of a test's many cases `make test` runs n. Which n is the same in every
+run and on every machine: those whose names have the smallest digests; the others are marked `slow`.
+`@examples(n)`: Hypothesis tries n examples, in `make test` a quarter of them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from hashlib import sha256
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+
+def _digest(item: pytest.Item) -> bytes:
+    return sha256(item.nodeid.encode()).digest()
+
+
+def mark_the_rest(items: list[pytest.Item]) -> None:
+    """Marks as `slow` what is not in the sample of its test."""
+    families: dict[tuple[str, str], list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("sampled") and isinstance(item, pytest.Function):
+            families[item.nodeid.partition("::")[0], item.originalname].append(item)
+    for family in families.values():
+        marker = family[0].get_closest_marker("sampled")
+        assert marker is not None
+        (count,) = marker.args
+        quick = [each for each in family if not each.get_closest_marker("slow")]
+        for item in sorted(quick, key=_digest)[count:]:
+            item.add_marker(pytest.mark.slow)
+
+
+def examples(count: int, **other: Any) -> settings:
+    """In `make accept` new ones each time; in `make test` the same ones, at least ten."""
+    same = settings().derandomize
+    return settings(max_examples=min(count, max(10, count // 4)) if same else count, **other)
