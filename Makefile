@@ -11,6 +11,8 @@ OLDEST := .venv-oldest
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --prefer-binary
 CORE := $(VENV)/.core
 STAMP := $(VENV)/.installed
+# Tests start hundreds of processes: what one has compiled to bytecode, the others read.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo test skipped accept oldest live oracles lint bench docs release clean setup
 
@@ -36,7 +38,6 @@ $(CORE): pyproject.toml
 
 $(STAMP): pyproject.toml | $(CORE)
 	$(PIP) --editable ".[smt,nvrtc,opencl,dev]"
-	rm -rf src/warploom.egg-info  # pytest would take the package for a plugin and rewrite all of it
 	touch $(STAMP)
 
 demo: $(CORE)

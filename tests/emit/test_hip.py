@@ -96,15 +96,16 @@ def test_shuffles_have_a_width_and_no_mask() -> None:
         emit(reversed_warps(64), "cuda")
 
 
-def small() -> dict[str, Kernel]:
-    built = {name: entry.kernel() for name, entry in entries().items()}
-    return built | {f"lanes-{n}": reversed_warps(n) for n in (16, 32, 64)}
+@needs_clang
+@pytest.mark.parametrize("name", entries())
+def test_clang_takes_the_text(name: str, tmp_path: Path) -> None:
+    assert accepted(emit(find(name).kernel(), "hip"), tmp_path) == ""
 
 
 @needs_clang
-@pytest.mark.parametrize("name", small())
-def test_clang_takes_the_text(name: str, tmp_path: Path) -> None:
-    assert accepted(emit(small()[name], "hip"), tmp_path) == ""
+@pytest.mark.parametrize("lanes", [16, 32, 64])
+def test_clang_takes_a_kernel_of_so_many_lanes(lanes: int, tmp_path: Path) -> None:
+    assert accepted(emit(reversed_warps(lanes), "hip"), tmp_path) == ""
 
 
 @needs_clang

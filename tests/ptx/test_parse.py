@@ -168,13 +168,13 @@ def test_edits() -> None:
 
 RANDOM = random.Random(1)
 HOSTILE = {
-    "empty": "", "truncated": OPEN, "only header": ".version", "labels": OPEN + "".join(f"L{i}:\n" for i in range(10**6)),
+    "empty": "", "truncated": OPEN, "only header": ".version", "labels": OPEN + "L" + ":\nL".join(map(str, range(10**6))) + ":",
     "top labels": HEADER + "L1:\n" * 10**6, "same label": OPEN + "L: L:\n}", "open braces": OPEN + "{" * 10**6,
     "closed braces": OPEN + "}" * 10**6, "parentheses": HEADER + ".func f" + "(" * 10**6,
     "deep operand": OPEN + "add.s32 " + "{" * 10**6 + ";}", "bangs": OPEN + "add.s32 " + "!" * 10**6 + ";}",
     "initialiser": HEADER + ".global .b32 x[4] = " + "{" * 10**5,
-    "random": "".join(chr(RANDOM.randrange(256)) for _ in range(10**5)),
-    "random body": OPEN + "".join(chr(RANDOM.randrange(256)) for _ in range(10**5)),
+    "random": RANDOM.randbytes(10**5).decode("latin-1"),
+    "random body": OPEN + RANDOM.randbytes(10**5).decode("latin-1"),
     "comment": OPEN + "/* " + "*" * 10**6, "no semicolon": OPEN + "add " * 10**6, "zeros": OPEN + " " * 10**6 + "\0",
     "string": OPEN + '.pragma "' + "a" * 10**6, "digits": OPEN + "add.s32 %r1, " + "9" * 10**6 + ";}",
     "modifiers": OPEN + "a" + ".b" * 10**6, "dots": "." * 10**6, "pipes": OPEN + "add.s32 %r1" + "|a" * 10**6 + ";}",
