@@ -13,14 +13,17 @@ from tests.tools import require
 from warploom import runtime
 from warploom.errors import CheckError, DeviceError
 from warploom.index.ir import Var
+from warploom.kernel import scope
 from warploom.kernel.allocate import allocate, placed
 from warploom.kernel.build import Builder, cast, from_index
 from warploom.kernel.check import check
 from warploom.kernel.dtype import DType, f32, f64, i32, u8
 from warploom.kernel.evaluate import run
+from warploom.kernel.footprint import footprints
 from warploom.kernel.ir import Kernel, Shared
 from warploom.kernel.lifetime import Lifetime, lifetimes
 from warploom.kernel.pool import offsets, pool_bytes
+from warploom.kernel.scope import scopes
 from warploom.kernel.synchronise import synchronise
 
 T = Var("thread")
@@ -255,3 +258,16 @@ def test_accesses_wider_than_any_machine_has_ask_for_no_more_than_its_widest() -
     out = np.zeros(128)
     run(placed_kernel, [out])
     assert out.reshape(32, 4).tolist() == [[1.0, 3.0, 1.0, 1.0]] * 32
+
+
+def test_passes_over_a_kernel_share_its_scopes_and_footprints(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kernel, walked = stages(3), []
+    monkeypatch.setattr(
+        scope, "_Walk", lambda kernel, walk=scope._Walk: (walked.append(kernel), walk(kernel))[1]
+    )
+    check(kernel)
+    assert footprints(scopes(kernel)) is footprints(scopes(kernel))
+    assert lifetimes(kernel) == lifetimes(replace(kernel))  # equal, and another object
+    assert len(walked) <= 2

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import gcd
 from typing import Any
 
@@ -27,7 +28,7 @@ from warploom.index.terms import Polynomial
 from warploom.kernel.bounds import Bounds, thread_variables
 from warploom.kernel.ir import Load, Shared, Store
 from warploom.kernel.pool import offsets
-from warploom.kernel.reason import Reasoning
+from warploom.kernel.reason import reasoning
 from warploom.kernel.scope import Counter, Level, Scopes, Site
 
 MOST_POINTS = 1 << 18
@@ -75,13 +76,19 @@ class _Cells:
     threads: Ints
 
 
+@lru_cache(maxsize=4)
+def footprints(scopes: Scopes) -> Footprints:
+    """The footprints of a kernel's accesses, shared by passes that follow each other."""
+    return Footprints(scopes)
+
+
 class Footprints:
     """The accesses of a kernel to memory that some thread writes."""
 
-    def __init__(self, scopes: Scopes, reasoning: Reasoning) -> None:
+    def __init__(self, scopes: Scopes) -> None:
         self.kernel = scopes.kernel
         self.bounds: Bounds = scopes.bounds
-        self.reasoning = reasoning
+        self.reasoning = reasoning(scopes)
         self.normal = Normal(scopes.bounds)
         self.threads = thread_variables(self.kernel)
         self._parameters = {each.name for each in self.kernel.scalars}

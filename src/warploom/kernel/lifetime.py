@@ -12,9 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 
-from warploom.kernel.footprint import Access, Footprints
+from warploom.kernel.footprint import Access, Footprints, footprints
 from warploom.kernel.ir import For, If, Kernel, Shared
-from warploom.kernel.reason import reasoning
 from warploom.kernel.scope import Level, Site, scopes
 
 
@@ -35,9 +34,8 @@ class Lifetime:
 def lifetimes(kernel: Kernel) -> dict[str, Lifetime]:
     """The lifetime of every shared array that is used."""
     known = scopes(kernel)
-    footprints = Footprints(known, reasoning(known))
     names = {each.name for each in kernel.body if isinstance(each, Shared)}
-    return _Finder(footprints, names).of(known.body)
+    return _Finder(footprints(known), names).of(known.body)
 
 
 @dataclass(frozen=True, slots=True)

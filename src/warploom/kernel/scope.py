@@ -7,6 +7,7 @@ written with as few variables as say it all, so that two expressions over a plac
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
@@ -100,7 +101,7 @@ class Site:
                 yield from site.walk()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Scopes:
     """A kernel's statements at their places, and the bounds of all variables in them."""
 
@@ -113,8 +114,18 @@ class Scopes:
             yield from site.walk()
 
 
+# Of the kernels that passes are at work on: each asks for what the one before it has worked out.
+_RECENT: deque[Scopes] = deque(maxlen=4)
+
+
 def scopes(kernel: Kernel) -> Scopes:
-    return _Walk(kernel).scopes()
+    """The scopes of a kernel, worked out once for passes that follow each other."""
+    for known in tuple(_RECENT):
+        if known.kernel is kernel:
+            return known
+    known = _Walk(kernel).scopes()
+    _RECENT.append(known)
+    return known
 
 
 def thread_names(kernel: Kernel) -> dict[str, Expr]:

@@ -17,9 +17,8 @@ from itertools import product
 
 from warploom.errors import CheckError
 from warploom.index.show import show
-from warploom.kernel.footprint import Access, Footprints, Later
+from warploom.kernel.footprint import Access, Later, footprints
 from warploom.kernel.ir import Barrier, For, If, Kernel, Load, Scope, Stmt, Store
-from warploom.kernel.reason import reasoning
 from warploom.kernel.scope import Level, Site, scopes
 
 SCOPE: dict[Level, Scope] = {Level.BLOCK: "block", Level.WARP: "warp"}
@@ -78,8 +77,8 @@ class _Around:
 class _Synchroniser:
     def __init__(self, kernel: Kernel) -> None:
         self.known = scopes(kernel)
-        self.reasoning = reasoning(self.known)
-        self.footprints = Footprints(self.known, self.reasoning)
+        self.footprints = footprints(self.known)
+        self.reasoning = self.footprints.reasoning
         found = (self.footprints.access(site) for site in self.known.walk())
         self.everything = tuple(each for each in found if each is not None)
 
