@@ -28,8 +28,8 @@ from warploom.catalogue.window import (
     write_windows,
 )
 from warploom.errors import CheckError
-from warploom.index.ir import Expr
-from warploom.kernel.build import Builder, RegisterArray, fma
+from warploom.index.ir import Expr, Var
+from warploom.kernel.build import Array, Builder, RegisterArray, fma
 from warploom.kernel.dtype import DType, from_numpy
 from warploom.kernel.ir import Kernel
 from warploom.sketch.code.accumulate import accumulate
@@ -43,9 +43,7 @@ def stencil_1d(
     kind = _float(dtype)
     tile = Tile(taps, width, rows, kind)
     says = f"(x[i] + ... + x[i + {taps - 1}]) / {taps}"
-    k, exchange = _begun("stencil", says, tile, block, weighted=False)
-    n = k.scalar("n")
-    x = k.array("x", kind, n + (taps - 1), const=True)
+    k, exchange, n, x = _begun("stencil", says, tile, block, weighted=False)
     y = k.array("y", kind, n)
 
     def mean(window: RegisterArray, kept: Callable[[Expr], Expr], sums: RegisterArray) -> None:
@@ -70,9 +68,7 @@ def convolution_1d(
     kind = from_numpy(dtype)
     tile = Tile(taps, width, rows, kind)
     says = f"w[0] x[i] + ... + w[{taps - 1}] x[i + {taps - 1}]"
-    k, exchange = _begun("convolution", says, tile, block, weighted=True)
-    n = k.scalar("n")
-    x = k.array("x", kind, n + (taps - 1), const=True)
+    k, exchange, n, x = _begun("convolution", says, tile, block, weighted=True)
     weight = _weights(k, kind, taps, weights)
     y = k.array("y", kind, n)
 
@@ -85,12 +81,17 @@ def convolution_1d(
     return k.done()
 
 
-def _begun(name: str, says: str, tile: Tile, block: int, weighted: bool) -> tuple[Builder, Window]:
-    """The kernel before its first line, and what its lanes exchange."""
+def _begun(
+    name: str, says: str, tile: Tile, block: int, weighted: bool
+) -> tuple[Builder, Window, Var, Array]:
+    """The kernel before its first line, what its lanes exchange, how many windows there are, and
+    what they are of."""
     check_block(block)
     exchange = window_of(tile, weighted)
     doc = f"y[i] = {says}.\n{tile.doc}\n{exchange.doc}"
-    return Builder(f"{name}_{tile.taps}", block=block, doc=doc), exchange
+    k = Builder(f"{name}_{tile.taps}", block=block, doc=doc)
+    n = k.scalar("n")
+    return k, exchange, n, k.array("x", tile.dtype, n + (tile.taps - 1), const=True)
 
 
 def _float(dtype: str) -> DType:

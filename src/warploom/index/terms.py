@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from fractions import Fraction
 from typing import Generic, Protocol, Self, TypeAlias, TypeVar
 
@@ -23,7 +24,7 @@ M = TypeVar("M", Monomial, Powers)
 C = TypeVar("C", int, Fraction)
 
 
-class Sum(Generic[M, C]):
+class Sum(ABC, Generic[M, C]):
     """What the rings share; each says which terms are kept and how monomials are multiplied."""
 
     __slots__ = ("_hash", "terms")
@@ -32,13 +33,13 @@ class Sum(Generic[M, C]):
         self.terms: dict[M, C] = terms
         self._hash: int | None = None
 
+    @abstractmethod
     def of(self, terms: dict[M, C]) -> Self:
         """The sum of these terms in the same ring, without those that are zero."""
-        raise NotImplementedError
 
+    @abstractmethod
     def merged(self, left: M, right: M) -> M:
         """The product of two monomials."""
-        raise NotImplementedError
 
     def key(self) -> object:
         """What is equal for equal sums, and can be hashed."""

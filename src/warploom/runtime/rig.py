@@ -6,6 +6,7 @@ rig of a kind makes the arguments and says what is right; an error of ours drops
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
@@ -46,16 +47,16 @@ class Bench(Protocol[P_contra]):
     def measure(self, prepared: P_contra, samples: int, /) -> Sequence[float]: ...
 
 
-class Rig(Generic[P]):
+class Rig(ABC, Generic[P]):
     """A device, and launches of what was measured last."""
 
     def __init__(self, device: str, arch: str = "") -> None:
         self.device, self.arch = device, arch
         self._last: tuple[P, Sequence[Launch]] | None = None
 
+    @abstractmethod
     def launches(self, prepared: P) -> Sequence[Launch]:
         """Launches on different memory, after the first gave the right result."""
-        raise NotImplementedError
 
     def measure(self, prepared: P, samples: int) -> Sequence[float]:
         """Seconds of one launch."""
