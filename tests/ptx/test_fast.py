@@ -235,7 +235,7 @@ def test_a_loop_without_end_ends() -> None:
     kernel.launch(1, 32, [np.zeros(32, np.uint32)], engine="c")  # compiled, however long it takes
     data = np.ones(32, np.uint32)
     with pytest.raises(DeviceError, match="'k' did not end in the time") as error:
-        kernel.launch(1, 32, [data], engine="c", seconds=2.0)
+        kernel.launch(1, 32, [data], engine="c", seconds=0.4)
     assert "block (0,0,0), thread (0,0,0)" in error.value.message
     assert error.value.span is not None
 

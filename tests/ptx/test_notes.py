@@ -105,7 +105,7 @@ def check_traces(first: int, count: int) -> None:
 
 
 def test_no_race_is_missed() -> None:
-    check_traces(0, 120)
+    check_traces(0, 40)
 
 
 @pytest.mark.slow
