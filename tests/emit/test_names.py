@@ -154,15 +154,17 @@ def sample(language: Language, count: int) -> list[str]:
     return Random(3).sample(names, count)
 
 
-def test_kernels_called_like_what_cudas_headers_own_compile() -> None:
+@pytest.mark.parametrize("count", [10, pytest.param(50, marks=pytest.mark.slow)])
+def test_kernels_called_like_what_cudas_headers_own_compile(count: int) -> None:
     require("ptx")
-    made = kernels(sorted({*MISSED, *sample("cuda", 50)}))
+    made = kernels(sorted({*MISSED, *sample("cuda", count)}))
     assert refused(made, "cuda", lambda text: compile_cuda(text, contract=False)) == []
 
 
-def test_kernels_called_like_what_cs_headers_own_compile() -> None:
+@pytest.mark.parametrize("count", [20, pytest.param(60, marks=pytest.mark.slow)])
+def test_kernels_called_like_what_cs_headers_own_compile(count: int) -> None:
     require("c")
-    made = kernels(sample("c", 60))
+    made = kernels(sample("c", count))
     assert refused(made, "c", lambda text: compile_c(text, ("-O0", *FLAGS))) == []
 
 

@@ -125,13 +125,14 @@ def wrong(fates: list[str]) -> list[str]:
     return [each for each in fates if "wrong" in each]
 
 
-def test_accepted_stays_and_refused_leaves() -> None:
-    fates = [judged(seed) for seed in range(60)]
+@pytest.mark.parametrize("count", [24, pytest.param(60, marks=pytest.mark.slow)])
+def test_accepted_stays_and_refused_leaves(count: int) -> None:
+    fates = [judged(seed) for seed in range(count)]
     assert wrong(fates) == []
-    assert fates.count("inside") > 7
-    assert fates.count("leaves") > 20
+    assert fates.count("inside") > count / 8
+    assert fates.count("leaves") > count / 3
     # A refusal that is wrong would be one that no launch bears out; few are left open.
-    assert fates.count("not shown") < 5
+    assert fates.count("not shown") < count / 12
 
 
 @pytest.mark.slow

@@ -23,6 +23,7 @@ from warploom.layout.solver.task import Task
 from warploom.trust.layout import check_layout
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "name", ["ldmatrix-tma:64x64:f16", "ldmatrix-tma:32x80:f16", "ldmatrix-tma:24x32:f32"]
 )

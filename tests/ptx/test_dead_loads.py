@@ -192,6 +192,7 @@ def judged(seed: int, tries: int) -> tuple[int, int]:
     return dead, tries - dead
 
 
-def test_dead_loads_make_no_difference() -> None:
-    dead, live = np.sum([judged(seed, 4) for seed in range(12)], axis=0)
-    assert min(dead, live) > 6, (dead, live)
+@pytest.mark.parametrize("seeds", [range(7, 11), pytest.param(range(12), marks=pytest.mark.slow)])
+def test_dead_loads_make_no_difference(seeds: range) -> None:
+    dead, live = np.sum([judged(seed, 4) for seed in seeds], axis=0)
+    assert min(dead, live) > len(seeds) / 2, (dead, live)

@@ -235,7 +235,7 @@ def test_a_loop_without_end_ends() -> None:
     kernel.launch(1, 32, [np.zeros(32, np.uint32)], engine="c")  # compiled, however long it takes
     data = np.ones(32, np.uint32)
     with pytest.raises(DeviceError, match="'k' did not end in the time") as error:
-        kernel.launch(1, 32, [data], engine="c", seconds=2.0)
+        kernel.launch(1, 32, [data], engine="c", seconds=0.4)
     assert "block (0,0,0), thread (0,0,0)" in error.value.message
     assert error.value.span is not None
 
@@ -284,7 +284,7 @@ def test_large_launches_are_compiled_by_themselves() -> None:
 LOOP = READS + """
 ld.global.u32 %r1, [%a2]; mov.u32 %r2, 0;
 L: mad.lo.u32 %r1, %r1, 1664525, 1013904223; add.u32 %r2, %r2, 1;
-setp.lt.u32 %q, %r2, 3000; @%q bra L;
+setp.lt.u32 %q, %r2, 1000; @%q bra L;
 st.global.u32 [%a2], %r1; EXTRA ret;
 """  # fmt: skip
 
@@ -305,12 +305,12 @@ def test_few_threads_with_much_work_are_compiled(
         assert kernel.launch(1, 32, [data], **options).engine == "numpy"
         assert np.array_equal(data, wanted)
         with monkeypatch.context() as patch:
-            patch.setattr(engine_module, "MUCH_WORK", 1 << 20)
+            patch.setattr(engine_module, "MUCH_WORK", 1 << 18)
             data = np.arange(32, dtype=np.uint32)
             report = kernel.launch(1, 32, [data], **options)
         assert report.engine == ("numpy" if extra else "c")
         assert np.array_equal(data, wanted)
-        assert report.mix["mad"] == 32 * 3000
+        assert report.mix["mad"] == 32 * 1000
 
 
 def test_a_compiler_that_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,7 +105,7 @@ def check_traces(first: int, count: int) -> None:
 
 
 def test_no_race_is_missed() -> None:
-    check_traces(0, 120)
+    check_traces(0, 40)
 
 
 @pytest.mark.slow
@@ -206,13 +206,14 @@ mov.f32 %f, 0fC2FD0000; ex2.approx.f32 %f, %f; mad.wide.u32 %a3, %r1, 4, %a1; st
 """
 
 
+# In each launch the table is full once, at three quarters of its places, and taken again at the end.
 @cache
 def gather() -> Kernel:
     return ptx.load(GATHER, "gather.ptx").kernel("k")
 
 
 def gathered(engine: str, **options: Any) -> tuple[ptx.Report, np.ndarray]:
-    args = [np.arange(1 << 12, dtype=np.uint32), np.zeros(32, np.uint32), 2 * PATTERNS]
+    args = [np.arange(1 << 12, dtype=np.uint32), np.zeros(32, np.uint32), PATTERNS]
     return gather().launch(1, 32, args, engine=engine, **options), args[1]  # type: ignore[arg-type, return-value]
 
 
@@ -232,7 +233,7 @@ def interrupt(*_: object) -> None:
 def test_ctrl_c_in_what_compiled_code_calls(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing that Python raises there passes through C: it is neither lost nor are counts."""
     out = np.zeros(32, np.uint32)
-    args = [np.arange(1 << 12, dtype=np.uint32), out, 2 * PATTERNS]
+    args = [np.arange(1 << 12, dtype=np.uint32), out, PATTERNS]
     if where == "at a function":
         monkeypatch.setattr(cores, "_FUNCTIONS", (interrupt,))
     else:

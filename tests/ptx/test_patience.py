@@ -198,10 +198,11 @@ def test_emulate_has_no_more_patience() -> None:
         emulate(TEXTS["blocks"][0], seconds=0)
 
 
-def test_live_registers_as_they_are_defined() -> None:
+@pytest.mark.parametrize("count", [15, pytest.param(60, marks=pytest.mark.slow)])
+def test_live_registers_as_they_are_defined(count: int) -> None:
     """By the definition: a way from the block to a read, with no write on it."""
     rng = np.random.default_rng(5)
-    for _ in range(60):
+    for _ in range(count):
         lines = []
         for n in range(12):
             a, b, c = rng.integers(0, 6, 3)

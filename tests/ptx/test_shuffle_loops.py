@@ -125,12 +125,21 @@ def agree(first: int, count: int, schedules: int) -> tuple[int, int, int]:
     return adjacent, changed, shuffles
 
 
+def agree_and_are_not_dull(first: int, count: int) -> None:
+    adjacent, changed, shuffles = agree(first, count, schedules=1)
+    assert adjacent > 0.6 * count
+    assert changed > 0.9 * count
+    assert shuffles > 2.5 * count
+
+
+def test_some_kernels_with_loops() -> None:
+    agree_and_are_not_dull(0, 40)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(3))
 def test_three_hundred_kernels_with_loops(part: int) -> None:
-    adjacent, changed, shuffles = agree(100 * part, 100, schedules=1)
-    assert adjacent > 60
-    assert changed > 90
-    assert shuffles > 250
+    agree_and_are_not_dull(100 * part, 100)
 
 
 @pytest.mark.slow

@@ -147,10 +147,11 @@ def test_what_is_wrong_is_refused_though_it_is_signed(name: str) -> None:
         check_fill(signed(record))
 
 
-def test_the_checker_says_what_the_evaluator_says() -> None:
+@pytest.mark.parametrize("count", [36, pytest.param(120, marks=pytest.mark.slow)])
+def test_the_checker_says_what_the_evaluator_says(count: int) -> None:
     """Right and wrong fills of random sketches, with folds, zeros and undefined cells."""
     right = wrong = 0
-    for seed in range(120):
+    for seed in range(count):
         program, pick = sketch(seeded(seed)), seeded(seed + 1)
         goal = replace(program.goals[0], laws=("flatten",) if seed % 3 == 0 else ())
         steps = [program.steps[hole] for hole in program.holes]
@@ -169,8 +170,8 @@ def test_the_checker_says_what_the_evaluator_says() -> None:
             zeros = bool(goal.laws) and bool(read(program, goal).zeros)
             assert found == said or (zeros and said), (seed, fill)
             right, wrong = right + found, wrong + (not found)
-    assert right > 25
-    assert wrong > 100
+    assert right > count / 5
+    assert wrong > count * 5 / 6
 
 
 @examples(200)

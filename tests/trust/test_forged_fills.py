@@ -119,10 +119,11 @@ def test_a_certificate_says_what_its_answer_does_not_cover() -> None:
 # -- any number of others ------------------------------------------------------------------------
 
 
-def test_what_is_accepted_is_true_on_numbers() -> None:
+@pytest.mark.parametrize("count", [200, pytest.param(600, marks=pytest.mark.slow)])
+def test_what_is_accepted_is_true_on_numbers(count: int) -> None:
     random = Random(26)
     accepted = untrue = 0
-    for number in range(600):
+    for number in range(count):
         steps, wanted = drawn(random)
         record = accepted_record(steps, wanted, flatten=number % 2 == 0)
         if record is not None:
@@ -130,5 +131,5 @@ def test_what_is_accepted_is_true_on_numbers() -> None:
             assert is_true(record, random), json.dumps(record)
         else:
             untrue += not is_true({"steps": steps, "goal": {"values": wanted}}, random)
-    assert accepted > 200
-    assert untrue > 8  # which a checker that only drops zeros would accept
+    assert accepted > count / 3
+    assert untrue > count / 75  # which a checker that only drops zeros would accept

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import random
 import shutil
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -75,23 +76,17 @@ def expected(value: Value, columns: dict[int, np.ndarray]) -> list[int]:
     return [evaluate(value, row) for row in rows]
 
 
-CASES = [(seed, kind) for kind in (*INTEGERS, "pred") for seed in range(10)]
+Case = tuple[Value, dict[int, np.ndarray], list[int]]
+SEEDS = [range(3), pytest.param(range(3, 10), marks=pytest.mark.slow)]
 
 
-def cases() -> list[tuple[Value, dict[int, np.ndarray], list[int]]]:
+@pytest.fixture(scope="module", params=SEEDS)
+def known(request: pytest.FixtureRequest) -> list[Case]:
     made = []
-    for seed, kind in CASES:
+    for seed, kind in product(request.param, (*INTEGERS, "pred")):
         value, columns = generated(random.Random(f"{kind}{seed}"), 4, kind), inputs(seed)
         made.append((value, columns, expected(value, columns)))
     return made
-
-
-Case = tuple[Value, dict[int, np.ndarray], list[int]]
-
-
-@pytest.fixture(scope="module")
-def known() -> list[Case]:
-    return cases()
 
 
 def test_numpy_gives_what_the_evaluator_gives(known: list[Case]) -> None:
@@ -148,7 +143,7 @@ def test_z3_gives_what_the_evaluator_gives(known: list[Case]) -> None:
                 found = z3.simplify(made).as_long()
                 assert found == wanted[t] & (1 << width_of(value.type)) - 1, value
                 decided += 1
-    assert decided > len(CASES) / 2  # the others count bits, or have upper halves of products
+    assert decided > len(known) / 2  # the others count bits, or have upper halves of products
 
 
 def test_laws_keep_the_value() -> None:

@@ -13,7 +13,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import pairwise
@@ -30,6 +30,8 @@ from warploom.machine.record import CUDA
 from warploom.machine.serving import Serving
 from warploom.ptx.emulate.frame import thread_name
 from warploom.ptx.fast.notes import Counting, Noted
+from warploom.search.budget import BudgetSpentError, governing_budget
+from warploom.search.outcome import Reason
 
 Triple = tuple[int, int, int]
 # Instructions of warps between two looks at the clock and at Ctrl-C: as many as take a moment,
@@ -280,7 +282,10 @@ def _shadows(code: Compiled, job: Job) -> list[npt.NDArray[Any]]:
 def _go_on(code: Compiled, job: Job, crew: Sequence[Core]) -> Status:
     try:
         return _Crew(code, job, crew).run() if len(crew) > 1 else _alone(job, crew[0])
-    except _OutOfTime:
+    except (_OutOfTime, BudgetSpentError):
+        if not _is_over(job):
+            raise  # the time of a caller, not of the launch
+        governing_budget().end(Reason.SECONDS)
         raise _too_long(code, job, crew) from None
 
 
@@ -308,9 +313,10 @@ class _Crew:
 
     def run(self) -> Status:
         started, look = time.monotonic(), FIRST_LOOK
+        going: list[Future[Status]] = []
         with ThreadPoolExecutor(len(self._cores)) as pool:
             try:
-                going = [pool.submit(self._work, core) for core in self._cores]
+                going.extend(pool.submit(self._work, core) for core in self._cores)
                 while wait(going, MOMENT).not_done:
                     _check_time(self._job)
                     # What was read too early may be why it does not end.
@@ -322,6 +328,7 @@ class _Crew:
                 return Status.CLASH
             finally:
                 self._stop.set()
+                _all_stopped(going)
         ended = {each.result() for each in going}
         if self._clash():
             return Status.CLASH
@@ -344,8 +351,26 @@ class _Crew:
         return False
 
 
+def _all_stopped(going: Sequence[Future[Status]]) -> None:
+    """Waits for cores that were told to stop, whatever interrupts that: memory is put back next,
+    and nobody may still write there."""
+    interrupted: BaseException | None = None
+    while True:
+        try:
+            wait(going)
+            break
+        except BaseException as error:  # noqa: BLE001 - raised again
+            interrupted = error
+    if interrupted is not None:
+        raise interrupted
+
+
+def _is_over(job: Job) -> bool:
+    return job.deadline is not None and time.monotonic() > job.deadline
+
+
 def _check_time(job: Job) -> None:
-    if job.deadline is not None and time.monotonic() > job.deadline:
+    if _is_over(job):
         raise _OutOfTime
 
 
