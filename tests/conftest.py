@@ -6,6 +6,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,6 +23,11 @@ settings.load_profile("same")
 # Tests leave the user's folders alone; what they compile is kept for the next run.
 os.environ["WARPLOOM_CACHE"] = str(Path(__file__).parents[1] / ".pytest_cache" / "compiled")
 os.environ["WARPLOOM_STORE"] = ""
+
+# So is bytecode, also where containers switch that off: each process that a test starts, and each
+# run, would compile hundreds of modules anew.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # Started in the background a process ignores Ctrl-C, and so would all that it starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)

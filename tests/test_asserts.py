@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from bench.common.trust import layout as layouts
 from bench.common.trust import made as fills
+from tests.sources import outline, text_of
 from tests.trust import test_fill_certificates as of_fills
 from tests.trust import test_layout_certificates as of_layouts
 
@@ -38,8 +39,7 @@ def narrows(test: ast.expr) -> bool:
 
 def checks(text: str) -> list[int]:
     """The lines of assertions that check more than a type."""
-    found = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Assert)]
-    return [node.lineno for node in found if not narrows(node.test)]
+    return sorted(node.lineno for node in outline(text).assertions if not narrows(node.test))
 
 
 FOLDERS = sorted(each.name for each in ROOT.iterdir() if each.is_dir())
@@ -48,7 +48,7 @@ FOLDERS = sorted(each.name for each in ROOT.iterdir() if each.is_dir())
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_assertions_only_narrow_types(folder: str) -> None:
     for file in sorted((ROOT / folder).rglob("*.py")):
-        assert checks(file.read_text()) == [], file.relative_to(ROOT)
+        assert checks(text_of(file)) == [], file.relative_to(ROOT)
 
 
 def test_what_is_found() -> None:

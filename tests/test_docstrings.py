@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.sources import outline, text_of
+
 SOURCES = Path(__file__).parents[1] / "src" / "warploom"
 DANGLING = r"\s*([Oo]f\s|…|\.\.\.|[Aa]s above|The same([.,;:]| (of|for|with|by|on) ))"
-MAY_DANGLE = re.compile(rf"[\"']{DANGLING}")
-DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def dangling(text: str) -> Iterator[tuple[int, str]]:
     """The line and the text of each docstring that begins in the middle of a sentence."""
-    if MAY_DANGLE.search(text) is None:  # most files: to parse them all takes seconds
-        return
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, DOCUMENTED):
-            said = ast.get_docstring(node, clean=False)
-            if said is not None and re.match(DANGLING, said):
-                yield node.body[0].lineno, said
+    for line, said in outline(text).docstrings:
+        if re.match(DANGLING, said):
+            yield line, said
 
 
 def test_docstrings_begin_a_sentence() -> None:
@@ -30,7 +25,7 @@ def test_docstrings_begin_a_sentence() -> None:
     found = [
         f"{file.relative_to(SOURCES)}:{line}: {said.strip().splitlines()[0]}"
         for file in files
-        for line, said in dangling(file.read_text(encoding="utf-8"))
+        for line, said in dangling(text_of(file))
     ]
     assert not found, "say what is returned:\n" + "\n".join(found)
 

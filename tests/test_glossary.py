@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from pathlib import Path
 
 import pytest
+from tests.sources import outline, text_of
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = sorted((ROOT / "src" / "warploom").rglob("*.py"))
@@ -36,11 +36,10 @@ def test_a_name_that_says_little_stands_once() -> None:
 
 def test_no_class_has_a_name_of_our_own() -> None:
     found = [
-        (file.name, node.name)
+        (file.name, name)
         for file in SOURCES
-        if any(name in file.read_text() for name in CLASSES)
-        for node in ast.walk(ast.parse(file.read_text()))
-        if isinstance(node, ast.ClassDef) and node.name in CLASSES
+        for name, _ in outline(text_of(file)).classes
+        if name in CLASSES
     ]
     assert found == []
 

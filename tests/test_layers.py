@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.sources import statements
+from tests.sources import outline, parsed, text_of
 
 ROOT = Path(__file__).resolve().parents[1] / "src" / "warploom"
 
@@ -23,6 +23,7 @@ ORDER = (
 
 
 _NAMED = re.compile(r"(warploom(?:\.\w+)+)(?::\w+)?")
+_MAY_NAME = re.compile(r"""["'}]warploom\b""")
 
 
 def part_of(module: str) -> str:
@@ -34,21 +35,24 @@ def part_of(module: str) -> str:
 
 
 def imports(path: Path) -> list[str]:
+    text = text_of(path)
     found = []
-    for node in statements(path.read_text()):
+    for node in outline(text).imports:
         if isinstance(node, ast.Import):
             found += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
+        else:
             assert node.level == 0, f"{path}: relative imports hide the order"
             found.append(node.module or "")
             found += [f"{node.module}.{alias.name}" for alias in node.names]
-    found += named(path.read_text())
+    found += named(text)
     return [name for name in found if name == "warploom" or name.startswith("warploom.")]
 
 
 def named(text: str) -> list[str]:
     """Modules of ours that a text names in strings, to be imported later."""
-    strings = [n.value for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Constant)]
+    if not _MAY_NAME.search(text):  # most files: to look at every expression takes seconds
+        return []
+    strings = [n.value for n in ast.walk(parsed(text)) if isinstance(n, ast.Constant)]
     found = [_NAMED.fullmatch(each) for each in strings if isinstance(each, str)]
     return [match[1] for match in found if match]
 

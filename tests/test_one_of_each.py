@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from tests.sources import statements
+from tests.sources import outline, parsed, text_of
 
 ROOT = Path(__file__).resolve().parents[1] / "src" / "warploom"
 
@@ -44,11 +44,11 @@ def imported(tree: ast.AST) -> set[str]:
 
 
 def importers(package: str, root: Path = ROOT) -> list[str]:
-    texts = {path: path.read_text() for path in sorted(root.rglob("*.py"))}
+    texts = {path: text_of(path) for path in sorted(root.rglob("*.py"))}
     return [
         str(path.relative_to(root))
         for path, text in texts.items()
-        if package in text and package in imported(ast.parse(text))
+        if package in text and package in imported(parsed(text))
     ]
 
 
@@ -65,34 +65,18 @@ def test_every_way_to_import_is_noticed(tmp_path: Path) -> None:
     assert importers("z3", tmp_path) == [f"m{number}.py" for number in range(len(texts))]
 
 
-def defined(tree: ast.Module) -> set[str]:
-    """Classes and names that a module defines at its top level."""
-    found: set[str] = set()
-    for node in tree.body:
-        match node:
-            case ast.ClassDef(name=name):
-                found.add(name)
-            case ast.Assign(targets=targets):
-                found |= {target.id for target in targets if isinstance(target, ast.Name)}
-            case ast.AnnAssign(target=ast.Name(id=name)):
-                found.add(name)
-    return found
-
-
 def test_the_words_are_defined_once() -> None:
-    texts = {path: path.read_text() for path in sorted(ROOT.rglob("*.py"))}
     homes = {
         (word, str(path.relative_to(ROOT)))
-        for path, text in texts.items()
-        if any(word in text for word in WORDS)
-        for word in defined(ast.parse(text)) & set(WORDS)
+        for path in ROOT.rglob("*.py")
+        for word in outline(text_of(path)).defined & set(WORDS)
     }
     assert homes == set(WORDS.items())
 
 
 def test_definitions_of_all_kinds_are_noticed() -> None:
-    tree = ast.parse("class Verdict: ...\nOutcome = int\nDomain: TypeAlias = str\nx.Decision = 1")
-    assert defined(tree) & set(WORDS) == {"Verdict", "Outcome", "Domain"}
+    text = "class Verdict: ...\nOutcome = int\nDomain: TypeAlias = str\nx.Decision = 1"
+    assert outline(text).defined & set(WORDS) == {"Verdict", "Outcome", "Domain"}
 
 
 # -- copies ------------------------------------------------------------------------------------
@@ -116,35 +100,26 @@ def is_table(node: ast.expr | None) -> bool:
 
 def uncounted(text: str) -> set[int]:
     """The numbers of lines that may be alike: imports and tables."""
-    found: set[int] = set()
-    for node in statements(text):
-        match node:
-            case ast.Import() | ast.ImportFrom():
-                pass
-            case ast.Assign(value=value) | ast.AnnAssign(value=value) if isinstance(
-                value, ast.Tuple | ast.List | ast.Set | ast.Dict
-            ) and is_table(value):
-                pass
-            case _:
-                continue
-        found |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-    return found
+    seen = outline(text)
+    alike: list[ast.stmt] = [*seen.imports, *(n for n in seen.literals if is_table(n.value))]
+    return {line for n in alike for line in range(n.lineno, (n.end_lineno or n.lineno) + 1)}
 
 
 def copies(root: Path = ROOT, length: int = COPY) -> list[str]:
     """Where `length` lines were met before, as `file:line is file:line`; spaces do not count."""
-    first: dict[tuple[str, ...], str] = {}
+    first: dict[tuple[str, ...], tuple[Path, int]] = {}
     found = []
     for path in sorted(root.rglob("*.py")):
-        text = path.read_text()
+        text = text_of(path)
         left_out = uncounted(text)
         numbered = [(n, "".join(line.split())) for n, line in enumerate(text.splitlines(), 1)]
         lines = [(n, line) for n, line in numbered if line and n not in left_out]
-        for start in range(len(lines) - length + 1):
-            window = tuple(line for _, line in lines[start : start + length])
-            place = f"{path.relative_to(root)}:{lines[start][0]}"
-            if first.setdefault(window, place) != place:
-                found.append(f"{place} is {first[window]}")
+        here = path.relative_to(root)
+        windows = zip(*([line for _, line in lines[n:]] for n in range(length)), strict=False)
+        for (number, _), window in zip(lines, windows, strict=False):
+            before = first.setdefault(window, (here, number))
+            if before != (here, number):
+                found.append(f"{here}:{number} is {before[0]}:{before[1]}")
     return found
 
 
@@ -195,9 +170,8 @@ def repeated(room: Path) -> dict[str, list[str]]:
     """Class names that a folder defines more than once, with where."""
     places: dict[str, list[str]] = {}
     for path in sorted(room.rglob("*.py")):
-        for node in statements(path.read_text()):
-            if isinstance(node, ast.ClassDef):
-                places.setdefault(node.name, []).append(f"{path.relative_to(room)}:{node.lineno}")
+        for name, line in outline(text_of(path)).classes:
+            places.setdefault(name, []).append(f"{path.relative_to(room)}:{line}")
     return {name: found for name, found in places.items() if len(found) > 1}
 
 

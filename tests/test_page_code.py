@@ -14,9 +14,9 @@ from tests.tools import require
 from warploom import ptx, synthesize
 from warploom.array.language.evaluate import evaluate
 from warploom.errors import DeviceError
-from warploom.pytest_plugin import Gpu
 from warploom.search.outcome import Verdict
 from warploom.sketch.synth.transfer import transfer
+from warploom.without_gpu.fixture import Gpu
 
 ROOT = Path(__file__).resolve().parents[1]
 SAXPY = """.version 7.0

@@ -71,6 +71,13 @@ def test_the_import_is_cheap() -> None:
     assert cost < 0.1
 
 
+def test_the_pytest_plugin_imports_nothing_until_it_is_used() -> None:
+    """pytest loads it for all tests of whoever has the package installed."""
+    told = python("-c", "import sys, warploom.pytest_plugin; print(*sys.modules)").stdout.split()
+    own = {name for name in told if name.startswith("warploom")}
+    assert own == {"warploom", "warploom.began", "warploom.pictured", "warploom.pytest_plugin"}
+
+
 def test_the_whole_core_needs_nothing_but_numpy() -> None:
     """Also when it is used: typer, rich and z3 stay out."""
     told = python(

@@ -34,11 +34,13 @@ def test_it():
 
 
 def pytest_in(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pytest", "-p", "tests.skipped", "-v", *words]
+    command = [sys.executable, "-m", "pytest", "-p", "tests.skipped", "-p", "xdist", "-v", *words]
     root = Path(__file__).resolve().parents[1]
+    # Plugins that have no part in it would take most of the time.
+    environment = {"PYTHONPATH": str(root), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     return subprocess.run(
         [*command, f"--rootdir={folder}", "-c", "/dev/null", "-o", f"pythonpath={root}", "."],
-        cwd=folder, capture_output=True, text=True, timeout=120, env={"PYTHONPATH": str(root)},
+        cwd=folder, capture_output=True, text=True, timeout=120, env=environment,
     )  # fmt: skip
 
 

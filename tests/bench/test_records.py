@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.sources import outline
 
 from warploom.bench.script import scripts
 
@@ -110,16 +111,15 @@ SOURCES = sorted(BENCH.rglob("*.py"))
 
 def test_no_script_changes_the_path_or_imports_tests() -> None:
     for path in SOURCES:
-        for node in ast.walk(ast.parse(path.read_text())):
+        text = path.read_text()
+        for node in outline(text).imports:
             modules = (
                 [alias.name for alias in node.names] if isinstance(node, ast.Import)
-                else [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+                else [node.module or ""]
             )  # fmt: skip
             assert not any(m.split(".")[0] == "tests" for m in modules), path
-        assert not re.search(r"sys\.path(\.insert|\.append|\[.*\] *=| *\+?= )", path.read_text()), (
-            path
-        )
-        assert "noqa" not in path.read_text(), path
+        assert not re.search(r"sys\.path(\.insert|\.append|\[.*\] *=| *\+?= )", text), path
+        assert "noqa" not in text, path
 
 
 def test_every_script_has_the_options_of_the_harness() -> None:

@@ -24,7 +24,7 @@ from warploom.search.branching.descent import weighted_descents
 from warploom.search.budget import Budget
 from warploom.search.workers.farm import Farm
 
-NEST = Nest(axpy(4), machine_named("h200").rates, Target(CUDA))
+NEST = Nest(axpy(2), machine_named("h200").rates, Target(CUDA))
 
 
 class Travelled:
@@ -123,7 +123,7 @@ def test_a_spent_budget_ends_it() -> None:
 
 
 def test_the_command_gives_the_same_record(cli: Cli, tmp_path: Path) -> None:  # noqa: F811
-    words = ["explore", "axpy", "--size", "n=64", "--evaluations", "3", "--model"]
+    words = ["explore", "axpy", "--size", "n=2", "--evaluations", "2", "--model"]
     records = []
     for number, who in enumerate(([], ["--processes", "2"])):
         file = tmp_path / f"{number}.json"

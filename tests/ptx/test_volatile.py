@@ -15,7 +15,7 @@ from warploom import ptx
 from warploom.cli.app import application
 from warploom.cli.start import COMMANDS
 from warploom.errors import DeviceError, KernelError
-from warploom.pytest_plugin import Gpu
+from warploom.without_gpu.fixture import Gpu
 
 HEAD = """.version 8.0
 .target sm_80

@@ -17,7 +17,7 @@ from bench.common.trust.made import EXAMPLES, MADE, written
 from hypothesis import given
 from tests.index.strategies import environments, expressions
 from tests.sampled import examples
-from tests.sources import statements
+from tests.sources import outline
 
 from warploom.errors import CheckError, SearchError, WarploomError
 from warploom.index.evaluate import evaluate
@@ -245,7 +245,7 @@ def test_the_checkers_share_nothing_with_what_they_check() -> None:
     given = {"warploom.errors", "warploom.machine.record", "warploom.machine.serving"}
     for module in (fill, terms, warp, expression, reading, layout, serving, checked):
         text = Path(str(module.__file__)).read_text()
-        names = {s.module for s in statements(text) if isinstance(s, ast.ImportFrom)}
+        names = {s.module for s in outline(text).imports if isinstance(s, ast.ImportFrom)}
         ours = {str(name) for name in names if str(name).startswith("warploom")}
         assert all(n in given or n.startswith("warploom.trust.") for n in ours)
         assert "warploom.trust.layout_text" not in ours  # it reads the language of layouts

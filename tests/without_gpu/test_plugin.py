@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from tests.tools import require
 
-from warploom.pytest_plugin import Gpu
+from warploom.without_gpu.fixture import Gpu
 
 THEIRS = '''
 import numpy as np
