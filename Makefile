@@ -11,8 +11,6 @@ OLDEST := .venv-oldest
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --prefer-binary
 CORE := $(VENV)/.core
 STAMP := $(VENV)/.installed
-# Tests start hundreds of processes: what one has compiled to bytecode, the others read.
-unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo test skipped accept oldest live oracles lint bench docs release clean setup
 
