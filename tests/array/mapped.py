@@ -19,12 +19,12 @@ from warploom.kernel.ir import Kernel
 from warploom.search.outcome import Found
 
 
-def assignments(plan: Plan, stage: int) -> list[Assignment]:
-    """Every mapping of a stage that obeys the rules."""
+def random_assignment(plan: Plan, stage: int, random: Random) -> Assignment:
+    """One of all the mappings of a stage that obey the rules."""
     constraints = sound(map_tree(plan, stage))
     outcome = all_mappings(constraints).outcome
     assert isinstance(outcome, Found)
-    return [as_assignment(constraints, row) for row in outcome.answer]
+    return as_assignment(constraints, outcome.answer[random.randrange(len(outcome.answer))])
 
 
 def some_threads(random: Random, runs: Assignment) -> tuple[int, int, int]:
@@ -39,7 +39,7 @@ def some_threads(random: Random, runs: Assignment) -> tuple[int, int, int]:
 def random_candidate(plan: Plan, random: Random, **sizes: int) -> Candidate:
     spreads = []
     for stage in range(len(plan.stages)):
-        runs = random.choice(assignments(plan, stage))
+        runs = random_assignment(plan, stage, random)
         spreads.append(Spread(runs, some_threads(random, runs)))
     return Candidate(sizes, tuple(spreads))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -84,9 +85,21 @@ def test_rates_that_were_measured_are_read_from_a_file(tmp_path: Path) -> None:
         machine_named(str(tmp_path / "none.json"))
 
 
+@cache
+def space_to_descend() -> NestSpace:
+    return NestSpace(matmul(64, 96, 32))
+
+
 @pytest.mark.parametrize("rates", [K4000, H200.rates], ids=lambda rates: rates.name)
 def test_bounds_grow_along_decisions(rates: Rates) -> None:
-    space = NestSpace(matmul(64, 96, 32))
+    space = space_to_descend()
+    assert grows_along(space, Bound(space, rates), 2, seed=4) > 100
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rates", [K4000, H200.rates], ids=lambda rates: rates.name)
+def test_bounds_grow_along_many_decisions(rates: Rates) -> None:
+    space = space_to_descend()
     assert grows_along(space, Bound(space, rates), 6, seed=4) > 300
 
 
@@ -116,12 +129,12 @@ def below_what_is_counted(program: Program, count: int, seed: int) -> int:
 
 
 def test_traffic_is_not_overestimated() -> None:
-    assert sum(below_what_is_counted(random_program(seed), 2, seed) for seed in range(6)) >= 10
-    assert below_what_is_counted(matmul(8, 8, 8, ((4, 2), (4,), (4,))), 4, 1) >= 3
+    assert sum(below_what_is_counted(random_program(seed), 2, seed) for seed in range(3)) >= 5
+    assert below_what_is_counted(matmul(8, 8, 8, ((4, 2), (4,), (4,))), 1, 1) == 1
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(500, 600, 10))
+@pytest.mark.parametrize("first", [0, *range(500, 600, 10)])
 def test_traffic_of_many_implementations_is_not_overestimated(first: int) -> None:
     seeds = range(first, first + 10)
     assert sum(below_what_is_counted(random_program(seed), 10, seed) for seed in seeds) > 75

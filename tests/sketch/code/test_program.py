@@ -33,7 +33,7 @@ def check_seed(seed: int) -> bool:
 
 
 def test_random_programs_compute_what_the_evaluator_says() -> None:
-    assert sum(check_seed(seed) for seed in range(16)) >= 8
+    assert sum(check_seed(seed) for seed in range(7)) >= 4
 
 
 @pytest.mark.parametrize("device", ["c", "ptx"])
@@ -47,7 +47,7 @@ def test_compiled_programs(seed: int, device: str) -> None:
 
 @pytest.mark.slow
 def test_many_random_programs() -> None:
-    assert sum(check_seed(seed) for seed in range(30, 2000)) >= 900
+    assert sum(check_seed(seed) for seed in range(2000)) >= 900
 
 
 @pytest.mark.parametrize("name", ["sums", "transposition"])

@@ -93,8 +93,9 @@ def test_polynomials_are_multiplied_bit_by_bit(made: SketchFunction) -> None:
     assert (report.shuffles > 0) == (made is paper.multiplication_32)
 
 
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize("size", [1, 2, 3, 5])
+@pytest.mark.parametrize(
+    "size", [1, 3, *(pytest.param(size, marks=pytest.mark.slow) for size in (2, 5))]
+)
 def test_structures_are_summed_and_turned_into_runs(size: int) -> None:
     x = numbers(size, 6, 32, size)
     y = np.zeros((6, 32), np.float32)

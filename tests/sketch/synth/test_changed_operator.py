@@ -16,17 +16,20 @@ from warploom.sketch.term.ir import Goal, Literal, Program, Symbol, Undefined, f
 
 def test_no_changed_operator_is_proved() -> None:
     """A sample of the two hundred."""
-    seen = tally(60)
+    seen = tally(30)
     assert seen["disagrees"] == 0
-    assert seen["refused"] >= 15
-    assert seen["impossible"] >= 6
-    assert seen["agrees"] <= 20  # folds of one item, cells that nobody reads, …
+    assert seen["refused"] >= 7
+    assert seen["impossible"] >= 3
+    assert seen["agrees"] <= 10  # folds of one item, cells that nobody reads, …
 
 
 @pytest.mark.slow
 def test_no_changed_operator_is_proved_in_two_hundred() -> None:
     seen = tally(200)
     assert (seen["disagrees"], seen.total()) == (0, 200)
+    assert seen["refused"] >= 50
+    assert seen["impossible"] >= 20
+    assert seen["agrees"] <= 67
 
 
 @pytest.mark.slow

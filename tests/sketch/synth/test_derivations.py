@@ -36,7 +36,7 @@ def as_tuples(choices: np.ndarray) -> list[tuple[int, ...]]:
     return [tuple(row) for row in choices.tolist()]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("batch", [64, 1 << 20])
 @pytest.mark.parametrize("first", range(0, 300, 100))
 def test_the_first_fills_in_order(first: int, batch: int) -> None:
@@ -55,6 +55,7 @@ def test_the_first_fills_in_order(first: int, batch: int) -> None:
     assert seen > 50
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("first", range(0, 300, 100))
 def test_every_fill_comes_in_order(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also with keys that are sorted instead of computed."""
@@ -68,6 +69,7 @@ def test_every_fill_comes_in_order(first: int, monkeypatch: pytest.MonkeyPatch) 
             assert list(islice(found._in_order(UNLIMITED), len(wanted) + 1)) == wanted
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("first", range(0, 300, 100))
 def test_the_cheapest_fills(first: int) -> None:
     for seed in range(first, first + 100):
@@ -87,6 +89,7 @@ def test_the_cheapest_fills(first: int) -> None:
         assert as_tuples(found.first(1, UNLIMITED)) == best[:1]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("first", range(0, 200, 100))
 def test_the_best_fill_is_the_best_of_all(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Though only a few can be listed. Here a choice costs as many operations as its number."""

@@ -10,6 +10,8 @@ from bench.common.sketch.measured import apart
 
 from warploom.search.outcome import Verdict
 from warploom.sketch.front import load_text
+from warploom.sketch.synth import solve as solving
+from warploom.sketch.synth.fills import LIST_AT_MOST
 from warploom.sketch.synth.solve import synthesize
 
 SILENCE = 0.6  # CPU seconds without a look at the budget
@@ -35,11 +37,13 @@ def check_found(record: dict[str, Any]) -> None:
         assert (record["verdict"] == "proved") == (len(record["proved"]) == record["listed"])
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["summed", "shared", "transposition rcr"])
 def test_a_spent_budget_of_time(name: str) -> None:
     check_time(apart(text=LARGE[name], seconds=0.5, megabytes=None), 0.5)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["joined", "rotated"])
 def test_a_spent_budget_of_memory(name: str) -> None:
     check_memory(apart(text=LARGE[name], seconds=2.0, megabytes=80), 80)
@@ -77,17 +81,31 @@ def test_seconds_hold_in_the_other_engines(name: str, engine: str) -> None:
 # -- listing -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("apart_", [pytest.param(False, marks=pytest.mark.slow), True])
-def test_fills_are_counted_without_being_listed(apart_: bool) -> None:
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("apart_", "limit"),
+    [
+        (True, 4_200),
+        pytest.param(True, 10_000, marks=SLOW),
+        pytest.param(False, 10_000, marks=SLOW),
+    ],
+)
+def test_fills_are_counted_without_being_listed(
+    apart_: bool, limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert LIST_AT_MOST == 10_000
+    monkeypatch.setattr(solving, "LIST_AT_MOST", limit)
     program = load_text(unread(12 if not apart_ else 6, apart_))
     result = synthesize(program)
     holes = len(program.holes)
     assert result.fills.count == 64**holes
     assert result.complete
-    assert len(result.fills) == 10_000
+    assert len(result.fills) == limit  # three digits, of which the first is 0 and 1
     # The first ones in lexicographic order: the numbers from 0 on, in base 64.
     listed = result.fills.choices
-    assert (listed[:, -3:] @ [4096, 64, 1]).tolist() == list(range(10_000))
+    assert (listed[:, -3:] @ [4096, 64, 1]).tolist() == list(range(limit))
     assert not listed[:, :-3].any()
     assert result.verdict is Verdict.PROVED
 

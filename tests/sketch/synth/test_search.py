@@ -101,12 +101,14 @@ def test_drawn_sketches(data: st.DataObject) -> None:
     agree(sketch(pick))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("first", range(0, 200, 100))
 def test_random_sketches(first: int) -> None:
     for seed in range(first, first + 50):
         agree(sketch(seeded(seed)))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("first", range(1000, 1100, 50))
 @pytest.mark.usefixtures("small_limits")
 def test_random_sketches_with_small_limits(first: int) -> None:
@@ -114,6 +116,7 @@ def test_random_sketches_with_small_limits(first: int) -> None:
         agree(sketch(seeded(seed)))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("first", range(2000, 2200, 100))
 def test_sets_of_several_words(first: int) -> None:
     """Larger arrays, few choices: values and goal cells no longer fit one machine word."""

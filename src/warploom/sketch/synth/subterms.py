@@ -286,6 +286,9 @@ def _name(term: Term, known: dict[Term, str]) -> str:
     stack = [term]
     while stack:
         at = stack[-1]
+        if at in known:  # a term may be there thousands of times
+            stack.pop()
+            continue
         missing = [] if not isinstance(at, Fold) else [i for i in at.items if i not in known]
         if missing:
             stack += missing
