@@ -42,7 +42,7 @@ demo: $(CORE)
 	$(BIN)/python examples/demo.py
 
 test: $(STAMP)
-	$(BIN)/pytest -n 2 -m "not slow and not device"
+	$(BIN)/pytest -n 2 --dist loadfile -m "not slow and not device"
 
 # Something was installed: no more is run than what the last run had to skip.
 skipped: $(STAMP)

@@ -51,7 +51,7 @@ def test_a_product_of_matrices() -> None:
     assert max(sums) == 8 * 4
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("layer", "blocks"),
     [

@@ -85,6 +85,7 @@ def check_workload(name: str, count: int, machine: Machine, seed: int = 1) -> No
         assert same(found.reshape(wanted.shape), wanted, exact=False), candidate
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["dot", "matvec", "stencil_1d", "stencil_2d"])
 def test_workloads(name: str) -> None:
     check_workload(name, 3, CUDA)

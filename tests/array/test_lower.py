@@ -198,6 +198,7 @@ def check_recipe(name: str, count: int, seed: int = 7, on_host: bool = False) ->
             assert same(again, wanted), candidate
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["matmul", "stencil"])
 def test_recipes(name: str) -> None:
     check_recipe(name, 1, on_host=True)

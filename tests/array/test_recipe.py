@@ -89,6 +89,7 @@ def check(layer: Convolution, rows: int | None, columns: int | None) -> None:
     assert np.array_equal(evaluate(after, image, kernels, **sizes, **tuned(sizes)), wanted)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", LAYERS)
 def test_the_convolution_is_one_before_and_after(name: str) -> None:
     check(*LAYERS[name])

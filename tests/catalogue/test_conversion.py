@@ -51,6 +51,7 @@ def test_kernels_on_the_simulator(case: Case) -> None:
     assert _wrong(case, "simulator") == ""
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.skipif(not can_compile(), reason="no CUDA compiler")
 @pytest.mark.parametrize("case", CASES[:2] + CASES[3:5])
 def test_kernels_as_compiled_ptx(case: Case) -> None:
@@ -104,6 +105,7 @@ MATRICES = [
 ]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.skipif(not can_compile(), reason="no CUDA compiler")
 @pytest.mark.parametrize("case", MATRICES)
 def test_matrices(case: tuple[str, str, int, tuple[int, ...] | None]) -> None:

@@ -45,6 +45,7 @@ def case(name: str) -> Conversion:
     return convert(read_fragment(source, shape), read_fragment(target, shape), size)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.skipif(not can_compile(), reason="no CUDA compiler")
 @pytest.mark.parametrize("name", CASES)
 def test_loops_convert_every_iteration(name: str) -> None:

@@ -39,7 +39,7 @@ def name_of(case: object) -> str:
     return str(case)
 
 
-@pytest.mark.sampled(9)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("name", "given"), QUICK, ids=name_of)
 @pytest.mark.parametrize("device", ["simulator", "c", "ptx"])
 def test_headers_are_right(name: str, given: dict[str, Parameter], device: str) -> None:
@@ -65,6 +65,7 @@ def test_every_variant_is_right_everywhere(entry: Entry, given: dict[str, Parame
     assert [each for each in verify(entry, given) if each.wrong] == []
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["store-structures", "inclusive-scan"])
 def test_a_wrong_index_is_noticed(name: str) -> None:
     entry = function_entries()[name]

@@ -24,13 +24,14 @@ FEW_TAPS = [variant for variant in ENTRY.variants if of(int, variant.get("taps",
 SMALL = [{"height": 3, "columns": 5}, {"height": 7, "columns": 132}]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("device", ["c", "ptx"])
 @pytest.mark.parametrize("variant", ENTRY.variants, ids=labels(ENTRY.variants))
 def test_every_variant_computes_its_specification(variant: Any, device: str) -> None:
     check_agreement(ENTRY, variant, device, ENTRY.sizes()[variant.get("taps", 3) % 5 :: 6])
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("variant", FEW_TAPS, ids=labels(FEW_TAPS))
 def test_the_simulator_computes_the_specification(variant: Any) -> None:
     check_agreement(ENTRY, {**variant, "rows": 2, "block": 32}, "simulator", SMALL)
@@ -50,12 +51,14 @@ def test_every_variant_on_every_size(variant: Any, device: str) -> None:
     check_agreement(ENTRY, variant, device, sizes)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("device", ["c", "ptx"])
 def test_the_defaults(device: str) -> None:
     sizes = [{"height": 130, "columns": 300}, {"height": 64, "columns": 512}]
     check_agreement(ENTRY, {}, device, sizes)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("taps", [3, 5, 7, 9, 11])
 def test_nothing_leaves_its_registers(taps: int) -> None:
     check_registers(ENTRY.kernel(taps=taps))

@@ -72,6 +72,7 @@ def test_every_kernel_of_the_catalogue_is_an_operator() -> None:
     assert {each.kernel for each in OPERATORS} == set(entries())
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("operator", OPERATORS, ids=lambda each: str(each.name))
 def test_our_kernel_computes_the_plain_expression(torch: Torch, operator: Operator) -> None:
     given = arguments(operator.name)
@@ -95,6 +96,7 @@ MORE = {
 MORE_CASES = [(name, number) for name, several in MORE.items() for number in range(len(several))]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("name", "number"), MORE_CASES)
 def test_tensors_of_other_shapes_and_types(torch: Torch, name: str, number: int) -> None:
     given = MORE[name][number]

@@ -30,6 +30,7 @@ def case(name: str) -> tuple[Any, Any, Any]:
 NAMES = ["aos-sum", "transposition", "convolution-2d"]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", NAMES)
 def test_leading_axes_may_lie_in_any_order(name: str) -> None:
     kernel, x, wanted = case(name)

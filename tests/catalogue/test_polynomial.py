@@ -32,6 +32,7 @@ def test_every_variant_computes_its_specification(entry: Any, variant: Any, devi
     check_agreement(entry, variant, device, entry.sizes()[1::12])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("entry", FORMS, ids=lambda entry: entry.name)
 @pytest.mark.parametrize("degree", [32, 64])
 def test_the_simulator_computes_the_specification(entry: Any, degree: int) -> None:
@@ -67,6 +68,7 @@ def test_every_piece_of_every_degree(degree: int) -> None:
             check_agreement(FORMS[2], variant, "c", [{"batch": 7}])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("entry", FORMS, ids=lambda entry: entry.name)
 @pytest.mark.parametrize("degree", [32, 64, 352, 384])
 def test_nothing_leaves_its_registers(entry: Any, degree: int) -> None:

@@ -136,6 +136,7 @@ def test_long_windows_have_more_rows() -> None:
     assert rows == [1, 2, 2, 4, 4]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", STRUCTURES)
 @pytest.mark.parametrize("fields", [2, 3, 4, 7])
 def test_the_choice_for_a_size_is_right_on_it(name: str, fields: int) -> None:

@@ -41,14 +41,14 @@ def sizes(entry: Entry, variant: dict[str, Any]) -> list[dict[str, int]]:
     return entry.sizes(**entry.settings(variant))
 
 
-@pytest.mark.sampled(14)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("entry", "variant"), CASES, ids=IDS)
 def test_the_simulator_agrees_on_some_sizes(entry: Entry, variant: dict[str, Any]) -> None:
     assert len(sizes(entry, variant)) >= 20
     check_agreement(entry, variant, "simulator", sizes(entry, variant)[::9])
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("device", ["c", "ptx"])
 @pytest.mark.parametrize(("name", "variant"), SAMPLED, ids=[f"{n}-{v}" for n, v in SAMPLED])
 def test_devices_agree_on_some_sizes(name: str, variant: dict[str, Any], device: str) -> None:
@@ -83,6 +83,7 @@ def test_any_number_of_fields(name: str, fields: int, order: str, n: int) -> Non
     check_agreement(find(name), variant, "simulator", [{"n": n}])
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("order", ["crc", "rcr"])
 @pytest.mark.parametrize("fields", MEASURED)
 @pytest.mark.parametrize("name", ["aos-to-soa", "soa-to-aos"])
@@ -110,6 +111,7 @@ def test_arrays_that_begin_within_a_line_are_stored_by_lines(fields: int) -> Non
     assert across.store_efficiency < 0.85
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "fields", [f if f in (3, 8, 16) else pytest.param(f, marks=pytest.mark.slow) for f in MEASURED]
 )

@@ -27,6 +27,7 @@ def test_the_simulator_agrees_on_some_sizes(variant: dict[str, Any]) -> None:
     check_agreement(ENTRY, variant, "simulator", sizes(variant)[::9])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("device", ["c", "ptx"])
 @pytest.mark.parametrize("variant", [{"m": 5, "n": 7}, {"m": 12, "n": 8, "order": "rcr"}])
 def test_devices_agree_on_some_sizes(variant: dict[str, Any], device: str) -> None:

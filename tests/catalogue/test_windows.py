@@ -24,7 +24,7 @@ NAMES = [f"{e.name}-{name}" for e, name in zip([e for e, _ in CASES],
          labels(v for _, v in CASES), strict=True)]  # fmt: skip
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("device", ["simulator", "c", "ptx"])
 @pytest.mark.parametrize(("entry", "variant"), CASES, ids=NAMES)
 def test_every_variant_computes_its_specification(entry: Any, variant: Any, device: str) -> None:
@@ -47,6 +47,7 @@ def test_every_variant_on_every_size(entry: Any, variant: Any, device: str) -> N
     check_agreement(entry, variant, device, sizes)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("entry", [STENCIL, CONVOLUTION], ids=["stencil", "convolution"])
 @pytest.mark.parametrize("taps", [3, 9, 17, 33])
 def test_nothing_leaves_its_registers(entry: Any, taps: int) -> None:

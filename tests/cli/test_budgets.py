@@ -24,6 +24,7 @@ QUICK = (
 )
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("sketch", "case"), QUICK)
 def test_a_command_takes_little_more_than_its_seconds(
     sketch: str, case: Case, tmp_path: Path

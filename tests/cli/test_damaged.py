@@ -18,11 +18,11 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Filled:
 @pytest.mark.parametrize("way", WAYS)
 def test_no_answer_differs_from_a_fresh_search(filled: Filled, way: str) -> None:
     given = told = 0
-    for seed in range(6):
+    for seed in range(3):
         done, tally = run_one(filled, way, 10**6 + seed)
         assert not tally.wrong, (done, tally.wrong)
         given, told = given + tally.given, told + tally.told
-    assert given > 6 * 4  # one damage does not cost what is not damaged
+    assert given > 3 * 4  # one damage does not cost what is not damaged
     assert told
 
 

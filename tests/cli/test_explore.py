@@ -99,6 +99,7 @@ def test_mistakes_are_named(cli: Cli, arguments: tuple[str, ...], said: str) -> 
     assert said in ran.err
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("size", ["1", "7", "2147483647"])
 def test_any_size_has_a_kernel(cli: Cli, size: str) -> None:
     ran = cli("explore", "axpy", "--size", f"n={size}", "--evaluations", "2")

@@ -9,6 +9,7 @@ from tests.cli.conftest import Cli
 from tests.emit.test_hip import CLANG, accepted
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "words",
     [

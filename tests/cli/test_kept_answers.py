@@ -130,6 +130,7 @@ def line(n):
 """
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["map scaled --first", "explore line --evaluations 1"])
 def test_a_python_file_is_known_by_what_it_makes(ask: Ask, tmp_path: Path, name: str) -> None:
     """It reads another one: its own text does not say what it makes."""

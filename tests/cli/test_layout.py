@@ -359,6 +359,7 @@ def test_a_check_says_what_was_taken_and_whether_it_ran(
     assert "taken, as was asked: shuffles\n  simulator: right\n  ptx: left out: " in ran.out
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

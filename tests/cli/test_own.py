@@ -15,6 +15,7 @@ IMPOSSIBLE = str(Path(SUMS).with_name("impossible.swflow"))
 QUICK = [own for own in OWN if own.name in ("interleave", "transposition 16 x 6", "scan")]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("own", QUICK, ids=lambda own: own.name)
 def test_one_command_from_file_to_cuda(own: Own, cli: Cli) -> None:
     ran = cli("synth", *own.command, "--emit", "cuda")

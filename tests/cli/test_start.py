@@ -90,6 +90,7 @@ def test_a_reader_that_has_seen_enough_is_no_error() -> None:
     assert (ran.returncode, ran.stderr) == (141, "")  # as SIGPIPE ends others
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("times", [1, 2])  # as it is searched, and as it is kept
 def test_output_that_cannot_be_written_is_said(tmp_path: Path, times: int) -> None:
     store = {"WARPLOOM_STORE": str(tmp_path / "store.sqlite")}

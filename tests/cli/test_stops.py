@@ -61,7 +61,7 @@ USUAL = ("Ctrl-C", "memory", "a bug")
 ONCE = ("synth", "layout solve", "ptx run", "show")  # in which the others are tried, too
 
 
-@pytest.mark.sampled(17)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize(
     ("row", "why"),
     [(row, why) for row in ROWS for why in STOPS if why in USUAL or row.name in ONCE],
@@ -98,6 +98,7 @@ PLACES = {
 }
 
 
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize(
     ("row", "option", "place"),
     [(*each, place) for each, place in zip(OUTPUTS, cycle(PLACES), strict=False)],

@@ -195,6 +195,7 @@ def test_a_function_of_another_content_has_another_guard() -> None:
     assert guards[0] == guards[1] != guards[2]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ["float", "main", "for", "printf", "lane", "größe", "y", "*/ x"])
 def test_a_function_may_be_called_like_anything(name: str, tmp_path: Path) -> None:
     require("c")

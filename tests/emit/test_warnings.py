@@ -72,6 +72,7 @@ def test_device_functions(name: str, tmp_path: Path) -> None:
     assert said(calling_text(header.template.kernel, "c"), tmp_path) == ""
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["sums", "transposition", "convolution", "own_gathers"])
 def test_sketches(name: str, tmp_path: Path) -> None:
     file = ROOT / "examples" / "sketches" / f"{name}.swflow"

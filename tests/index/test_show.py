@@ -162,7 +162,7 @@ int main(void) {{
     return "\n".join(parts)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs a C compiler")
 @pytest.mark.parametrize("suffix", ["", "LL"])
 @pytest.mark.parametrize("bounds", [None, BOUNDS], ids=["any", "bounded"])

@@ -90,6 +90,7 @@ def space_to_descend() -> NestSpace:
     return NestSpace(matmul(64, 96, 32))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("rates", [K4000, H200.rates], ids=lambda rates: rates.name)
 def test_bounds_grow_along_decisions(rates: Rates) -> None:
     space = space_to_descend()
@@ -240,6 +241,7 @@ def _folded(kind: str, iterations: int) -> Program:
     return nest.done()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("kind", "grows"),
     [
@@ -285,6 +287,7 @@ def interlocked(first: int, second: int) -> Program:
     return nest.done()
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("strides", [(8, 9), (1, 1), (8, 7), (1, 2)])
 def test_sectors_of_interlocked_strides_are_counted_once(strides: tuple[int, int]) -> None:
     """x[0], x[8], x[9], x[17], …: the last of each pair is beside the first of the next."""

@@ -42,7 +42,7 @@ SMALL: dict[str, Program] = {
 LONG = ("two", "batched", "gesummv", "in parts")  # to lower
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in SMALL]
 )
@@ -87,6 +87,7 @@ def normalised(n: int) -> LoopNest:
     return nest
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("nest", [filled(5), spread(5), normalised(1), normalised(3)])
 def test_odd_programs_are_right(nest: LoopNest) -> None:
     assert run_all(nest.done(), 8, target=everything(H200)).runs >= 6

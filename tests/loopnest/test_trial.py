@@ -130,6 +130,7 @@ ALIKE: dict[str, Callable[[], Nest]] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("other", ALIKE.values(), ids=ALIKE)
 def test_what_only_looks_like_it_is_another_question(other: Callable[[], Nest]) -> None:
     """Listings say nothing of strides, types, limits and the last digits of numbers."""

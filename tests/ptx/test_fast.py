@@ -38,7 +38,14 @@ def same_bits(some: list[Any], others: list[Any]) -> bool:
     return all(a.tobytes() == b.tobytes() for a, b in pairs if isinstance(a, np.ndarray))
 
 
-@pytest.mark.parametrize("run", PROGRAMS, ids=lambda p: p.name)
+LONG = ("divide128",)  # a text that takes a C compiler seconds
+
+
+@pytest.mark.parametrize(
+    "run",
+    [pytest.param(p, marks=[pytest.mark.slow] if p.name in LONG else []) for p in PROGRAMS],
+    ids=lambda p: p.name,
+)
 def test_programs(run: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = kept(run.file).kernel(run.name)
     reports, results = [], []

@@ -116,7 +116,7 @@ def test_the_limit_holds(limit: int) -> None:
         assert all(abs(lanes) <= limit for lanes in kernel.deltas)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.skipif(shutil.which("ptxas") is None, reason="no ptxas")
 @pytest.mark.parametrize("variant", ["corner", "predicated", "no-corner", "no-load"])
 def test_ptxas_accepts_the_result(variant: str, tmp_path: Path) -> None:

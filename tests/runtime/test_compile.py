@@ -36,6 +36,7 @@ def compilers() -> list[Compiler]:
     return [*found, "nvcc"] if shutil.which("nvcc") else found
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("compiler", compilers())
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 def test_every_kernel_compiles(compiler: Compiler, arch: str) -> None:

@@ -194,6 +194,7 @@ def test_a_damaged_row_is_measured_again(
     assert answer(tune(Bench([30, 20, 10]).task(), store=store, pool=pool)).measured == 0
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "value",
     [

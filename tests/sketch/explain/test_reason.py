@@ -169,6 +169,7 @@ def judged(seed: int, operators: tuple[str, ...], laws: tuple[str, ...]) -> str:
     return why.blame.kind
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("laws", [(), FLATTEN], ids=["none", "flatten"])
 @pytest.mark.parametrize("operators", [("+",), ("+", "max")], ids=" ".join)
 def test_generated_ones_by_brute_force(operators: tuple[str, ...], laws: tuple[str, ...]) -> None:

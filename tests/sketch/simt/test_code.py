@@ -79,6 +79,7 @@ def multiplied(a: npt.NDArray[np.uint32], b: npt.NDArray[np.uint32]) -> npt.NDAr
     return c
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "made", [*SMALL[:2], pytest.param(SMALL[2], marks=pytest.mark.slow)], ids=lambda made: made.name
 )
@@ -93,6 +94,7 @@ def test_polynomials_are_multiplied_bit_by_bit(made: SketchFunction) -> None:
     assert (report.shuffles > 0) == (made is paper.multiplication_32)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "size", [1, 3, *(pytest.param(size, marks=pytest.mark.slow) for size in (2, 5))]
 )

@@ -40,7 +40,7 @@ def wanted(name: str) -> int:
     return count
 
 
-@pytest.mark.sampled(15)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", ROWS)
 def test_default_engine(name: str) -> None:
     result = synthesize(load_text(published_sketch(name), name))

@@ -241,7 +241,7 @@ WRONG: dict[str, Callable[[dict[str, Any]], Any]] = {
 }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", WRONG)
 def test_a_malformed_piece_is_done_again(tmp_path: Path, name: str) -> None:
     rows = half_done(tmp_path / "store.sqlite")
