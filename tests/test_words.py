@@ -2,9 +2,9 @@
 
 What is read is the prose of a page: paragraphs, headings and list items, without code blocks,
 tables, HTML and pictures. A sentence ends at `.`, `!`, `?` before a space and what may begin one
-(a capital, a digit, code), and where its paragraph, heading or list item ends; `:` and `;` end none.
-A word stands between spaces and has a letter or a digit. A piece of inline code is one word, whatever
-is in it; a link counts as its text. docs/glossary.md names the words that are left out.
+(a capital, a digit, code), and where its paragraph, heading or list item ends; `:` and `;` end
+none. A word stands between spaces and has a letter or a digit. A piece of inline code is one word,
+whatever is in it; a link counts as its text. docs/glossary.md names the words that are left out.
 """
 
 from __future__ import annotations
@@ -79,6 +79,12 @@ def test_no_sentence_is_long(page: Path) -> None:
 def test_no_page_has_words_of_our_own(page: Path) -> None:
     if page.stem != "glossary":
         assert BANNED.findall(CODE.sub("", page.read_text())) == []
+
+
+def test_the_readme_has_the_words_that_people_search_for() -> None:
+    readme = (ROOT / "README.md").read_text().lower()
+    for word in ("gemm", "bank conflict", "sanitizer", "bf16", "deadlock", "race", "aos", "triton"):
+        assert word in readme, word
 
 
 def test_what_is_counted() -> None:
