@@ -166,6 +166,17 @@ def test_products_that_are_slower_than_the_library() -> None:
     assert "two of the 13 convolutions are slower than im2col + cuBLAS" in text
 
 
+def test_the_emulator_agrees_with_a_gpu_as_readme_says() -> None:
+    kernels = record("ptx_device")["kernels"].values()
+    assert all(row["status"] == "equal" and not row["different"] for row in kernels)
+    close = sum(bool(row["close"]) for row in kernels)
+    said = " ".join(README.split())
+    assert f"{len(kernels) - close} of {len(kernels)} kernels agree bit for bit, {close} wi" in said
+    exact = record("mma_device")["kernels"].values()
+    assert not any(row["different"] for row in exact)
+    assert f"{len(exact)} kernels of `mma`, `wgmma`, TMA and clusters agree bit for bit" in said
+
+
 def test_readme_says_the_same() -> None:
     """Rows of its table, and limits that have figures, are those of the page, word by word."""
     table = README.split("## Measured")[1].split("\n## ")[0]
