@@ -75,14 +75,3 @@ def test_the_sketch_has_its_fills(path: Path) -> None:
     assert result.verdict is (Verdict.PROVED if FILLS[path.stem] else Verdict.IMPOSSIBLE)
     again = synthesize(load_text(to_swflow(program)))
     assert again.fills.count == result.fills.count
-
-
-def test_the_ten_lines_of_the_readme_print_what_it_says(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    readme = (EXAMPLES.parent / "README.md").read_text()
-    program, said = readme.split("```python\n")[1].split("```\n\nprints\n\n```\n")
-    script = tmp_path / "readme.py"
-    script.write_text(program)
-    runpy.run_path(str(script), run_name="__main__")
-    assert capsys.readouterr().out == said.split("```")[0]

@@ -72,10 +72,10 @@ def test_the_command_prints_and_writes(cli: Cli, tmp_path: Path) -> None:
     assert cli("bench", "--match", "(").status == 2
 
 
-def test_the_readme_says_what_the_record_holds() -> None:
+def test_the_page_of_results_says_what_the_record_holds() -> None:
     root = Path(__file__).parents[2]
     records = json.loads((root / "bench" / "results" / "synth.json").read_text())
-    readme, known = (root / "README.md").read_text(), published()
+    page, known = (root / "docs" / "results.md").read_text(), published()
     for ours in (False, True):
         rows = [each for each in records if (each["name"] not in known) == ours]
-        assert synth.summary(rows)[0] in readme
+        assert synth.summary(rows)[0] in page

@@ -1,8 +1,11 @@
-"""Every command of README.md and docs/ runs; what the first screen shows is what one gets.
+"""Every command of README.md and docs/ runs, and prints what the page shows.
 
-A block marked ```sh is run line by line in a folder that has `examples/` in it. A line whose
-comment says that it needs a GPU must say so itself where there is none. `make` is asked whether it
-knows the target. Commands within a sentence must name options that exist.
+A block marked ```sh is run line by line in a folder that has `examples/` in it; the same block on
+two pages is run once. A block without a language that follows it is what its last command prints;
+`…` stands for what is left out there, and times may differ. A line whose comment says that it needs
+a GPU must say so itself where there is none; one whose comment says `exit status 1` must end so.
+`make` is asked whether it knows the target, and pip's extras must be there. Commands within a
+sentence must name options that exist.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import re
 import shlex
 import subprocess
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +22,7 @@ import pytest
 from tests.cli.conftest import Cli
 
 from warploom.cli.start import COMMANDS
+from warploom.errors import WarploomError
 
 ROOT = Path(__file__).resolve().parents[2]
 # What extending.md does needs a copy of the package that is changed: tests/test_extending.py.
@@ -26,6 +31,8 @@ PAGES = [
     *sorted({*(ROOT / "docs").glob("*.md")} - {ROOT / "docs" / "extending.md"}),
 ]
 NEEDS_GPU = "needs a GPU"
+STATUS_1 = "exit status 1"
+PROJECT = (ROOT / "pyproject.toml").read_text()
 NO_GPU = ("there is no GPU", "PyTorch or CuPy")  # what commands say where there is none
 # Tables and whole spaces take minutes, and a mutation check draws a few mutants of the many.
 SLOW = ("warploom bench", "warploom explore")
@@ -43,9 +50,15 @@ class Command(NamedTuple):
 
 def blocks(page: Path) -> Iterator[tuple[int, str]]:
     """Each ```sh block with the number of its line."""
+    return ((line, block) for line, block, _ in shown_blocks(page))
+
+
+def shown_blocks(page: Path) -> Iterator[tuple[int, str, str]]:
+    """Each ```sh block with the number of its line, and what stands in the block after it."""
     text = page.read_text()
-    for found in re.finditer(r"^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
-        yield text.count("\n", 0, found.start()) + 1, found[1]
+    both = r"^```sh\n(.*?)^```$(?:\n\n```\n(.*?)^```$)?"
+    for found in re.finditer(both, text, re.MULTILINE | re.DOTALL):
+        yield text.count("\n", 0, found.start()) + 1, found[1], found[2] or ""
 
 
 def commands(block: str) -> list[Command]:
@@ -55,19 +68,39 @@ def commands(block: str) -> list[Command]:
 
 
 def parts() -> Iterator[object]:
+    seen = set()
     for page in PAGES:
-        for line, block in blocks(page):
+        for line, block, shown in shown_blocks(page):
             all_of_it = commands(block)
             for slow in (False, True):
                 some = [each for each in all_of_it if each.slow is slow]
                 marks = [pytest.mark.slow] if slow else []
-                if some:
-                    yield pytest.param(some, marks=marks, id=f"{page.stem}:{line}{'s' * slow}")
+                said = shown if some and some[-1] is all_of_it[-1] else ""
+                if some and (block, shown, slow) not in seen:
+                    name = f"{page.stem}:{line}{'s' * slow}"
+                    yield pytest.param(some, said, marks=marks, id=name)
+                seen.add((block, shown, slow))
 
 
-@pytest.mark.parametrize("some", list(parts()))
+def same(shown: str, *said: str) -> bool:
+    """Whether a page shows one of these texts, less what it leaves out and how long it took."""
+
+    def timeless(text: str) -> str:
+        return re.sub(r"\d+\.\d+ s\)", "s)", text.strip())
+
+    wanted = ".*?".join(re.escape(each) for each in timeless(shown).split("…"))
+    return any(re.fullmatch(wanted, timeless(each), re.DOTALL) for each in said)
+
+
+def test_what_is_left_out_is_found() -> None:
+    assert same("a (0.01 s)\n…\nd", "else", "a (1.50 s)\nb\nc\nd\n")
+    assert not same("a\n…\nd", "a\nb\nc\nd\ne")
+
+
+@pytest.mark.parametrize(("some", "shown"), list(parts()))
 def test_the_commands_of_a_block_run(
     some: list[Command],
+    shown: str,
     cli: Cli,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -84,7 +117,15 @@ def test_the_commands_of_a_block_run(
                 ran = cli(*words[1:], *more)
                 without = any(each in ran.err for each in NO_GPU)
                 expected = 2 if NEEDS_GPU in command.comment and without else 0
+                expected = 1 if STATUS_1 in command.comment else expected
                 assert ran.status == expected, f"{command.text}\n{ran.err}"
+                if shown and command is some[-1]:
+                    said = ran.out + ran.err
+                    assert same(shown, ran.out, ran.err), f"{command.text}\n{said}"
+            case "pip":
+                extras = re.findall(r"\[(\w+)\]", command.text)
+                assert words[:2] == ["pip", "install"]
+                assert all(re.search(rf"^{each} = \[", PROJECT, re.MULTILINE) for each in extras)
             case "make":
                 subprocess.run(["make", "-n", *words[1:]], check=True, capture_output=True)
             case _:
@@ -159,27 +200,50 @@ def test_a_command_within_a_sentence_has_these_options(
 GROUPS = ("layout", "ptx", "store")
 
 
-def test_the_first_screen_shows_what_one_gets(
-    cli: Cli,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
-    screen = (ROOT / "README.md").read_text().split("## Set-up")[0]
-    sketch, command, shown, text = (block.split("\n", 1)[1] for block in screen.split("```")[1::2])
+def test_the_sketch_of_the_first_screen_is_the_file() -> None:
+    readme = (ROOT / "README.md").read_text()
+    (sketch,) = (each for each in readme.split("```\n") if each.startswith("x: [12]"))
 
     def bare(lines: str) -> list[str]:
-        stripped = (re.split(r"\s*(?:#|//)", line)[0].strip() for line in lines.splitlines())
+        stripped = (re.split(r"\s*#", line)[0].strip() for line in lines.splitlines())
         return [line for line in stripped if line]
 
     assert bare(sketch) == bare((ROOT / "examples/sketches/sums.swflow").read_text())
-    ran = cli(*shlex.split(command)[1:])
-    assert ran.status == 0
 
-    def timeless(said: str) -> str:
-        return re.sub(r"\d+\.\d+ s\)", "s)", said)
 
-    assert timeless(ran.out) == timeless(shown)
-    written = bare((tmp_path / "sums.cu").read_text())
-    assert all(line in written for line in bare(text))
+def test_python_of_the_readme_prints_what_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    readme = (ROOT / "README.md").read_text()
+    both = r"^```python\n(.*?)^```\n\n```\n(.*?)^```$"
+    pairs = re.findall(both, readme, re.MULTILINE | re.DOTALL)
+    assert len(pairs) == readme.count("```python") >= 2
+    names: dict[str, object] = {}
+    for program, shown in pairs:
+        try:
+            exec(program, names)  # our own page
+            said = capsys.readouterr().out
+        except WarploomError as error:
+            said = str(error)
+        assert same(shown, said), said
+
+
+def test_the_picture_shows_what_the_readme_shows() -> None:
+    """The lines of the finding, which the commands above are held to, and of the kernel."""
+    picture = unescape((ROOT / "docs" / "assets" / "race.svg").read_text())
+    drawn = " ".join(re.findall(r">([^<>]*(?:<float[^<>]*)?)</text>", picture))
+    readme = (ROOT / "README.md").read_text()
+    finding = readme.split("…tma_pipeline.cu")[1].split("```")[0]
+    assert " ".join(f"tma_pipeline.cu{finding}".split()) in " ".join(drawn.split())
+    kernel = (ROOT / "examples" / "ptx" / "tma_pipeline.cu").read_text().splitlines()
+    for number, text in re.findall(r">\s*(\d+) \| +(.*)</text>", picture):
+        assert kernel[int(number) - 1].strip() == text
+
+
+def test_the_front_page_of_the_site_has_the_jobs_of_the_readme() -> None:
+    readme, index = ((ROOT / name).read_text() for name in ("README.md", "docs/index.md"))
+    jobs = re.findall(r"^## (\d\. .+)$", readme, re.MULTILINE)
+    assert len(jobs) == 4
+    assert re.findall(r"^## (\d\. .+)$", index, re.MULTILINE) == jobs
+    assert "assets/race.svg" in index
+    fences = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+    assert {*fences.findall(index)} <= {*fences.findall(readme)}
+    assert len(readme.splitlines()) <= 180
