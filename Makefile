@@ -1,5 +1,5 @@
 # Each target sets up .venv by itself; only python3 (3.11 or later), make and a C compiler are needed.
-# The demo needs NumPy, typer and rich; what tests and tables need comes with the first of those.
+# The demo needs NumPy and rich; what tests and tables need comes with the first of those.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -84,7 +84,7 @@ oldest:
 	$(OLDEST)/bin/pip install --quiet --disable-pip-version-check --prefer-binary \
 		$$($(PYTHON) -m bench.release.floors --extra smt --extra cp --extra nvrtc --extra opencl --extra cluster --extra dev)
 	$(OLDEST)/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
-	$(OLDEST)/bin/python -c "import numpy, typer, rich, z3, ortools.sat.python.cp_model, cuda.bindings.nvrtc, pyopencl, distributed"
+	$(OLDEST)/bin/python -c "import numpy, rich, z3, ortools.sat.python.cp_model, cuda.bindings.nvrtc, pyopencl, distributed"
 	$(OLDEST)/bin/python -m pytest -n 2 -m "not slow and not device" $(OLDEST_TESTS)
 
 # Other people's compilers, in an environment of their own: Triton alone is a gigabyte.

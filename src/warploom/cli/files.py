@@ -11,9 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from warploom.cli.declare import STDOUT
 from warploom.errors import ParseError
-
-STDOUT = Path("-")
 
 
 @contextmanager
