@@ -12,7 +12,7 @@ from warploom.cli.commands.layout import Convert
 from warploom.cli.declare import Context
 from warploom.cli.guard import Status, run
 from warploom.cli.keeping import store_of
-from warploom.cli.layout_view import sizes
+from warploom.cli.layout_input import sizes
 from warploom.cli.measured import lines, record_of, tuner_for
 from warploom.cli.output import kept_free, write, write_records
 from warploom.cli.progress import progress

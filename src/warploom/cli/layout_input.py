@@ -8,14 +8,11 @@ from functools import partial
 from pathlib import Path
 
 from warploom.choices import LANGUAGES, SPELLINGS
-from warploom.cli.layout_view import sizes
-from warploom.errors import EmitError, ParseError, UnsupportedError, one_of
-from warploom.layout.formats.given import given_layout
-from warploom.layout.language.ir import Layout
+from warploom.errors import CheckError, EmitError, ParseError, UnsupportedError, one_of
+from warploom.layout.language.check import MOST_ELEMENTS
 from warploom.layout.patterns.access import Problem
-from warploom.layout.patterns.named import FIFTY, TYPES, pattern
+from warploom.layout.patterns.named import FIFTY, pattern
 from warploom.layout.patterns.pattern import load_pattern
-from warploom.layout.solver.task import Task
 
 NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 EXPORTS = (*LANGUAGES, *SPELLINGS)
@@ -51,26 +48,18 @@ def known_export(how: str | None, name: str) -> None:
         raise EmitError(f"'{name[:40]}' cannot be a name in {language}", advice="give --name")
 
 
-def layout_for(
-    task: Task | None, text: str, shape: str | None = None, element: str | None = None
-) -> Layout:
-    """A layout as somebody wrote it; a pattern says shape and element where it does not."""
-    if task is None:
-        return given_layout(text, None if shape is None else sizes(shape), bytes_of(element))
-    if shape is not None or element is not None:
-        raise ParseError("the pattern says shape and element", advice="leave them out")
-    return given_layout(text, task.problem.shape, task.problem.element_bytes)
-
-
-def task_of(text: str) -> Task:
-    """The one problem that a text stands for."""
-    found = readers([text], None)
-    if len(found) > 1:
-        raise ParseError(f"'{text}' stands for {len(found)} patterns", advice="name one of them")
-    return Task(found[0][1]())
-
-
-def bytes_of(element: str | None) -> int | None:
-    if element is not None and element not in TYPES:
-        raise ParseError(f"no element type '{element[:20]}'", advice=one_of(element, TYPES))
-    return None if element is None else TYPES[element]
+def sizes(text: str) -> tuple[int, ...]:
+    """
+    >>> sizes("16x32")
+    (16, 32)
+    """
+    words = text.split("x")
+    if not all(word.isascii() and word.isdigit() and len(word) < 10 for word in words):
+        raise ParseError(f"'{text[:40]}' is no shape", advice="write 16x32")
+    found = tuple(int(word) for word in words)
+    total = 1
+    for number in found:
+        total *= number
+    if not 1 <= total <= MOST_ELEMENTS:
+        raise CheckError(f"a tensor of {total} elements", advice=f"between 1 and {MOST_ELEMENTS}")
+    return found

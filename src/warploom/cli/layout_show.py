@@ -9,15 +9,16 @@ import numpy as np
 from warploom.cli.commands.layout import Check, Show
 from warploom.cli.declare import STDOUT, Context
 from warploom.cli.guard import Status, run
-from warploom.cli.layout_input import bytes_of, known_export, layout_for, task_of
-from warploom.cli.layout_view import check_lines, grid_lines, measured_lines
+from warploom.cli.layout_check import check_lines, grid_lines, measured_lines
+from warploom.cli.layout_input import known_export, readers, sizes
 from warploom.cli.output import kept_free, write, write_records
 from warploom.cli.say import echo
 from warploom.emit.index_function import exported
-from warploom.errors import ParseError
-from warploom.layout.formats.given import row_major_addresses
+from warploom.errors import ParseError, one_of
+from warploom.layout.formats.given import given_layout, row_major_addresses
 from warploom.layout.language.evaluate import Numbers
 from warploom.layout.language.ir import Layout
+from warploom.layout.patterns.named import TYPES
 from warploom.layout.solver.task import Task
 from warploom.layout.wavefronts.picture import Compared, request_of
 from warploom.pipeline.pictures import picture as draw
@@ -36,14 +37,14 @@ def _shown(asked: Show) -> Status:
     with kept_free(asked.json_file, asked.picture, STDOUT if asked.emit else None):
         if asked.pattern is None and (asked.measured is not None or asked.picture is not None):
             raise ParseError("which accesses are meant?", advice="give --pattern")
-        task = None if asked.pattern is None else task_of(asked.pattern)
-        found = layout_for(task, asked.layout, asked.shape, asked.element)
+        task = None if asked.pattern is None else _task_of(asked.pattern)
+        found = _layout_for(task, asked.layout, asked.shape, asked.element)
         lines, record = check_lines(found, None)
         if task is not None:
             drawn = _in_use(asked, task, found, lines)
         for line in lines:
             echo(line)
-        size = task.problem.element_bytes if task is not None else bytes_of(asked.element) or 4
+        size = task.problem.element_bytes if task is not None else _bytes_of(asked.element) or 4
         text = "" if asked.emit is None else exported(found, asked.emit, asked.name, size)
     write_records(asked.json_file, [record])
     if asked.emit is not None:
@@ -77,10 +78,35 @@ def check(asked: Check, _context: Context) -> None:
 
 def _checked(asked: Check) -> Status:
     with kept_free(asked.json_file):
-        task = task_of(asked.pattern)
-        found = layout_for(task, asked.layout)
+        task = _task_of(asked.pattern)
+        found = _layout_for(task, asked.layout)
         lines, record = check_lines(found, task)
         for line in lines:
             echo(line)
     write_records(asked.json_file, [record])
     return Status.FOUND if record["clean"] else Status.IMPOSSIBLE
+
+
+def _layout_for(
+    task: Task | None, text: str, shape: str | None = None, element: str | None = None
+) -> Layout:
+    """A layout as somebody wrote it; a pattern says shape and element where it does not."""
+    if task is None:
+        return given_layout(text, None if shape is None else sizes(shape), _bytes_of(element))
+    if shape is not None or element is not None:
+        raise ParseError("the pattern says shape and element", advice="leave them out")
+    return given_layout(text, task.problem.shape, task.problem.element_bytes)
+
+
+def _task_of(text: str) -> Task:
+    """The one problem that a text stands for."""
+    found = readers([text], None)
+    if len(found) > 1:
+        raise ParseError(f"'{text}' stands for {len(found)} patterns", advice="name one of them")
+    return Task(found[0][1]())
+
+
+def _bytes_of(element: str | None) -> int | None:
+    if element is not None and element not in TYPES:
+        raise ParseError(f"no element type '{element[:20]}'", advice=one_of(element, TYPES))
+    return None if element is None else TYPES[element]
