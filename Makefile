@@ -1,5 +1,5 @@
 # Each target sets up .venv by itself; only python3 (3.11 or later), make and a C compiler are needed.
-# The demo needs NumPy, typer and rich; what tests and tables need comes with the first of those.
+# The demo needs NumPy and rich; what tests and tables need comes with the first of those.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -8,7 +8,9 @@ TOOLS := .venv-tools/.installed
 FRESH := build/fresh
 LIVE := .venv-live
 OLDEST := .venv-oldest
-PIP := $(BIN)/pip install --quiet --disable-pip-version-check --prefer-binary
+PIP := $(BIN)/pip install --disable-pip-version-check --prefer-binary
+# On a terminal pip shows what it fetches; elsewhere nobody would see its bars.
+SHOWN := $(shell [ -t 1 ] || echo --quiet)
 CORE := $(VENV)/.core
 STAMP := $(VENV)/.installed
 
@@ -30,13 +32,17 @@ help:
 setup: $(STAMP)
 
 $(CORE): pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(PIP) --no-compile --editable .
-	touch $(CORE)
+	@echo "1 of 2: an environment of its own in $(VENV) (about 5 seconds)"
+	@$(PYTHON) -m venv $(VENV)
+	@echo "2 of 2: NumPy, rich and Warploom itself, about 20 MB to fetch (10 to 60 seconds)"
+	@$(PIP) $(SHOWN) --no-compile --editable .
+	@touch $(CORE)
+	@echo "installed: $(BIN)/warploom"
 
 $(STAMP): pyproject.toml | $(CORE)
-	$(PIP) --editable ".[smt,nvrtc,opencl,dev]"
-	touch $(STAMP)
+	@echo "what tests need: Z3, NVRTC, OpenCL, pytest, ruff, mypy (1 to 5 minutes, once)"
+	@$(PIP) $(SHOWN) --editable ".[smt,nvrtc,opencl,dev]"
+	@touch $(STAMP)
 
 demo: $(CORE)
 	$(BIN)/python examples/demo.py
@@ -68,7 +74,7 @@ accept: $(STAMP)
 	$(BIN)/python -m bench.search.store_damage
 	$(BIN)/python -m bench.cli.manners
 	$(BIN)/python -m bench.search.farm --workers 1,2 --kill --crash
-	$(PIP) "distributed>=2024.1"
+	$(PIP) --quiet "distributed>=2024.1"
 	$(BIN)/python -m bench.search.clusters
 	$(MAKE) oldest live
 	PYTHONPATH=src $(if $(wildcard $(ORACLES)/bin/python),$(ORACLES),$(VENV))/bin/python -m bench.layout.oracles
@@ -82,7 +88,7 @@ oldest:
 	$(OLDEST)/bin/pip install --quiet --disable-pip-version-check --prefer-binary \
 		$$($(PYTHON) -m bench.release.floors --extra smt --extra cp --extra nvrtc --extra opencl --extra cluster --extra dev)
 	$(OLDEST)/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
-	$(OLDEST)/bin/python -c "import numpy, typer, rich, z3, ortools.sat.python.cp_model, cuda.bindings.nvrtc, pyopencl, distributed"
+	$(OLDEST)/bin/python -c "import numpy, rich, z3, ortools.sat.python.cp_model, cuda.bindings.nvrtc, pyopencl, distributed"
 	$(OLDEST)/bin/python -m pytest -n 2 -m "not slow and not device" $(OLDEST_TESTS)
 
 # Other people's compilers, in an environment of their own: Triton alone is a gigabyte.

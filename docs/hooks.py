@@ -8,13 +8,20 @@ from typing import Any
 
 import warploom
 from warploom.catalogue import entries
+from warploom.cli.reference import commands_page
 from warploom.sketch.holes.about import ABOUT
 
 
 def on_files(files: Any, config: Any) -> Any:
     from mkdocs.structure.files import File
 
-    for name, lines in (("api", api()), ("catalogue", catalogue()), ("holes", holes())):
+    pages = {
+        "api": api(),
+        "catalogue": catalogue(),
+        "holes": holes(),
+        "reference/commands": commands_page(),
+    }
+    for name, lines in pages.items():
         files.append(File.generated(config, f"{name}.md", content="\n".join(lines) + "\n"))
     return files
 

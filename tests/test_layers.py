@@ -12,7 +12,7 @@ from tests.sources import outline, parsed, text_of
 ROOT = Path(__file__).resolve().parents[1] / "src" / "warploom"
 
 ORDER = (
-    "began", "errors", "node", "private", "options", "process", "native", "pictured",
+    "began", "choices", "errors", "node", "private", "options", "process", "native", "pictured",
     "index", "machine", "search", "layout", "kernel",
     "sketch.term", "sketch.holes", "sketch.front", "sketch.build", "sketch.given", "sketch.synth",
     "sketch.explain", "sketch.code", "sketch.simt",

@@ -10,7 +10,6 @@ import atexit
 import os
 import shutil
 import stat
-import tempfile
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -22,7 +21,9 @@ _MOST_BYTES = 1 << 30
 @lru_cache(maxsize=1)
 def temporary_folder() -> Path:
     """A folder of this process, which goes with it."""
-    made, owner = tempfile.mkdtemp(prefix="warploom-"), os.getpid()
+    from tempfile import mkdtemp  # here, not at the top: it brings much along
+
+    made, owner = mkdtemp(prefix="warploom-"), os.getpid()
 
     def remove() -> None:
         if os.getpid() == owner:  # and not a child that was forked

@@ -8,11 +8,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import pytest
+from tests.cli.calls import everything
 
-from warploom.cli.app import application
-from warploom.cli.start import COMMANDS
-
-app = application(*COMMANDS)
+app = everything()
 
 
 class Ran(NamedTuple):
@@ -31,7 +29,7 @@ def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
     def run(*args: str, stdin: bytes = b"") -> Ran:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
         with pytest.raises(SystemExit) as left:
-            app(args=list(args), prog_name="warploom")
+            app(list(args))
         out, err = capsys.readouterr()
         code = left.value.code
         return Ran(int(code or 0), out, err)

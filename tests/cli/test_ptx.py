@@ -7,12 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
-
-from warploom.cli.app import application
-from warploom.cli.start import COMMANDS
-
-app = application(*COMMANDS)
+from tests.cli.calls import called
 
 KERNELGEN = Path(__file__).parents[1] / "ptx" / "kernelgen" / "kernelgen.ptx"
 
@@ -37,7 +32,7 @@ SAXPY = """.version 7.0
 
 
 def call(*words: str) -> tuple[int, str]:
-    result = CliRunner().invoke(app, ["ptx", *words])
+    result = called(["ptx", *words])
     return result.exit_code, result.output
 
 
@@ -208,8 +203,6 @@ def test_no_line_is_shown_of_a_file_that_nobody_named(
     second = Path("/etc/passwd").read_text().splitlines()[1]
     for file, line, shown in (("/etc/passwd", second, False), ("own.cu", "my own line", True)):
         Path("k.ptx").write_text(PLACED.format(file=file))
-        said = CliRunner().invoke(
-            app, ["ptx", words[0], "k.ptx", "--arg", "u32[4]=zeros", *words[1:]]
-        )
+        said = called(["ptx", words[0], "k.ptx", "--arg", "u32[4]=zeros", *words[1:]])
         assert f"{Path(file).name}:2" in said.output
         assert (line in said.output) == shown

@@ -9,16 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from tests.cli.calls import called
 
 from warploom import emulate, ptx
-from warploom.cli.app import application
-from warploom.cli.start import COMMANDS
 from warploom.errors import DeviceError, KernelError
 from warploom.machine import heap
 from warploom.machine.race import RaceDetector
 
-APP = application(*COMMANDS)
 FOLDER = Path(__file__).parent / "heap"
 TEXT = (FOLDER / "heap.ptx").read_text()
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
@@ -280,7 +277,7 @@ def test_its_size_can_be_said_everywhere(gpu: Any, tmp_path: Path) -> None:
     file = tmp_path / "out.json"
     words = ["ptx", "run", "heap.ptx", "--kernel", "wrong", "--arg", "i32[64]=zeros", "--arg",
              "i32=0", "--heap", "64", "--json", str(file)]  # fmt: skip
-    result = CliRunner().invoke(APP, words)
+    result = called(words)
     assert result.exit_code == 1
     (record,) = json.loads(file.read_text())
     assert "address 0x0 belongs to no argument" in record["findings"][0]["message"]

@@ -10,15 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from tests.cli.calls import called as cli
 
 from warploom import emulate, ptx
-from warploom.cli.app import application
-from warploom.cli.start import COMMANDS
 from warploom.errors import DeviceError
 from warploom.ptx.demangle import called, demangled, plain_name
 
-APP = application(*COMMANDS)
 NAMES = {
     "saxpy": "saxpy",
     "_Z4demoPii": "demo",
@@ -186,7 +183,7 @@ def test_on_the_command_line(command: str, given: str, status: int, tmp_path: Pa
         "--variable",
         given,
     ]
-    result = CliRunner().invoke(APP, words)
+    result = cli(words)
     assert result.exit_code == status, result.output
     if command == "run" and status == 0:
         want = "[         3 1065353216          0]" if "table" in given else "[3 0 9]"

@@ -10,11 +10,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from tests.cli.calls import called
 
 from warploom import emulate, ptx
-from warploom.cli.app import application
-from warploom.cli.start import COMMANDS
 from warploom.errors import LimitError, UnsupportedError
 from warploom.ptx import flow, patience
 from warploom.ptx.emulate.compile import uses
@@ -22,7 +20,6 @@ from warploom.ptx.traffic import live_registers, traffic_rows
 from warploom.search.budget import BudgetSpentError
 from warploom.search.outcome import Reason
 
-APP = application(*COMMANDS)
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 N = 300
 
@@ -184,7 +181,7 @@ def test_no_time_at_all(command: str, tmp_path: Path) -> None:
         "--json",
         str(out),
     ]
-    result = CliRunner().invoke(APP, words)
+    result = called(words)
     assert result.exit_code == 3, result.output
     (record,) = json.loads(out.read_text())
     assert record["status"] == 3

@@ -10,16 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from tests.cli.calls import called
 
 from warploom import ptx
-from warploom.cli.app import application
-from warploom.cli.start import COMMANDS
 from warploom.errors import DeviceError, KernelError, LimitError
 from warploom.ptx.emulate import schedule
 from warploom.ptx.findings import race_fault
 
-APP = application(*COMMANDS)
 FOLDER = Path(__file__).parent / "said"
 LINE = "thread 3 of 32:  2.50 hello 1099511627776 z%\n"
 
@@ -76,7 +73,7 @@ def test_a_hang_says_who_is_where() -> None:
 
 def call(n: int, *more: str) -> tuple[int, str]:
     words = ["ptx", "run", "demo.ptx", "--arg", "i32[64]=zeros", "--arg", f"i32={n}", *more]
-    result = CliRunner().invoke(APP, words)
+    result = called(words)
     return result.exit_code, result.output
 
 

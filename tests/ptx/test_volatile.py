@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from tests.cli.calls import called
 
 import warploom
 from warploom import ptx
-from warploom.cli.app import application
-from warploom.cli.start import COMMANDS
 from warploom.errors import DeviceError, KernelError
 from warploom.without_gpu.fixture import Gpu
 
@@ -79,7 +77,6 @@ def test_everywhere_it_can_be_said(tmp_path: Any) -> None:
     file = tmp_path / "k.ptx"
     file.write_text(text)
     words = ["ptx", "run", str(file), "--block", "32", "--arg", "u32[64]=zeros", "--races"]
-    app = application(*COMMANDS)
-    assert CliRunner().invoke(app, words).exit_code == 0
-    assert CliRunner().invoke(app, [*words, "--volatile", "weak"]).exit_code == 1
-    assert CliRunner().invoke(app, [*words, "--volatile", "strong"]).exit_code == 2
+    assert called(words).exit_code == 0
+    assert called([*words, "--volatile", "weak"]).exit_code == 1
+    assert called([*words, "--volatile", "strong"]).exit_code == 2

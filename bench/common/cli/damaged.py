@@ -120,7 +120,7 @@ class Place:
         def run(answer: Answer) -> None:
             if not search:
                 raise NotAskedError
-            app(args=words, prog_name="warploom", obj=answer)
+            app(words, obj=answer)
 
         out, err = io.StringIO(), io.StringIO()
         status: Any = None

@@ -1,56 +1,83 @@
-"""The application: a command is a module with `add(app)`, named in the table of `start.py`."""
+"""The application: a command is declared in `commands/`, and named in the table of `start.py`."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
 from importlib import import_module
-
-import typer
-from typer.core import TyperGroup
+from typing import NoReturn
 
 from warploom import __version__
-from warploom.cli.start import STATUSES, overview
+from warploom.cli.declare import Command, Context, Group
+from warploom.cli.parse import HELP, HelpAsked, UsageError, parsed
+from warploom.cli.say import echo
+from warploom.cli.start import BAD_OUTPUT, no_command, overview
+from warploom.cli.usage import help_text, usage
+
+BAD_INPUT = BAD_OUTPUT
 
 
-class _Overview(TyperGroup):
-    """The help of the whole is the same whether or not the commands were imported."""
-
-    def get_help(self, ctx: typer.Context) -> str:  # type: ignore[override]
-        del ctx
-        return overview()
+def command_named(name: str) -> Command | Group:
+    """What the module of a command declares."""
+    found: Command | Group = import_module(f"warploom.cli.commands.{name}").COMMAND
+    return found
 
 
-def application(*names: str) -> typer.Typer:
+class Application:
+    """Some of the commands, to be called with words; it ends with SystemExit, as the shell is to
+    see it."""
+
+    def __init__(self, *names: str) -> None:
+        self.commands = {name: command_named(name) for name in names}
+
+    def __call__(
+        self, args: Sequence[str], prog_name: str = "warploom", obj: object = None
+    ) -> NoReturn:
+        if not args or args[0] in HELP:
+            echo(overview())
+            raise SystemExit(0)
+        if args[0] == "--version":
+            echo(f"{prog_name} {__version__}")
+            raise SystemExit(0)
+        if args[0] not in self.commands:
+            no_command(args[0])
+        _called(self.commands[args[0]], f"{prog_name} {args[0]}", args[1:], obj)
+
+
+def application(*names: str) -> Application:
     """The application with these commands."""
-    app = typer.Typer(
-        name="warploom",
-        cls=_Overview,
-        invoke_without_command=True,
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,  # the help is laid out by hand
-        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    )
-    app.callback()(_root)
-    for name in names:
-        import_module(f"warploom.cli.{name}").add(app)
-    for own in (app, *(group.typer_instance for group in app.registered_groups)):
-        for command in own.registered_commands if own is not None else ():
-            command.epilog = STATUSES.replace("Exit status:", "In every command:")
-    return app
+    return Application(*names)
 
 
-def _version(asked: bool) -> None:
-    if asked:
-        typer.echo(f"warploom {__version__}")
-        raise typer.Exit
+def _called(asked: Command | Group, prog: str, words: Sequence[str], obj: object) -> NoReturn:
+    try:
+        if isinstance(asked, Group):
+            found = _chosen(asked, prog, words)
+            _called(found, f"{prog} {found.name}", words[1:], obj)
+        options, given = parsed(asked, words)
+    except HelpAsked:
+        echo(help_text(prog, asked))
+        raise SystemExit(0) from None
+    except UsageError as error:
+        echo(f"Usage: {usage(prog, asked)}\nTry '{prog} -h' for help.\n\nError: {error}", err=True)
+        raise SystemExit(BAD_INPUT) from None
+    asked.run(options, Context(asked, given, obj))
+    sys.exit(0)
 
 
-def _root(
-    context: typer.Context,
-    version: bool = typer.Option(
-        False, "--version", callback=_version, is_eager=True, help="Say which version this is."
-    ),
-) -> None:
-    del version  # its callback has done the work
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+def _chosen(group: Group, prog: str, words: Sequence[str]) -> Command:
+    """The command of a group; without a word there is only help, and nothing was done."""
+    if not words:
+        echo(help_text(prog, group), err=True)
+        raise SystemExit(BAD_INPUT)
+    if words[0] in HELP:
+        raise HelpAsked
+    known = {each.name: each for each in group.commands}
+    if words[0] in known:
+        return known[words[0]]
+    if words[0].startswith("-"):
+        raise UsageError(f"No such option: {words[0].partition('=')[0]}")
+    near = get_close_matches(words[0], known, n=1)
+    meant = f" Did you mean '{near[0]}'?" if near else ""
+    raise UsageError(f"No such command '{words[0]}'.{meant}")

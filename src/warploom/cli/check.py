@@ -2,53 +2,34 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-import typer
-
+from warploom.cli.commands.check import Check
+from warploom.cli.declare import Context
 from warploom.cli.guard import Status, run
 from warploom.cli.inputs import parse_sizes, python_value
 from warploom.cli.output import kept_free, write_records
+from warploom.cli.say import echo
 from warploom.errors import CheckError, ParseError
 from warploom.layout.own import Examined, SharedTile, examine
-
-HELP = """Check your own index arithmetic of shared memory: stores, loads, swizzles.
-
-FILE.py::NAME is a SharedTile (from warploom.layout.own), a list of them, or a function that returns
-either and takes sizes (--size). Of each: are all elements at different places, inside, at the same
-place for everybody who uses them, vectors whole and aligned, wavefronts as stated? What is wrong
-comes with the lanes that show it; what is right was tried on every lane, step and warp.
-
-\b
-Example:
-  $ warploom check kernels.py::tile --size columns=48
-
-Exit status: 0 right, 1 something is wrong, 2 bad input."""
 
 MOST_TILES = 1000
 
 
-def add(app: typer.Typer) -> None:
-    app.command("check", help=HELP)(check)
-
-
-def check(
-    name: str = typer.Argument(..., metavar="FILE.py::NAME"),
-    size: list[str] = typer.Option([], metavar="k=v", help="Sizes of a function."),
-    json_file: Path = typer.Option(None, "--json", metavar="FILE", help="Write a list of records."),
-) -> None:
+def check(asked: Check, _context: Context) -> None:
     def action() -> Status:
-        if "::" not in name:
-            raise ParseError(f"'{name[:80]}' names nothing to check", advice="write FILE.py::NAME")
+        if "::" not in asked.name:
+            raise ParseError(
+                f"'{asked.name[:80]}' names nothing to check", advice="write FILE.py::NAME"
+            )
         records: list[dict[str, Any]] = []
-        with kept_free(json_file, so_far=records, begun={"name": name}):
-            for tile in tiles(name, python_value(name, parse_sizes(size))):
+        with kept_free(asked.json_file, so_far=records, begun={"name": asked.name}):
+            for tile in tiles(asked.name, python_value(asked.name, parse_sizes(asked.size))):
                 found = examine(tile)
                 records.append(examined_record(found))
                 for line in examined_lines(found):
-                    typer.echo(line)
-        write_records(json_file, records)
+                    echo(line)
+        write_records(asked.json_file, records)
         return Status.FOUND if all(each["right"] for each in records) else Status.IMPOSSIBLE
 
     run(action)

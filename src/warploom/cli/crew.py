@@ -1,4 +1,4 @@
-"""Options that say who does the work: this process, several, or a cluster."""
+"""Who does the work: this process, several, or a cluster."""
 
 from __future__ import annotations
 
@@ -9,16 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-import typer
-
 from warploom.errors import ParseError
-from warploom.search.workers.cluster import HELP, Cluster
+from warploom.search.workers.cluster import Cluster
 from warploom.search.workers.farm import Farm
-
-PROCESSES = typer.Option(
-    None, min=0, metavar="N", help="Do what takes long in N processes; 0: one for each core."
-)
-CLUSTER = typer.Option(None, metavar="ADDRESS", help=HELP)
 
 
 @contextmanager

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
-import secrets
 import stat
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from warploom.cli.declare import STDOUT
 from warploom.errors import ParseError
-
-STDOUT = Path("-")
 
 
 @contextmanager
@@ -25,8 +22,10 @@ def replacing(file: Path) -> Iterator[BinaryIO]:
             with file.open("wb") as opened:
                 yield opened
             return
+        from secrets import token_hex  # here, not at the top: most commands write no file
+
         target = Path(os.path.realpath(file))  # a link stays one
-        beside = target.with_name(f".warploom-{secrets.token_hex(8)}")
+        beside = target.with_name(f".warploom-{token_hex(8)}")
         try:
             with beside.open("xb") as opened:
                 _as_before(target, opened)
@@ -68,7 +67,9 @@ def check_writable(file: Path) -> None:
         if file.exists() and not os.access(file, os.W_OK):
             raise ParseError(f"cannot write '{file}': no permission")
         if _is_replaced(file):
-            with tempfile.TemporaryFile(dir=target.parent):
+            from tempfile import TemporaryFile  # likewise
+
+            with TemporaryFile(dir=target.parent):
                 pass
     except OSError as error:
         raise ParseError(f"cannot write '{file}': {error.strerror or error}") from None

@@ -6,10 +6,10 @@ import traceback
 from collections.abc import Callable, Iterable
 from enum import IntEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-import typer
-
+from warploom.cli.declare import Context
+from warploom.cli.say import echo
 from warploom.cli.start import BAD_OUTPUT, CANNOT_WRITE, INTERRUPTED, UNREAD
 from warploom.errors import (
     InternalError,
@@ -68,18 +68,16 @@ def worst(statuses: Iterable[Status]) -> Status:
     return min(statuses, key=_WORST.index, default=Status.FOUND)
 
 
-def check_meant(context: typer.Context, names: Iterable[str], why: str) -> None:
+def check_meant(context: Context, names: Iterable[str], why: str) -> None:
     """Options that somebody gave and that would be ignored are refused."""
-    for parameter in context.command.params:
-        if parameter.name in names:
-            source = context.get_parameter_source(parameter.name)
-            if source is not None and source.name == "COMMANDLINE":
-                raise ParseError(f"{parameter.opts[0]} means nothing {why}", advice="leave it out")
+    for parameter in context.command.parameters:
+        if parameter.name in context.given.intersection(names):
+            raise ParseError(f"{parameter.flags[0]} means nothing {why}", advice="leave it out")
 
 
 def complain(error: WarploomError, status: Status | None = None) -> None:
     del status  # the shell gets it
-    typer.echo(str(error), err=True)
+    echo(str(error), err=True)
 
 
 def attempt(action: Callable[[], Status], tell: Tell = complain) -> Status:
@@ -87,22 +85,20 @@ def attempt(action: Callable[[], Status], tell: Tell = complain) -> Status:
     caught: it ends more than one action."""
     try:
         return action()
-    except (typer.Exit, typer.Abort):
-        raise
     except Exception as error:  # noqa: BLE001  # the last line of defence
         told, status = _judged(error)
         tell(told, status)
         return status
 
 
-def run(action: Callable[[], Status], tell: Tell = complain) -> None:
+def run(action: Callable[[], Status], tell: Tell = complain) -> NoReturn:
     """Runs a command to its exit status; `tell` says what is wrong with its input."""
     try:
         status = attempt(action, tell)
     except KeyboardInterrupt:
-        typer.echo("interrupted", err=True)
+        echo("interrupted", err=True)
         status = Status.INTERRUPTED
-    raise typer.Exit(status)
+    raise SystemExit(int(status))
 
 
 def _judged(error: Exception) -> tuple[WarploomError, Status]:

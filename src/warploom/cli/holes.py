@@ -3,47 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
-import typer
-
+from warploom.cli.commands.holes import Holes
+from warploom.cli.declare import Context
 from warploom.cli.guard import Status, run
-from warploom.cli.output import JSON, kept_free, write_records
+from warploom.cli.output import kept_free, write_records
+from warploom.cli.say import echo
 from warploom.sketch.holes.about import ABOUT, About, about
 from warploom.sketch.synth.show import show_index
 from warploom.sketch.term.limits import show_shape
 
-HELP = """List and explain what may fill a hole: the built-in functions, their options and letters.
-
-Without NAME, all of them: single gathers, then holes. With NAME, what it does, its options, how to
-read the names of its choices, and its choices at a small shape.
-
-\b
-Examples:
-  $ warploom holes
-  $ warploom holes row_xforms
-  $ warploom holes col_linear --limit 20"""
-
 _WIDTH = 88
 
 
-def add(app: typer.Typer) -> None:
-    app.command("holes", help=HELP)(holes)
-
-
-def holes(
-    name: str = typer.Argument(None, metavar="[NAME]", show_default=False),
-    limit: int = typer.Option(8, min=0, help="Choices to print."),
-    json_file: Path = JSON,
-) -> None:
+def holes(asked: Holes, _context: Context) -> None:
     def action() -> Status:
-        with kept_free(json_file):
-            asked = ABOUT if name is None else [about(name)]
-            for line in _overview() if name is None else _explained(about(name), name, limit):
-                typer.echo(line)
-        write_records(json_file, [_record(each) for each in asked])
+        with kept_free(asked.json_file):
+            name = asked.name
+            listed = ABOUT if name is None else [about(name)]
+            for line in _overview() if name is None else _explained(listed[0], name, asked.limit):
+                echo(line)
+        write_records(asked.json_file, [_record(each) for each in listed])
         return Status.FOUND
 
     run(action)

@@ -1,19 +1,12 @@
-"""Options that say where results are kept."""
+"""Where results are kept."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import typer
-
 from warploom.cli.remembered import warn
 from warploom.errors import ParseError
 from warploom.search.storage.store import Forgiving, Store, users_store
-
-STORE = typer.Option(
-    None, "--store", metavar="FILE", help="Where answers and samples are kept; default: your own."
-)
-NO_STORE = typer.Option(False, "--no-store", help="Search again, and keep nothing.")
 
 
 def store_of(file: Path | None, none: bool) -> Store | None:

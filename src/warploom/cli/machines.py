@@ -4,28 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from pathlib import Path
 from typing import Any
 
-import typer
-
+from warploom.cli.commands.machines import Machines
+from warploom.cli.declare import Context
 from warploom.cli.guard import Status, run
-from warploom.cli.output import JSON, kept_free, write_records
+from warploom.cli.output import kept_free, write_records
+from warploom.cli.say import echo
 from warploom.machine.record import KNOWN, SHARED, TABLES, Machine, machine_named
 from warploom.machine.serving import Serving
-
-HELP = """List the machines that are known, or show the whole record of one.
-
-A record has limits that kernels are checked against, cycles that decide whether a shuffle pays
-([latency]), rates that bound the time ([rates]) and how lanes are served by banks ([serving]). What
-is shown for MACHINE is TOML, which can be changed and given to --machine FILE of map, explore,
-layout solve, ptx report and ptx shuffle. A part that needs a field that is not there says which.
-
-\b
-Examples:
-  $ warploom machines
-  $ warploom machines h200 > mine.toml
-  $ warploom machines mine.toml"""
 
 _LIMITS = {
     "lanes": "lanes", "block_threads": "threads", "shared_bytes": "shared",
@@ -35,38 +22,29 @@ _LIMITS = {
 _CYCLES = ("shuffle", "shared", "l1", "corner", "l2")
 
 
-def add(app: typer.Typer) -> None:
-    app.command("machines", help=HELP)(machines)
-
-
-def machines(
-    machine: str = typer.Argument(None, metavar="[MACHINE]", help="A name, or a FILE.toml."),
-    json_file: Path = JSON,
-) -> None:
+def machines(asked: Machines, _context: Context) -> None:
     def action() -> Status:
-        with kept_free(json_file):
-            found = [machine_named(each) for each in ([machine] if machine else KNOWN)]
-            if machine:
-                typer.echo("\n".join(_toml(found[0])))
+        with kept_free(asked.json_file):
+            found = [machine_named(each) for each in ([asked.machine] if asked.machine else KNOWN)]
+            if asked.machine:
+                echo("\n".join(_toml(found[0])))
             else:
                 _show(found)
-        write_records(json_file, [record_of(each) for each in found])
+        write_records(asked.json_file, [record_of(each) for each in found])
         return Status.FOUND
 
     run(action)
 
 
 def _show(found: list[Machine]) -> None:
-    typer.echo("limits    " + "".join(f"{title:>10}" for title in _LIMITS.values()) + "  tables")
+    echo("limits    " + "".join(f"{title:>10}" for title in _LIMITS.values()) + "  tables")
     for machine in found:
         have = ", ".join(each for each in TABLES if each in vars(machine))
-        typer.echo(f"{machine.name:10}{_row(machine, _LIMITS)}  {have}".rstrip())
-    typer.echo("\ncycles    " + "".join(f"{name:>10}" for name in _CYCLES) + "  from")
+        echo(f"{machine.name:10}{_row(machine, _LIMITS)}  {have}".rstrip())
+    echo("\ncycles    " + "".join(f"{name:>10}" for name in _CYCLES) + "  from")
     for machine in found:
         if "latency" in vars(machine):
-            typer.echo(
-                f"{machine.name:10}{_row(machine.latency, _CYCLES)}  {machine.latency.source}"
-            )
+            echo(f"{machine.name:10}{_row(machine.latency, _CYCLES)}  {machine.latency.source}")
 
 
 def _row(record: object, names: Mapping[str, str] | tuple[str, ...]) -> str:

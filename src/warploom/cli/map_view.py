@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import typer
-
 from warploom.array.code.program import Compiled
 from warploom.array.mapping.constraint import BY_THREAD
+from warploom.cli.say import echo
 from warploom.kernel.ir import Registers, Shared, walk
 from warploom.kernel.pool import pool_bytes
 from warploom.pipeline.mapped import Choice, front
@@ -47,19 +46,19 @@ def candidate_record(choice: Choice, compiled: Compiled) -> dict[str, Any]:
 
 def print_candidate(record: Mapping[str, Any]) -> None:
     tiles = " ".join(f"{name}={value}" for name, value in record["tiles"].items())
-    typer.echo(f"tiles: {tiles or 'none'}")
+    echo(f"tiles: {tiles or 'none'}")
     for kernel in record["kernels"]:
         runs = "as the recipe says"
         if kernel["runs"] is not None:
             parallel = {k: v for k, v in kernel["runs"].items() if v not in BY_THREAD}
             runs = " ".join(f"{number}:{run}" for number, run in parallel.items())
-        typer.echo(
+        echo(
             f"  {kernel['name']}: {runs or 'no map runs in parallel'}; "
             f"{'x'.join(map(str, kernel['group']))} threads, {kernel['registers']} registers, "
             f"{kernel['shared_bytes']} bytes shared"
         )
     if record["temporary_bytes"]:
-        typer.echo(f"  {record['temporary_bytes']} bytes beside inputs and output")
+        echo(f"  {record['temporary_bytes']} bytes beside inputs and output")
 
 
 # -- what was measured -----------------------------------------------------------------------------
@@ -71,24 +70,24 @@ def show_tuned(outcome: Outcome[Tuned[Choice]], store: Store | None) -> dict[str
     match outcome:
         case Found(answer=tuned, complete=complete):
             until = "all" if complete else "stopped after some"
-            typer.echo(
+            echo(
                 f"tuned      {until} of {len(tuned.trials)} candidates, {tuned.measured} samples "
                 f"just now, {tuned.gain:.2f} times as fast as the most promising"
             )
             for trial in tuned.trials[:SHOWN]:
-                typer.echo(_line(trial))
+                echo(_line(trial))
             for trial, size in front(tuned.trials):
                 took = f"{trial.seconds * 1e6:9.1f} µs"
-                typer.echo(f"front      {took} with {size} bytes beside inputs and output")
+                echo(f"front      {took} with {size} bytes beside inputs and output")
             if store is not None and not store.failed:
-                typer.echo(f"kept       {store.path}")
+                echo(f"kept       {store.path}")
             record["seconds"] = tuned.best.seconds
             record["trials"] = [_trial_record(each) for each in tuned.trials]
             record["front"] = [_trial_record(each) for each, _ in front(tuned.trials)]
         case Impossible(why):
-            typer.echo(f"impossible: {why}")
+            echo(f"impossible: {why}")
         case Undecided(reason):
-            typer.echo(f"tuned      nothing: {reason.value}")
+            echo(f"tuned      nothing: {reason.value}")
     return record
 
 

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-import typer
-
 from warploom.catalogue.entry import Entry, Parameter
 from warploom.catalogue.loaded import TUNE_SECONDS
 from warploom.catalogue.timing import GpuBench, timed_size
@@ -20,6 +18,7 @@ from warploom.catalogue.tuning import (
 )
 from warploom.cli.keeping import store_of
 from warploom.cli.progress import progress
+from warploom.cli.say import echo
 from warploom.errors import CheckError, ParseError
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Impossible, Outcome, Undecided
@@ -103,7 +102,7 @@ def tune_settings(
             on_trial=report and (lambda what, done, of: report(f"{what}, {done} of {of}", done)),
         )
     for line in lines(found, tuner.store):
-        typer.echo(line)
+        echo(line)
     record["tune"] = {"size": dict(size), **record_of(found)}
     return found.answer.best.candidate if isinstance(found, Found) else dict(given)
 

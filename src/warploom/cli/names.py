@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from textwrap import wrap
 from typing import Any
-
-import typer
 
 from warploom.catalogue import Entry, function_entries, names
 from warploom.catalogue.meaning import MEANINGS
+from warploom.cli.say import echo
 
 
 def sketch_names() -> list[str]:
     """The names that have a sketch."""
     return [name for name, each in names().items() if each.has_sketch]
-
-
-def sketch_lines() -> str:
-    """The names that have a sketch, wrapped for the help of a command."""
-    return "\n       ".join(wrap(", ".join(sketch_names()), 88, break_on_hyphens=False))
 
 
 # What a name or a value may be beside a sketch: by the folder that it comes from, the command that
@@ -64,9 +57,9 @@ def list_names() -> list[dict[str, Any]]:
         is_function = name in function_entries()
         has_kernel = isinstance(each, Entry) and not is_function
         kind = " (a device function)" if is_function else " (a sketch, no kernel)"
-        typer.echo(f"{name:<{width}}  {each.doc}{'' if has_kernel else kind}")
+        echo(f"{name:<{width}}  {each.doc}{'' if has_kernel else kind}")
         parameters = " ".join(f"{key}={value}" for key, value in each.parameters.items())
-        typer.echo(f"{'':<{width}}  {parameters}")
+        echo(f"{'':<{width}}  {parameters}")
         records.append(
             {
                 "name": name,
@@ -78,9 +71,9 @@ def list_names() -> list[dict[str, Any]]:
                 "function": is_function,
             }
         )
-    typer.echo("\nparameters")
+    echo("\nparameters")
     used = dict.fromkeys(key for each in known.values() for key in each.parameters)
     longest = max(map(len, used))
     for key in used:
-        typer.echo(f"  {key:<{longest}}  {MEANINGS[key]}")
+        echo(f"  {key:<{longest}}  {MEANINGS[key]}")
     return records

@@ -9,20 +9,14 @@ from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
 
-import typer
-
-from warploom.cli.files import STDOUT, check_apart, check_writable, replacing
+from warploom.cli.declare import STDOUT
+from warploom.cli.files import check_apart, check_writable, replacing
 from warploom.cli.remembered import Answer
 from warploom.cli.streams import was_closed
 from warploom.errors import ParseError
 from warploom.search.budget import STOPS, reason_of
 from warploom.search.outcome import NothingFoundError
 from warploom.search.outcome_json import outcome_record
-
-# The one option that every command has.
-JSON: Any = typer.Option(
-    None, "--json", metavar="FILE", help="Write a list of records; - is standard output."
-)
 
 
 def write(file: Path, text: str, answer: Answer | None = None) -> None:

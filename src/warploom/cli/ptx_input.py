@@ -9,8 +9,6 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from warploom.cli.guard import Status, complain, run
 from warploom.cli.output import write_records
 from warploom.cli.seconds import seconds_of
@@ -23,10 +21,6 @@ from warploom.without_gpu.cuda_kernel import compiled_text
 
 MOST_BYTES = 256 << 20
 CUDA_ENDS = (".cu", ".cuh", ".cpp")
-VARIABLE = typer.Option(
-    [], metavar="NAME=TYPE…", help="What a __constant__ or __device__ variable holds."
-)
-SECONDS = 60.0  # a launch is stopped after so long, unless another time is given
 
 
 def read_text(path: str) -> str:

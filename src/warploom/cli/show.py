@@ -5,25 +5,27 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import typer
 
 from warploom.array.code.program import compile_candidate
 from warploom.array.joint.model import JointModel
 from warploom.catalogue import find
 from warploom.cli import explore
 from warploom.cli import map as mapping
+from warploom.cli.commands.explore import Space
+from warploom.cli.commands.show import Kind, Show
+from warploom.cli.declare import Context
 from warploom.cli.guard import Status, run, status_of
 from warploom.cli.inputs import find_input, parse_parameters
-from warploom.cli.output import JSON, kept_free, write, write_records
+from warploom.cli.output import kept_free, write, write_records
 from warploom.cli.progress import progress
 from warploom.cli.ptx_arguments import parse_argument, parse_shape
 from warploom.cli.ptx_input import CUDA_ENDS, left, loaded
+from warploom.cli.say import echo
 from warploom.errors import CheckError, ParseError
 from warploom.machine.record import machine_named
 from warploom.pipeline.nest import Nest
@@ -41,105 +43,21 @@ from warploom.sketch.simt.ir import Traced
 from warploom.sketch.simt.solve import solve
 from warploom.sketch.synth.solve import synthesize
 
-HELP = """Draw a result: one page that opens anywhere, SVG figures, or a few lines of text.
-
-SUBJECT is a sketch, as for 'warploom synth' (its best fill is searched, proved and drawn, or why
-there is none); a .ptx or .cu file, which is launched as by 'warploom ptx run' (memory by line of
-the source, races, shuffles); with --as kernel a kernel of the catalogue, run on the simulator
-(sectors and banks, request by request); with --as map an array expression of 'warploom map'; with
---as nest a loop nest of 'warploom explore'; or a .json file that 'warploom synth --json' wrote (its
-fills) or 'warploom explore --json' (how its search went).
-
-Without -o a few lines say the same in the terminal. A name after -o that ends in .html is one page
-that needs nothing else; of a fill, point at a value to follow it from memory to the output. A name
-that ends in .svg is the figures alone, for papers.
-
-\b
-Examples:
-  $ warploom show transposition --size m=32,n=5 -o transposition.html
-  $ warploom show examples/sketches/sums.swflow
-  $ warploom show examples/ptx/stencil.ptx --grid 4 --block 256 --arg f32[1024]=range \\
-      --arg f32[1024]=zeros --arg i32=1024 -o stencil.html
-  $ warploom show matmul --as map --size m=64,n=64,k=32 -o mapping.html
-
-Exit status: 0 found or clean, 1 impossible, refuted or a race, 2 bad input, 3 undecided (budget
-spent), 130 Ctrl-C."""
-
-
 AMONG = 500  # candidates of a mapping to choose the most promising from
 MOST_SAMPLES = 1 << 14  # of a search's history that is drawn; we write fewer than a thousand
 
 
-class Kind(StrEnum):
-    sketch = "sketch"
-    map = "map"
-    nest = "nest"
-    kernel = "kernel"
-    ptx = "ptx"
-    result = "result"
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """The options of one call."""
-
-    size: list[str]
-    goal: int
-    fill: int | None
-    code: bool | None
-    machine: str | None
-    evaluations: int
-    grid: str
-    block: str
-    arguments: list[str]
-    kernel: str | None
-    shared: int
-    seconds: float | None
-
-    @property
-    def budget(self) -> Budget:
-        return Budget(self.seconds)
-
-
-def add(app: typer.Typer) -> None:
-    app.command("show", help=HELP)(show)
-
-
-def show(
-    subject: str = typer.Argument(..., metavar="SUBJECT"),
-    out: Path = typer.Option(
-        None, "-o", metavar="FILE.html|FILE.svg", help="Draw it there; - is standard output."
-    ),
-    kind: Kind = typer.Option(None, "--as", help="What the subject is, where its name is two."),
-    size: list[str] = typer.Option([], "--size", metavar="K=V", help="Sizes and parameters."),
-    goal: int = typer.Option(0, min=0, help="Which goal of a sketch."),
-    fill: int = typer.Option(None, min=0, metavar="N", help="Which fill, instead of the best."),
-    code: bool = typer.Option(
-        None, "--code/--no-code", help="With the kernel, or without; by default where it is short."
-    ),
-    machine: str = typer.Option(None, metavar="NAME|FILE", help="Of a mapping or a loop nest."),
-    evaluations: int = typer.Option(100, min=1, help="Implementations of a nest to look at."),
-    kernel: str = typer.Option(None, help="Of PTX with several.", show_default=False),
-    grid: str = typer.Option("1", help="Blocks of a launch of PTX: X or X,Y or X,Y,Z."),
-    block: str = typer.Option("32", help="Threads of a block, likewise."),
-    arg: list[str] = typer.Option([], "--arg", metavar="TYPE…", help="One for each parameter."),
-    shared: int = typer.Option(0, min=0, help="Bytes of dynamic shared memory."),
-    seconds: float = typer.Option(None, min=0, help="Wall time of the search, or launch."),
-    json_file: Path = JSON,
-) -> None:
+def show(asked: Show, _context: Context) -> None:
     def action() -> Status:
-        wanted = Wanted(
-            size, goal, fill, code, machine, evaluations, grid, block, arg, kernel, shared, seconds
-        )
-        if out is not None:
-            check_name(out)
-        with kept_free(json_file, out, begun={"title": subject}):
-            made, status = DRAWN[kind or _kind_of(subject)](subject, wanted)
+        if asked.out is not None:
+            check_name(asked.out)
+        with kept_free(asked.json_file, asked.out, begun={"title": asked.subject}):
+            made, status = DRAWN[asked.kind or _kind_of(asked.subject)](asked.subject, asked)
             for line in made.lines:
-                typer.echo(line)
-        for file, text in made.files(out).items() if out is not None else ():
+                echo(line)
+        for file, text in made.files(asked.out).items() if asked.out is not None else ():
             write(file, text)
-        write_records(json_file, [_record(made)])
+        write_records(asked.json_file, [_record(made)])
         return status
 
     run(action)
@@ -159,17 +77,17 @@ def _record(made: Picture) -> dict[str, Any]:
 # -- the kinds -------------------------------------------------------------------------------------
 
 
-def _sketch(subject: str, wanted: Wanted) -> tuple[Picture, Status]:
+def _sketch(subject: str, wanted: Show) -> tuple[Picture, Status]:
     program = find_input(subject).build(parse_parameters(wanted.size))
     if isinstance(program, Traced):
-        outcome = solve(program, budget=wanted.budget)
+        outcome = solve(program, budget=Budget(wanted.seconds))
         if not isinstance(outcome, Found):
             raise NothingFoundError(f"'{subject}' has no fill to draw: {outcome}", outcome)
         return picture(outcome.answer, code=wanted.code), Status.FOUND
     mode = "best" if wanted.fill is None else "all"
     with progress(program.name) as report:
         result = synthesize(
-            program, wanted.goal, mode=mode, budget=wanted.budget, on_progress=report
+            program, wanted.goal, mode=mode, budget=Budget(wanted.seconds), on_progress=report
         )
     number = wanted.fill or 0
     if isinstance(result.outcome, Found) and number >= len(result.fills):
@@ -179,28 +97,28 @@ def _sketch(subject: str, wanted: Wanted) -> tuple[Picture, Status]:
     return picture(result, number=number, code=wanted.code), status_of(result.outcome)
 
 
-def _map(subject: str, wanted: Wanted) -> tuple[Picture, Status]:
+def _map(subject: str, wanted: Show) -> tuple[Picture, Status]:
     program = mapping.find_program(subject, plain=False)
     sizes = mapping.given_sizes(subject, None, wanted.size)
     model = JointModel(program, sizes, machine_named(wanted.machine or "cuda"))
     with progress(program.name):
-        outcome = model.best(1, AMONG, budget=wanted.budget)
+        outcome = model.best(1, AMONG, budget=Budget(wanted.seconds))
     if not isinstance(outcome, Found):
         raise NothingFoundError(f"'{subject}' has no mapping to draw: {outcome}", outcome)
     return picture(compile_candidate(model.plan, outcome.answer[0])), Status.FOUND
 
 
-def _nest(subject: str, wanted: Wanted) -> tuple[Picture, Status]:
-    program = explore.find_program(subject, wanted.size, explore.Space.default)
+def _nest(subject: str, wanted: Show) -> tuple[Picture, Status]:
+    program = explore.find_program(subject, wanted.size, Space.default)
     machine = machine_named(wanted.machine or "h200")
-    nest = Nest(program, machine.rates, explore.target_for(machine, explore.Space.default))
-    budget = wanted.budget
+    nest = Nest(program, machine.rates, explore.target_for(machine, Space.default))
+    budget = Budget(wanted.seconds)
     with progress(program.name), budget.interruptible():
         found = nest.search("tree", wanted.evaluations, budget=budget)
     return picture(found), status_of(found.outcome)
 
 
-def _kernel(subject: str, wanted: Wanted) -> tuple[Picture, Status]:
+def _kernel(subject: str, wanted: Show) -> tuple[Picture, Status]:
     """A kernel of the catalogue, on the largest of its sizes, beside its specification."""
     entry = find(subject)
     settings = parse_parameters(wanted.size)
@@ -215,19 +133,19 @@ def _kernel(subject: str, wanted: Wanted) -> tuple[Picture, Status]:
     return picture(replace(seen, verdict=verdict)), Status.FOUND if right else Status.IMPOSSIBLE
 
 
-def _ptx(subject: str, wanted: Wanted) -> tuple[Picture, Status]:
+def _ptx(subject: str, wanted: Show) -> tuple[Picture, Status]:
     random = np.random.default_rng(0)
     kernel, deadline = loaded(subject, "sm_90a", wanted.kernel, wanted.seconds)
     report = kernel.launch(
         parse_shape(wanted.grid), parse_shape(wanted.block),
-        [parse_argument(text, random) for text in wanted.arguments], shared_bytes=wanted.shared,
+        [parse_argument(text, random) for text in wanted.arg], shared_bytes=wanted.shared,
         races="all", counters=True, seconds=left(deadline),
     )  # fmt: skip
     status = Status.IMPOSSIBLE if report.races else Status.FOUND
     return picture(observed(kernel, report)), status
 
 
-def _kept(subject: str, wanted: Wanted) -> tuple[Picture, Status]:
+def _kept(subject: str, wanted: Show) -> tuple[Picture, Status]:
     """A record that was written: the history of a search, or fills with their sketch."""
     try:
         record = json.loads(Path(subject).read_bytes())
@@ -262,7 +180,7 @@ def _kept_history(record: dict[str, Any]) -> History:
 
 
 def _kept_fill(
-    text: str, fills: list[Any], rest: Mapping[object, object], wanted: Wanted
+    text: str, fills: list[Any], rest: Mapping[object, object], wanted: Show
 ) -> tuple[Picture, Status]:
     """A fill is read back, evaluated and verified: nothing that a record says is taken for it."""
     number, goal = wanted.fill or 0, rest.get("goal", 1)
@@ -278,7 +196,7 @@ def _kept_fill(
     return drawn(made, name), status
 
 
-DRAWN: dict[Kind, Callable[[str, Wanted], tuple[Picture, Status]]] = {
+DRAWN: dict[Kind, Callable[[str, Show], tuple[Picture, Status]]] = {
     Kind.sketch: _sketch,
     Kind.map: _map,
     Kind.nest: _nest,

@@ -9,6 +9,7 @@ import errno
 import io
 import sys
 from difflib import get_close_matches
+from typing import NoReturn
 
 from warploom import __version__
 from warploom.cli.streams import lost, open_standard, patient
@@ -24,7 +25,7 @@ error, 130 Ctrl-C (what was found is printed and kept), 141 nobody read standard
 
 CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
-# Each command is a module of this folder with `add(app)`.
+# Each command is declared in a module of `commands/`.
 COMMANDS = {
     "synth": "Fill the holes of sketches so that each computes its goal, and prove the fills.",
     "kernel": "Write, check, time and mutate kernels: those of the catalogue, and of your own.",
@@ -105,22 +106,30 @@ def _started() -> None:
         sys.stdout.write(overview() + "\n")
     elif asked == "--version":
         sys.stdout.write(f"warploom {__version__}\n")
-    elif asked in COMMANDS:
-        # Here, not at the top: the overview needs none of it.
-        from warploom.cli.remembered import Answer, kept_command, remembering
-
-        def command(answer: Answer) -> None:
-            from warploom.cli.app import application
-
-            application(asked)(obj=answer)
+    elif asked not in COMMANDS:
+        no_command(asked)
+    elif {"-h", "--help"} & set(sys.argv):
+        _command(None)
+    else:
+        # Here, not at the top: help needs none of it.
+        from warploom.cli.remembered import kept_command, remembering
 
         name = kept_command(sys.argv[1:])
         if name is None:
-            command(Answer())
+            _command(None)
         else:
-            remembering(name, sys.argv[1 + len(name.split()) :], command)
-    else:
-        near = get_close_matches(asked[:80], COMMANDS, n=1)
-        meant = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}"
-        sys.stderr.write(f"warploom has no command '{asked[:80]}'\n  {meant}\n")
-        sys.exit(2)
+            remembering(name, sys.argv[1 + len(name.split()) :], _command)
+
+
+def _command(answer: object) -> None:
+    from warploom.cli.app import application
+
+    application(sys.argv[1])(sys.argv[1:], obj=answer)
+
+
+def no_command(asked: str) -> NoReturn:
+    """Says which commands there are."""
+    near = get_close_matches(asked[:80], COMMANDS, n=1)
+    meant = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}"
+    sys.stderr.write(f"warploom has no command '{asked[:80]}'\n  {meant}\n")
+    sys.exit(2)

@@ -7,110 +7,64 @@ import time
 from pathlib import Path
 from typing import Any
 
-import typer
-
-from warploom.cli.files import STDOUT
+from warploom.cli.commands.store import Export, List, Prune, Show
+from warploom.cli.declare import Context
 from warploom.cli.guard import Status, run
-from warploom.cli.output import JSON, kept_free, write, write_records
+from warploom.cli.output import kept_free, write, write_records
 from warploom.cli.remembered import warn
+from warploom.cli.say import echo
 from warploom.errors import CheckError, ParseError
 from warploom.search.storage.store import Kept, Store, users_store
 
-HELP = """What is kept: whole answers of synth, explore, map, layout solve and layout
-convert, pieces of searches that were stopped, and what --tune measured.
 
-One SQLite file in the data folder of the user, or the one after --store. A result is found again by
-its content (sketch, options, sizes), the device it was measured on and a digest of our sources:
-after a change of Warploom it is outdated, and is computed again. Every row carries a digest over
-all of it: one that does not match is damaged, a warning names it, and it is computed again. Checks,
-tests and benchmarks never read the store.
-
-\b
-list     every result, the latest first: number, age, kind, what it is of
-show     one of them, by its number: what it answered
-export   all of them as JSON
-prune    remove outdated and damaged ones; --days N: those older; --all: everything
-
-\b
-Examples:
-  $ warploom store list
-  $ warploom store export -o results.json
-  $ warploom store prune --days 30
-
-Exit status: 0, or 2 if there is no such result, or the file is no store of ours."""
-
-PLACE: Any = typer.Option(None, "--store", metavar="FILE", help="Default: the user's own.")
-
-
-def add(app: typer.Typer) -> None:
-    own = typer.Typer(help=HELP, rich_markup_mode=None, no_args_is_help=True)
-    own.command("list", help="Every result, the latest first.")(list_)
-    own.command("show", help="One result, by the number that list gives it.")(show)
-    own.command("export", help="All results as JSON.")(export)
-    own.command("prune", help="Remove results that are outdated, or old, or all.")(prune)
-    app.add_typer(own, name="store")
-
-
-def list_(place: Path = PLACE, json_file: Path = JSON) -> None:
+def list_(asked: List, _context: Context) -> None:
     def action() -> Status:
-        with kept_free(json_file):
-            store = _store(place)
+        with kept_free(asked.json_file):
+            store = _store(asked.place)
             kept = store.all()
             for each in kept:
-                typer.echo(_line(each))
-            typer.echo(_total(kept, store))
-        write_records(json_file, [_record(each) for each in kept])
+                echo(_line(each))
+            echo(_total(kept, store))
+        write_records(asked.json_file, [_record(each) for each in kept])
         return Status.FOUND
 
     run(action)
 
 
-def show(
-    number: str = typer.Argument(metavar="NUMBER", show_default=False),
-    place: Path = PLACE,
-    json_file: Path = JSON,
-) -> None:
+def show(asked: Show, _context: Context) -> None:
     def action() -> Status:
-        with kept_free(json_file):
-            kept = _found(_store(place), number)
-            typer.echo(_line(kept))
+        with kept_free(asked.json_file):
+            kept = _found(_store(asked.place), asked.number)
+            echo(_line(kept))
             value = kept.value
             said = value.get("out") or value.get("err") if isinstance(value, dict) else None
-            typer.echo(said or json.dumps(value, indent=1), nl=not said)
-        write_records(json_file, [_record(kept) | {"value": kept.value}])
+            echo(said or json.dumps(value, indent=1), nl=not said)
+        write_records(asked.json_file, [_record(kept) | {"value": kept.value}])
         return Status.FOUND
 
     run(action)
 
 
-def export(
-    out: Path = typer.Option(STDOUT, "-o", metavar="FILE", help="Where to; - is standard output."),
-    place: Path = PLACE,
-) -> None:
+def export(asked: Export, _context: Context) -> None:
     def action() -> Status:
-        with kept_free(None, out):
-            records = [_record(each) | {"value": each.value} for each in _store(place).all()]
-        write(out, json.dumps(records, indent=1, ensure_ascii=False) + "\n")
+        with kept_free(None, asked.out):
+            records = [_record(each) | {"value": each.value} for each in _store(asked.place).all()]
+        write(asked.out, json.dumps(records, indent=1, ensure_ascii=False) + "\n")
         return Status.FOUND
 
     run(action)
 
 
-def prune(
-    days: float = typer.Option(None, min=0, help="Those that are older than so many days."),
-    all_: bool = typer.Option(False, "--all", help="All of them."),
-    place: Path = PLACE,
-    json_file: Path = JSON,
-) -> None:
+def prune(asked: Prune, _context: Context) -> None:
     def action() -> Status:
-        if all_ and days is not None:
+        if asked.all_ and asked.days is not None:
             raise ParseError("--all and --days exclude each other")
-        with kept_free(json_file):
-            store = _store(place)
-            before = None if days is None else time.time() - 86400 * days
-            count = store.forget(outdated=not all_ and before is None, before=before)
-            typer.echo(f"{count} removed from '{store.path}', {len(store.all())} left")
-        write_records(json_file, [{"removed": count}])
+        with kept_free(asked.json_file):
+            store = _store(asked.place)
+            before = None if asked.days is None else time.time() - 86400 * asked.days
+            count = store.forget(outdated=not asked.all_ and before is None, before=before)
+            echo(f"{count} removed from '{store.path}', {len(store.all())} left")
+        write_records(asked.json_file, [{"removed": count}])
         return Status.FOUND
 
     run(action)

@@ -7,35 +7,24 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import cast
 
-import typer
-
 from warploom.catalogue.entry import Parameter
-from warploom.cli.crew import CLUSTER, PROCESSES, crew_of
-from warploom.cli.files import STDOUT
+from warploom.cli.commands.shared import Form
+from warploom.cli.commands.synth import Synth
+from warploom.cli.crew import crew_of
+from warploom.cli.declare import STDOUT, Context
 from warploom.cli.guard import Status, attempt, complain, run, status_of, worst
 from warploom.cli.inputs import Input, find_input, parse_parameters
-from warploom.cli.keeping import NO_STORE, STORE, store_of
-from warploom.cli.names import list_names, sketch_lines
-from warploom.cli.output import JSON, kept_free, write, write_records
-from warploom.cli.own import (
-    DTYPE,
-    FORM,
-    INDEX_BITS,
-    LANES,
-    STEP,
-    Form,
-    Text,
-    check_fits,
-    check_form,
-    layout_of,
-)
+from warploom.cli.keeping import store_of
+from warploom.cli.names import list_names
+from warploom.cli.output import kept_free, write, write_records
+from warploom.cli.own import check_fits, check_form, layout_of
 from warploom.cli.progress import progress
 from warploom.cli.remembered import Answer, answer_of
+from warploom.cli.say import echo
 from warploom.cli.seconds import budget_of
 from warploom.cli.view import fill_lines, headline, note_lines, stats_lines, verdict_text
 from warploom.cli.warp import solve_warp
@@ -55,61 +44,8 @@ from warploom.sketch.synth.solve import synthesize
 from warploom.sketch.synth.split import Parting
 from warploom.sketch.synth.transfer import transfer
 from warploom.sketch.term.ir import Program
-from warploom.sketch.term.laws import ALWAYS, FLATTENED, NOT_KNOWN
 from warploom.sketch.term.read import as_published, with_laws
 from warploom.sketch.term.show import to_swflow
-
-KNOWN = f"T{ALWAYS[1:]}, with flatten {FLATTENED}; {NOT_KNOWN}"
-
-HELP = f"""Fill the holes of sketches so that each computes its goal, and prove the fills.
-
-SKETCH is a .swflow file, - (standard input, also without any argument; on a terminal that lists
-the names), a name of the catalogue or of a row of 'warploom bench', or FILE.py::NAME: a Sketch, a
-warp sketch, a Program, or a function of sizes that returns one. A kernel's name with its parameters
-is the sketch that 'warploom kernel' fills.
-
-With --emit the best fill becomes a kernel: proved, run on the simulator against the goal on several
-tiles and on partial ones, and written to standard output or to the file after -o. 'warploom kernel
-SKETCH --check' runs it on everything there is. With --as function it becomes a header with one
-function of a warp, on registers, to include in a kernel of your own.
-
-\b
-Names: {sketch_lines()}
-
-\b
-Example:
-  $ cat sums.swflow
-  x: [12] = range(0, 12)            # twelve symbols, 0 to 11
-  regs: [4,3] = load_rep(x)         # four lanes with three registers each
-  s: [4,3] = ?row_xforms(regs)      # a hole: move data within each lane
-  t: [4,3] = ?col_xforms(s)         # a hole: exchange data between lanes
-  sum: [4] = + identity{{fold_len=3}}(t)
-  goal: [4] trove_sum{{n=3}}          # lane i holds x[3i] + x[3i+1] + x[3i+2]
-  $ warploom synth sums.swflow --stats
-  $ warploom synth sums.swflow --emit cuda -o sums.cu
-  $ warploom synth gaussian --transfer lanes=128    # found on 8 lanes, proved on 128
-  $ warploom synth sums.swflow --certificate sums.json && warploom verify sums.json
-
-"Impossible": no fill is equal to the goal under the laws used. {KNOWN}.
-
-Exit status: 0 found, 1 impossible or refuted, 2 bad input, 3 undecided (budget spent), 130 Ctrl-C,
-which keeps what was found. With several inputs the worst counts.
-
-A search of every fill, or of the best, that takes more than a few seconds is done in pieces, which
-are kept: after Ctrl-C or a crash the same command goes on where it was. --processes and --cluster
-share the pieces out; the fills are the same."""
-
-
-class LawName(StrEnum):
-    flatten = "flatten"
-    none = "none"
-
-
-class EngineName(StrEnum):
-    default = "default"
-    pairs = "pairs"
-    smt = "smt"
-
 
 FILLS_IN_LINES = 200
 EMIT_SECONDS = 0.5  # at least, for the kernel of what was found and its trial
@@ -117,7 +53,7 @@ EMIT_SECONDS = 0.5  # at least, for the kernel of what was found and its trial
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The options of one call."""
+    """The options of one call, read."""
 
     mode: str
     engine: str
@@ -162,7 +98,7 @@ class Written:
         except WarploomError as error:
             complain(CheckError(f"no certificate of {of}: {error.message}", advice=error.advice))
             return Status.BAD_INPUT
-        typer.echo(f"  no certificate of {of}: {why}")
+        echo(f"  no certificate of {of}: {why}")
         return Status.FOUND  # what was found says how it ended
 
     def write(self, out: Path | None, proof: Path | None, answer: Answer) -> None:
@@ -190,107 +126,61 @@ def _remove_older(proof: Path) -> None:
     """What lies where a certificate was asked for, and is none of this answer."""
     if proof != STDOUT and proof.is_file():
         proof.resolve().unlink()  # a link stays, and leads to the next certificate
-        typer.echo(f"removed the older '{proof}': this answer has no certificate", err=True)
+        echo(f"removed the older '{proof}': this answer has no certificate", err=True)
 
 
-def add(app: typer.Typer) -> None:
-    app.command("synth", help=HELP)(synth)
+def synth(asked: Synth, context: Context) -> None:
+    run(partial(_synthesized, asked, context))
 
 
-def synth(
-    context: typer.Context,
-    sketches: list[str] = typer.Argument(None, metavar="SKETCH", show_default=False),
-    all_: bool = typer.Option(False, "--all", help="Every fill (the default)."),
-    first: bool = typer.Option(False, "--first", help="The first fill found."),
-    best: bool = typer.Option(False, "--best", help="The fill with the fewest index operations."),
-    engine: EngineName = typer.Option(
-        EngineName.default, help="pairs: the published pruner; smt: Z3."
-    ),
-    seconds: float = typer.Option(
-        None, min=0, help="Wall time for each sketch, its sets, all its goals and proofs included."
-    ),
-    memory: float = typer.Option(
-        None, min=1, help="Megabytes of memory of the whole process; what was found is kept."
-    ),
-    goal: int = typer.Option(None, min=1, help="Only the Nth goal of each sketch."),
-    size: list[str] = typer.Option([], metavar="K=V", help="Build the sketch at this size."),
-    transfer_to: list[str] = typer.Option(
-        [],
-        "--transfer",
-        metavar="K=V,…",
-        help="Carry a fill over to this size and prove it there; given twice, to two sizes.",
-    ),
-    published: bool = typer.Option(
-        False, "--published", help="Read every operator as 'fold', as the published tool does."
-    ),
-    laws: LawName = typer.Option(
-        None, help="flatten: nested folds of one operator are one; none. Default: as the goal says."
-    ),
-    suggest: bool = typer.Option(
-        False, "--suggest", help="If impossible: which other hole families would do."
-    ),
-    limit: int = typer.Option(3, min=0, help="Fills to print."),
-    stats: bool = typer.Option(False, "--stats", help="Also what was visited and pruned."),
-    text: Text = typer.Option(None, "--emit", help="Write the kernel of the best fill."),
-    form: Form = typer.Option(Form.kernel, "--as", help=FORM),
-    out: Path = typer.Option(None, "-o", metavar="FILE", help="Where to; - is standard output."),
-    lanes: int = typer.Option(None, min=1, help=LANES),
-    step: list[str] = typer.Option([], metavar="X=N", help=STEP),
-    dtype: str = typer.Option(None, metavar="TYPE", help=DTYPE),
-    store: Path = STORE,
-    no_store: bool = NO_STORE,
-    processes: int = PROCESSES,
-    cluster: str = CLUSTER,
-    index_bits: int = typer.Option(32, metavar="32|64", help=INDEX_BITS),
-    proof: Path = typer.Option(
-        None,
-        "--certificate",
-        metavar="FILE",
-        help="Write the proofs, for 'warploom verify': a list, one for each goal and size that has "
-        "a proved fill. Those without are named; if none has one, an older FILE is removed.",
-    ),
-    json_file: Path = JSON,
-) -> None:
-    def action() -> Status:
-        store_of(store, no_store)
-        if not sketches and _on_terminal():
-            list_names()
-            return Status.FOUND
-        of_a_kernel = out or lanes or step or dtype or form is not Form.kernel or index_bits != 32
-        if text is None and of_a_kernel:
-            raise ParseError("-o, --as, --lanes, --step, --dtype and --index-bits go with --emit")
-        check_form(form, index_bits)
-        if text is not None and (len(sketches or ["-"]) != 1):
-            raise ParseError("--emit writes the kernel of one sketch", advice="give one at a time")
-        modes = [m for m, on in (("all", all_), ("first", first), ("best", best)) if on]
-        if len(modes) > 1:
-            raise ParseError("--all, --first and --best exclude each other")
-        if memory is not None and not math.isfinite(memory):
-            raise ParseError("--memory must be finite", advice="without it there is no limit")
-        answer = answer_of(context.obj)
-        asked = Asked(
-            mode=modes[0] if modes else "all" if text is None else "best",
-            engine=engine.value,
-            seconds=seconds,
-            memory=memory,
-            goal=goal,
-            limit=limit,
-            stats=stats,
-            published=published,
-            laws=laws.value if laws else None,
-            suggest=suggest,
-            sizes=parse_parameters(size),
-            transfers=tuple(parse_parameters([each]) for each in transfer_to),
-            layout=layout_of(lanes, step, dtype, index_bits),
-            text=text.value if text else None,
-            form=form,
-        )
-        with crew_of(processes, cluster) as crew:
-            if crew is not None or answer.store is not None:
-                asked = replace(asked, parting=Parting(answer.store, crew))
-            return synth_all(sketches or ["-"], asked, json_file, out, answer, proof)
+def _synthesized(given: Synth, context: Context) -> Status:
+    store_of(given.store, given.no_store)
+    if not given.sketches and _on_terminal():
+        list_names()
+        return Status.FOUND
+    _check_asked(given)
+    answer, asked = answer_of(context.obj), _asked(given)
+    with crew_of(given.processes, given.cluster) as crew:
+        if crew is not None or answer.store is not None:
+            asked = replace(asked, parting=Parting(answer.store, crew))
+        texts = given.sketches or ["-"]
+        return synth_all(texts, asked, given.json_file, given.out, answer, given.proof)
 
-    run(action)
+
+def _check_asked(given: Synth) -> None:
+    """Options that contradict each other, or mean nothing together."""
+    of_text = given.out or given.form is not Form.kernel or given.index_bits != 32
+    if given.text is None and (of_text or given.lanes or given.step or given.dtype):
+        raise ParseError("-o, --as, --lanes, --step, --dtype and --index-bits go with --emit")
+    check_form(given.form, given.index_bits)
+    if given.text is not None and len(given.sketches) > 1:
+        raise ParseError("--emit writes the kernel of one sketch", advice="give one at a time")
+    if given.all_ + given.first + given.best > 1:
+        raise ParseError("--all, --first and --best exclude each other")
+    if given.memory is not None and not math.isfinite(given.memory):
+        raise ParseError("--memory must be finite", advice="without it there is no limit")
+
+
+def _asked(given: Synth) -> Asked:
+    modes = {"all": given.all_, "first": given.first, "best": given.best}
+    usual = "all" if given.text is None else "best"
+    return Asked(
+        mode=next((mode for mode, on in modes.items() if on), usual),
+        engine=given.engine.value,
+        seconds=given.seconds,
+        memory=given.memory,
+        goal=given.goal,
+        limit=given.limit,
+        stats=given.stats,
+        published=given.published,
+        laws=given.laws.value if given.laws else None,
+        suggest=given.suggest,
+        sizes=parse_parameters(given.size),
+        transfers=tuple(parse_parameters([each]) for each in given.transfer_to),
+        layout=layout_of(given.lanes, given.step, given.dtype, given.index_bits),
+        text=given.text.value if given.text else None,
+        form=given.form,
+    )
 
 
 def _on_terminal() -> bool:
@@ -354,7 +244,7 @@ def _until_stopped(text: str, asked: Asked, records: list[Record], written: Writ
         return _synth_one(text, asked, records, written)
     except STOPS as stop:
         reason = reason_of(stop)
-        typer.echo(f"{text}: undecided, {reason.value}")
+        echo(f"{text}: undecided, {reason.value}")
         if len(records) == before:
             records.append(_unbuilt(text, reason, asked))
         records[-1]["stopped"] = reason.value
@@ -385,7 +275,7 @@ def _synth_given(
                 ]
     except STOPS as stop:
         spent = reason_of(stop)
-        typer.echo(f"{given.name}: undecided, {_unbuilt_text(stop)}")
+        echo(f"{given.name}: undecided, {_unbuilt_text(stop)}")
         records.append(_unbuilt(given.name, spent, asked))
         return status_of(Undecided(spent))
     last = larger[-1] if larger else program
@@ -435,7 +325,7 @@ def _synth_warp(
         )
     outcomes, record = solve_warp(given.name, traced, larger, asked.laws, asked.budget())
     if note := several_targets(asked.transfers):
-        typer.echo(f"  {note}")
+        echo(f"  {note}")
     records.append(record)
     statuses = [
         written.certify(_at_size(given.name, each.sizes), found, dict(each.sizes))
@@ -560,11 +450,11 @@ def _goals(program: Program, asked: int | None) -> list[int]:
 
 
 def _show(name: str, result: Result, asked: Asked) -> None:
-    typer.echo(headline(name, result))
+    echo(headline(name, result))
     for line in (*note_lines(result), *fill_lines(result, asked.limit)):
-        typer.echo(line)
+        echo(line)
     for line in stats_lines(result) if asked.stats else ():
-        typer.echo(line)
+        echo(line)
 
 
 def _transfers(
@@ -574,21 +464,21 @@ def _transfers(
     found: list[Result | None] = []
     wanted = list(zip(asked.transfers, programs, strict=True)) if len(small.fills) else []
     if note := several_targets(asked.transfers):
-        typer.echo(f"  {note}")
+        echo(f"  {note}")
     for done, (sizes, program) in enumerate(wanted):
         label = ", ".join(f"{key}={value}" for key, value in sizes.items())
         large = _carried(small, program, budget.split(len(wanted) - done))
         if isinstance(large, Reason):
-            typer.echo(f"  not carried over to {label}: {large.value}")
+            echo(f"  not carried over to {label}: {large.value}")
             found.append(None)
             continue
         if isinstance(large.outcome, Found):
-            typer.echo(f"  carried over to {label}: {verdict_text(large)}")
+            echo(f"  carried over to {label}: {verdict_text(large)}")
             for line in fill_lines(large, min(1, asked.limit), indent="    "):
-                typer.echo(line)
+                echo(line)
         else:
             why = large.stopped.value if large.stopped else "no answer"
-            typer.echo(f"  not carried over to {label}: {why}")
+            echo(f"  not carried over to {label}: {why}")
         found.append(large)
     return found
 

@@ -5,43 +5,26 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import typer
-
+from warploom.cli.commands.verify import Verify
+from warploom.cli.declare import Context
 from warploom.cli.guard import Status, complain, run, worst
-from warploom.cli.output import JSON, kept_free, write_records
+from warploom.cli.output import kept_free, write_records
+from warploom.cli.say import echo
 from warploom.errors import CheckError, ParseError
 from warploom.trust.fill import check_fill
 from warploom.trust.layout_text import check_layout_and_text
 from warploom.trust.reading import read_certificates
 
-HELP = """Check certificates: proofs that were written beside an answer, by a checker of their own.
-
-Those of fills are written by 'warploom synth --certificate FILE', those of layouts by 'warploom
-layout solve --certificate FILE'. Each kind has a short checker (in warploom/trust) that
-shares nothing with the search: it runs the filled sketch on symbols and compares cell by cell, or
-counts what a layout takes and why none takes less. What was changed since is refused, and so is a
-proof that does not say what it leaves out: "not covered" is printed. A sketch of several goals has
-a certificate for each; goals without one are named.
-
-Exit status: 0 all hold, 1 one does not, 2 bad input, 3 one leaves something open."""
-
 MOST_BYTES = 256 << 20
 CHECKERS = {"fill": check_fill, "layout": check_layout_and_text}
 
 
-def add(app: typer.Typer) -> None:
-    app.command("verify", help=HELP)(verify)
-
-
-def verify(
-    files: list[Path] = typer.Argument(..., metavar="CERTIFICATE…"),
-    json_file: Path = JSON,
-) -> None:
+def verify(asked: Verify, _context: Context) -> None:
     def action() -> Status:
         told: list[dict[str, Any]] = []
-        with kept_free(json_file, so_far=told):
-            statuses = [status for file in files for status in _checked_file(file, told)]
-        write_records(json_file, told)
+        with kept_free(asked.json_file, so_far=told):
+            statuses = [status for file in asked.files for status in _checked_file(file, told)]
+        write_records(asked.json_file, told)
         return worst(statuses)
 
     run(action)
@@ -81,13 +64,13 @@ def checked(file: Path, record: dict[str, Any], told: list[dict[str, Any]]) -> S
     shown, not_covered = ([*map(_plain, each)] for each in (found.shown, found.not_covered))
     uncovered = [f"not covered: {', '.join(not_covered)}"] if not_covered else []
     for line in (*shown, *uncovered):
-        typer.echo(f"{_plain(str(file))}: {line}")
+        echo(f"{_plain(str(file))}: {line}")
     verdict = "unknown" if found.open else "proved"
     told.append({"file": str(file), "kind": kind, "verdict": verdict, "shown": shown})
     told[-1]["not_covered"] = not_covered
     if found.open:
         told[-1]["open"] = found.open
-        typer.echo(_plain(f"{file}: open: {found.open}"))
+        echo(_plain(f"{file}: open: {found.open}"))
     return Status.UNDECIDED if found.open else Status.FOUND
 
 
@@ -107,4 +90,4 @@ def say_missing(file: Path, listed: list[dict[str, Any]]) -> None:
     for (name, _, count), found in there.items():
         missing = ", ".join(str(n) for n in range(1, min(count, 99) + 1) if n not in found)
         if missing:
-            typer.echo(_plain(f"{file}: no certificate here of goal {missing} of {name!r}"))
+            echo(_plain(f"{file}: no certificate here of goal {missing} of {name!r}"))

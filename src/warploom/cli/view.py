@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import typer
-
+from warploom.cli.say import style
 from warploom.options import from_environment
 from warploom.search.outcome import Found, Undecided, Verdict
 from warploom.search.outcome_json import outcome_word
@@ -19,7 +18,7 @@ def coloured(word: str) -> str:
     """The word of an outcome in its colour, unless NO_COLOR asks for none."""
     if not from_environment().color:
         return word
-    return typer.style(word, fg=_COLORS[word], bold=True)
+    return style(word, _COLORS[word])
 
 
 def headline(name: str, result: Result) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import typer
-
+from warploom.cli.say import echo
 from warploom.cli.view import coloured
 from warploom.index.show import show
 from warploom.search.budget import Budget
@@ -41,7 +40,7 @@ def solve_warp(
 
 def _say(name: str, outcome: Outcome[Filled]) -> None:
     for line in _lines(name, outcome):
-        typer.echo(line)
+        echo(line)
 
 
 def _lines(name: str, outcome: Outcome[Filled]) -> Iterator[str]:

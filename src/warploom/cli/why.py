@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import typer
-
+from warploom.cli.say import echo
 from warploom.search.budget import Budget, BudgetSpentError
 from warploom.search.outcome import Impossible
 from warploom.sketch.explain import reason, suggest
@@ -21,7 +20,7 @@ def remarks(result: Result, goal: int, budget: Budget, suggesting: bool) -> Reco
     """Prints them; what comes out is for the JSON record. `budget` is what the search has left."""
     idle = idle_holes(result.program)
     for remark in idle:
-        typer.echo(_warning(remark), err=True)
+        echo(_warning(remark), err=True)
     said: Record = {"warnings": [_warning_record(remark) for remark in idle]}
     if not isinstance(result.outcome, Impossible):
         return said
@@ -32,7 +31,7 @@ def remarks(result: Result, goal: int, budget: Budget, suggesting: bool) -> Reco
     if suggesting:
         said |= _suggestions(result, goal, budget)
     else:
-        typer.echo("  next: --suggest says which other functions would do for these holes")
+        echo("  next: --suggest says which other functions would do for these holes")
     return said
 
 
@@ -52,17 +51,17 @@ def _reason(result: Result, goal: int, budget: Budget) -> Record:
         with limits.governing():
             why = explain(result.program, goal, budget=limits)
     except (BudgetSpentError, MemoryError):
-        typer.echo("  no reason found within the budget")
+        echo("  no reason found within the budget")
         return {"why": None}
     for line in lines(why):
-        typer.echo(f"  {line}")
+        echo(f"  {line}")
     return {"why": record(why)}
 
 
 def _suggestions(result: Result, goal: int, budget: Budget) -> Record:
     found = suggest.suggest(result.program, goal, budget=budget.up_to(suggest.SECONDS))
     for line in _suggestion_lines(found):
-        typer.echo(f"  {line}")
+        echo(f"  {line}")
     changes = [
         [{"hole": c.hole, "function": c.function, "instead_of": c.instead_of} for c in each.changes]
         for each in found.found

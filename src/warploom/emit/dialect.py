@@ -8,7 +8,7 @@ from typing import TypeAlias
 from warploom.kernel.dtype import DType
 from warploom.kernel.ir import Operator
 
-Language: TypeAlias = str  # a name of `language.BACKENDS`
+Language: TypeAlias = str  # one of `choices.LANGUAGES`
 
 
 @dataclass(frozen=True, slots=True)

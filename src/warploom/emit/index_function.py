@@ -10,12 +10,13 @@ import re
 
 import numpy as np
 
+from warploom.choices import LANGUAGES, SPELLINGS
 from warploom.emit.dialect import Dialect
 from warploom.emit.language import BACKENDS
 from warploom.errors import CheckError, EmitError, UnsupportedError
 from warploom.index.show import C_HELPERS, c_text
 from warploom.layout.formats.code import cheapest
-from warploom.layout.formats.export import OTHERS, exported_to
+from warploom.layout.formats.export import exported_to
 from warploom.layout.language.evaluate import values
 from warploom.layout.language.expression import names_of, sizes_of
 from warploom.layout.language.ir import Layout
@@ -23,7 +24,7 @@ from warploom.layout.language.show import show
 
 MOST_TABLE = 1 << 14
 MOST_PLACE = (1 << 31) - 1  # functions give an int
-EXPORTS = (*BACKENDS, *OTHERS)
+EXPORTS = (*LANGUAGES, *SPELLINGS)
 
 
 def exported(layout: Layout, how: str, name: str = "place", element_bytes: int = 4) -> str:
@@ -32,7 +33,7 @@ def exported(layout: Layout, how: str, name: str = "place", element_bytes: int =
         raise UnsupportedError(
             f"no layout is written as '{how[:20]}'", advice=f"known are {', '.join(EXPORTS)}"
         )
-    if how in OTHERS:
+    if how in SPELLINGS:
         return exported_to(layout, how, name, element_bytes)
     return index_function(layout, how, name)
 

@@ -1,7 +1,6 @@
-"""The one list of languages: a kernel, a function or an index function in, text out.
+"""What each language of `choices.py` is: a kernel, a function or an index function in, text out.
 
-A language is a module of this folder and its row in `BACKENDS`; command lines and errors list the
-rows.
+A language is a name there, a module of this folder and its row here.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from warploom.choices import LANGUAGES
 from warploom.emit.c import c, c_text, flags_comment
 from warploom.emit.cuda import check_warp, cuda, cuda_text
 from warploom.emit.dialect import CUDA, OPENCL, C, Dialect, Language
@@ -50,7 +50,7 @@ class Backend:
         return self.dialect.language
 
 
-BACKENDS: dict[Language, Backend] = {
+_ROWS = {
     each.name: each
     for each in (
         Backend(CUDA, cuda, cuda_text, cuda_function, structures=True),
@@ -59,6 +59,7 @@ BACKENDS: dict[Language, Backend] = {
         Backend(C, c, c_text, c_function, loops=True),
     )
 }
+BACKENDS: dict[Language, Backend] = {name: _ROWS[name] for name in LANGUAGES}
 
 
 def backend_of(language: Language) -> Backend:

@@ -134,10 +134,12 @@ def _cosets(basis: tuple[int, ...], lanes: int) -> npt.NDArray[np.int64]:
 
 def passes(words: Addresses, wanted: Active, banks: int) -> Counts:
     """For each row the largest number of different wanted words that lie in one bank."""
-    sorted_words = np.sort(np.where(wanted, words, -1), axis=1)
-    new = np.diff(sorted_words, axis=1, prepend=-1) > 0
+    sorted_words = np.full((len(words), words.shape[1] + 1), -1, np.int64)
+    np.copyto(sorted_words[:, 1:], words, where=wanted)
+    sorted_words[:, 1:].sort(axis=1)
+    new = sorted_words[:, 1:] > sorted_words[:, :-1]
     row, place = new.nonzero()
-    bank = sorted_words[row, place] % banks
+    bank = sorted_words[row, place + 1] % banks
     counts = np.bincount(row * banks + bank, minlength=len(words) * banks)
     fullest: Counts = counts.reshape(len(words), banks).max(axis=1)
     return fullest

@@ -39,7 +39,6 @@ from warploom.runtime.view import Shape, View, view
 
 Device = Literal["auto", "cuda", "opencl", "c", "ptx", "simulator"]
 WITHOUT_GPU: tuple[Device, ...] = ("simulator", "c", "opencl", "ptx")
-TIMED: tuple[Device, ...] = ("cuda", "opencl", "c")  # where a run takes the time that it takes
 OF_CUDA_TEXT: tuple[Device, ...] = ("cuda", "ptx")
 Shapes: TypeAlias = Mapping[str, Shape]
 # The shapes of outputs, by name, from those of the inputs.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from warploom.cli.synth import HELP
+from warploom.cli.commands.synth import HELP
 from warploom.search.outcome import Impossible
 from warploom.sketch.simt.solve import solve
 from warploom.sketch.term.laws import LAWS, laws_said

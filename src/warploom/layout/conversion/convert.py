@@ -32,7 +32,6 @@ OWN_BARRIER_COST = 1  # the same where every warp loads what it stored itself
 SHUFFLES_COST = 2.5  # whatever their number: lanes and registers are chosen first
 SELECT_COST = 0.6
 INSTRUCTION_COST = 0.25  # to issue one, beside its wavefronts
-WAYS = ("nothing", "renames", "shuffles", "shared", "matrices")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

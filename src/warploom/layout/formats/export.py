@@ -23,7 +23,6 @@ from warploom.layout.language.laws import simplify
 from warploom.layout.language.parse import MOST_DEPTH
 from warploom.layout.language.show import show
 
-OTHERS = ("cute", "triton")
 _WORD = re.compile(r"\s*(?:cute::)?(?:_(?P<constant>\d+)|(?P<name>[A-Za-z]\w*)|(?P<number>-?\d+))")
 
 _SEPARATOR = (re.compile(r"\s*<"), re.compile(r"\s*,"))  # before the first part, before others
@@ -33,7 +32,7 @@ _USING = re.compile(r"\s*using\s+[A-Za-z_]\w*\s*=(.*);\s*", re.DOTALL)
 
 
 def exported_to(layout: Layout, how: str, name: str, element_bytes: int) -> str:
-    """The text for one of OTHERS, which says what layout it is."""
+    """The text for one of SPELLINGS, which says what layout it is."""
     if how == "cute":
         return _spelled(layout, element_bytes) + cute_type(layout, name)
     bases = offset_bases(layout)

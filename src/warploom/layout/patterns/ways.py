@@ -14,6 +14,7 @@ from math import prod
 
 import numpy as np
 
+from warploom.choices import VARIED
 from warploom.errors import CheckError, UnsupportedError
 from warploom.layout.language.evaluate import Numbers, pause_if_long
 from warploom.layout.patterns.access import IDLE, Access, AccessKind, Problem
@@ -175,8 +176,6 @@ def _with(access: Access, elements: Numbers) -> Access:
     return replace(access, elements=np.ascontiguousarray(elements))
 
 
-DECISIONS: dict[str, Callable[[Problem, Access], Iterator[tuple[Access, str]]]] = {
-    "width": _widths,
-    "matrices": _matrices,
-    "order": _orders,
-}
+DECISIONS: dict[str, Callable[[Problem, Access], Iterator[tuple[Access, str]]]] = dict(
+    zip(VARIED, (_widths, _matrices, _orders), strict=True)
+)

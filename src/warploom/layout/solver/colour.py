@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib import import_module
@@ -303,6 +302,9 @@ class _Model:
         solver.parameters.num_workers = _WORKERS
         solver.parameters.random_seed = 1
         solver.parameters.catch_sigint_signal = False
+        # Here, not at the top: it brings logging along, and few problems come this far.
+        from concurrent.futures import ThreadPoolExecutor, wait
+
         with ThreadPoolExecutor(1) as pool:
             running = pool.submit(solver.solve, model)
             while not wait([running], timeout=_LOOK_EVERY).done:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
@@ -82,6 +84,39 @@ def _but_for_translations(groups: Groups, floors: Numbers) -> _Few:
     return _Few(elements, np.ones(elements.shape, bool), times, int(floors.sum()))
 
 
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """Some groups of every access as one array, which one call counts: `access` says of each row
+    whose it is. `shares`: of each access what they take at least, what all of its groups take at
+    least, how many groups there are, and how many these stand for."""
+
+    elements: Numbers
+    wanted: Mask
+    times: Numbers
+    access: Numbers
+    shares: tuple[tuple[int, int, int, int], ...]
+
+
+def _sample(some: Sequence[_Few], floors: Sequence[Numbers]) -> _Sample:
+    wide = max(few.elements.shape[1] for few in some)
+    shares = [
+        (few.least, int(each.sum()), len(each), max(1, int(few.times.sum())))
+        for few, each in zip(some, floors, strict=True)
+    ]
+    return _Sample(
+        np.concatenate([_widened(few.elements, wide) for few in some]),
+        np.concatenate([_widened(few.wanted, wide) for few in some]),
+        np.concatenate([few.times for few in some]),
+        np.repeat(np.arange(len(some)), [len(few.times) for few in some]),
+        tuple(shares),
+    )
+
+
+def _widened(rows: Any, wide: int) -> Any:
+    """Rows of so many columns; those that are added are zero, so that nobody wants them."""
+    return np.pad(rows, ((0, 0), (0, wide - rows.shape[1])))
+
+
 def is_linear(layout: Layout) -> bool:
     """Whether it is one over F2, as it stands."""
     return isinstance(layout, Swizzle | Matrix) or layout == Shift(0)
@@ -97,7 +132,7 @@ class Task:
         self.meter = Meter(problem)
         self._chunks = chunks_of(problem)
         self._answers: dict[Layout, Answer | None] = {}
-        self._samples: dict[int, tuple[_Few, ...]] = {}
+        self._samples: dict[int, _Sample] = {}
 
     @property
     def torn(self) -> str | None:
@@ -167,24 +202,27 @@ class Task:
         layout, and about as much more as these."""
         least, about = [], []
         some = self._translations if is_linear(layout) else self._some(rows)
-        for few, floors in zip(some, self.floors, strict=True):
-            found = self.meter.served(extended(layout, few.elements), few.wanted)
-            more, whole = int((found * few.times).sum()) - few.least, int(floors.sum())
+        found = self.meter.served(extended(layout, some.elements), some.wanted)
+        taken = np.bincount(some.access, found * some.times, minlength=len(some.shares))
+        for count, (few_least, whole, groups, times) in zip(taken, some.shares, strict=True):
+            more = int(count) - few_least
             least.append(whole + more)
-            about.append(whole + more * len(floors) // max(1, int(few.times.sum())))
+            about.append(whole + more * groups // times)
         steps = self.bound.steps
         return Promise(*(self.weighted(Score(tuple(c), steps)) for c in (least, about)))
 
     @cached_property
-    def _translations(self) -> tuple[_Few, ...]:
+    def _translations(self) -> _Sample:
         """The groups but for translations: those take as much in every linear layout, so that what
         these promise is what all cost."""
-        return tuple(map(_but_for_translations, self.meter.groups, self.floors))
+        some = [*map(_but_for_translations, self.meter.groups, self.floors)]
+        return _sample(some, self.floors)
 
-    def _some(self, rows: int) -> tuple[_Few, ...]:
+    def _some(self, rows: int) -> _Sample:
         """So many groups of each access, from the first to the last."""
         if rows not in self._samples:
-            self._samples[rows] = tuple(map(partial(_few, rows), self.meter.groups, self.floors))
+            some = [*map(partial(_few, rows), self.meter.groups, self.floors)]
+            self._samples[rows] = _sample(some, self.floors)
         return self._samples[rows]
 
     def layout(self, answer: Answer) -> Layout:

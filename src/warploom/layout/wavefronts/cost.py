@@ -86,8 +86,12 @@ class Score:
     def weighted(self, weights: tuple[Fraction, ...], worst: bool = False) -> Fraction:
         """The objective: all wavefronts of the tile, each access by its weight; or the largest of
         the accesses."""
-        each = [weight * n for weight, n in zip(weights, self.wavefronts, strict=True)]
-        return max(each) if worst else sum(each, Fraction(0))
+        # Weights are whole nearly always, and sums of integers are much faster.
+        each = [
+            weight.numerator * n if weight.denominator == 1 else weight * n
+            for weight, n in zip(weights, self.wavefronts, strict=True)
+        ]
+        return Fraction(max(each) if worst else sum(each))
 
     def __str__(self) -> str:
         return "/".join(f"{float(each):.4g}" for each in self.per_request)

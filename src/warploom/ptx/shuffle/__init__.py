@@ -9,9 +9,10 @@ from __future__ import annotations
 import time
 from dataclasses import asdict, dataclass
 
+from warploom.choices import FARTHEST
 from warploom.errors import CheckError, UnsupportedError, one_of
 from warploom.machine.latency import Latency
-from warploom.machine.record import CUDA, for_ptx, machine_named
+from warploom.machine.record import for_ptx, machine_named
 from warploom.ptx.ir import Function, Module
 from warploom.ptx.parse import parse
 from warploom.ptx.show import Edit, show
@@ -23,7 +24,6 @@ from warploom.ptx.symbolic.walk import read
 from warploom.search.outcome import Verdict
 
 SELECTIONS = ("pays", "all")
-FARTHEST = CUDA.lanes - 1
 OLDEST = (6, 2)  # the first PTX with activemask
 FERMI = ("sm_10", "sm_11", "sm_12", "sm_13", "sm_20", "sm_21")
 

@@ -28,10 +28,6 @@ from warploom.search.workers.sources import CHANGED, running_digest
 T = TypeVar("T")
 P = ParamSpec("P")
 
-HELP = (
-    "A Dask scheduler, tcp://127.0.0.1:8786 or tls://HOST:PORT (needs warploom[cluster]). Dask "
-    "runs code it is sent: only this machine or TLS is taken."
-)
 GPU = "GPU"  # the label of workers that measure: dask worker --resources GPU=1
 _SECONDS = 20  # to reach the scheduler
 _FETCH_SECONDS = 60  # for a result that is there

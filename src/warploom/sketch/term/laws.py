@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from warploom.choices import ALWAYS, FLATTENED, NOT_KNOWN
 from warploom.errors import CheckError
 from warploom.sketch.term.ir import Fold, Term, fold_of
 from warploom.sketch.term.limits import MAX_CELLS, heights
@@ -37,17 +38,6 @@ def default_laws(values: Sequence[Term]) -> tuple[str, ...]:
 def obeys(operator: str, laws: tuple[str, ...]) -> bool:
     """Whether folds with this operator flatten and vanish around one item."""
     return FLATTEN in laws and operator in OPERATORS
-
-
-# Right programs that differ by these are not recognized.
-NOT_KNOWN = (
-    "idempotence (max(x, x) = x), inverses (x ^ x = 0), constants as neutral elements (x + 0 = x) "
-    "and distributivity are not among them"
-)
-
-
-ALWAYS = "terms are equal up to the order of items"
-FLATTENED = "nested folds of one operator being one, and a fold of one item being the item"
 
 
 def laws_said(laws: tuple[str, ...]) -> str:

@@ -1,0 +1,31 @@
+"""Lists that options of the command line choose from, where they cost nothing to import: the parts
+that give each name its meaning import it from here, so that it is the only list."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+# Languages in which kernels are written: `emit/language.py`.
+LANGUAGES = ("cuda", "hip", "opencl", "c")
+SPELLINGS = ("cute", "triton")  # other words for layouts: `layout/formats/export.py`
+# Devices where a run takes the time that it takes: `runtime/`.
+TIMED: tuple[Literal["cuda", "opencl", "c"], ...] = ("cuda", "opencl", "c")
+CONVERSIONS = ("nothing", "renames", "shuffles", "shared", "matrices")  # ways: `layout/conversion/`
+VARIED = ("width", "matrices", "order")  # of accesses: `layout/patterns/ways.py`
+FARTHEST = 31  # lanes that a shuffle reaches, in a warp of 32: `ptx/shuffle/`
+
+# Names of the catalogue that have a sketch, as `catalogue/` has them; a test compares.
+SKETCHES = (
+    "stencil-1d", "convolution-1d", "convolution-2d", "product-registers", "product-shared",
+    "aos-to-soa", "soa-to-aos", "aos-sum", "transposition", "transposition-rcr", "sums", "stencil",
+    "convolution", "stencil-2d", "product", "gaussian",
+)  # fmt: skip
+
+# Up to what terms of sketches are equal: `sketch/term/laws.py`. Right programs that differ by what
+# is not known are not recognized.
+ALWAYS = "terms are equal up to the order of items"
+FLATTENED = "nested folds of one operator being one, and a fold of one item being the item"
+NOT_KNOWN = (
+    "idempotence (max(x, x) = x), inverses (x ^ x = 0), constants as neutral elements (x + 0 = x) "
+    "and distributivity are not among them"
+)

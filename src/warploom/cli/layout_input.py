@@ -1,0 +1,65 @@
+"""What `warploom layout` is given: patterns of accesses, layouts as texts, names of exports."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from warploom.choices import LANGUAGES, SPELLINGS
+from warploom.errors import CheckError, EmitError, ParseError, UnsupportedError, one_of
+from warploom.layout.language.check import MOST_ELEMENTS
+from warploom.layout.patterns.access import Problem
+from warploom.layout.patterns.named import FIFTY, pattern
+from warploom.layout.patterns.pattern import load_pattern
+
+NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+EXPORTS = (*LANGUAGES, *SPELLINGS)
+
+Reader = tuple[str, Callable[[], Problem]]  # a pattern's text, and what reads it
+
+
+def readers(texts: list[str], machine: str | None) -> list[Reader]:
+    """What the arguments stand for; reading a large pattern takes time, which its budget has."""
+    found: list[Reader] = []
+    for text in texts:
+        if text == "all":
+            found += [(name, partial(pattern, name)) for name in FIFTY]
+        elif Path(text).suffix == ".toml" or Path(text).is_file():
+            found.append((text, partial(load_pattern, Path(text), machine)))
+        else:
+            name = text if machine is None else f"{text}@{machine}"
+            found.append((name, partial(pattern, name)))
+    return found
+
+
+def known_export(how: str | None, name: str) -> None:
+    """Refuses before the search what cannot be written after it."""
+    if how is None or how == "triton":
+        return
+    if how not in EXPORTS:
+        raise UnsupportedError(f"no layout is written as '{how[:20]}'", advice=one_of(how, EXPORTS))
+    # Here, not at the top: it knows all languages, and a search needs none of them.
+    from warploom.emit.reserved import is_reserved_function
+
+    language = "cuda" if how in SPELLINGS else how
+    if not NAME.fullmatch(name) or is_reserved_function(name, language):
+        raise EmitError(f"'{name[:40]}' cannot be a name in {language}", advice="give --name")
+
+
+def sizes(text: str) -> tuple[int, ...]:
+    """
+    >>> sizes("16x32")
+    (16, 32)
+    """
+    words = text.split("x")
+    if not all(word.isascii() and word.isdigit() and len(word) < 10 for word in words):
+        raise ParseError(f"'{text[:40]}' is no shape", advice="write 16x32")
+    found = tuple(int(word) for word in words)
+    total = 1
+    for number in found:
+        total *= number
+    if not 1 <= total <= MOST_ELEMENTS:
+        raise CheckError(f"a tensor of {total} elements", advice=f"between 1 and {MOST_ELEMENTS}")
+    return found
