@@ -104,6 +104,9 @@ def test_parentheses_are_few(expr: Expr, text: str) -> None:
         (x + -(2**31), "x + (-2147483647 - 1)"),
         (Var("threadIdx.x") + 1, "threadIdx.x + 1"),
         (y * 5 % 7, "y * 5 % 7"),
+        (x + (y * 8 + y), "x + y * 8 + y"),
+        (y + (x + y), "y + (x + y)"),  # y + x may be too small for an int
+        (y + (y - 3), "y + (y - 3)"),
         ((x ^ y) ^ 1, "x ^ y ^ 1"),
         (x ^ (y ^ 1), "x ^ y ^ 1"),
         (x ^ y // 4, "x ^ (y >> 2)"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from warploom.emit.dialect import Dialect
 from warploom.index.ir import TRUTHS, Binary, Const, Expr, Select, Unary, Var, substitute, walk
+from warploom.index.laws import tidied
 from warploom.index.ranges import Range, Ranges
 from warploom.index.show import c_text
 from warploom.kernel.bounds import INT_MAX, INT_MIN, Bounds
@@ -27,6 +28,7 @@ class IndexPrinter:
         self._ints = bounds.keys() - {each.name for each in kernel.scalars}
 
     def text(self, expr: Expr) -> str:
+        expr = tidied(expr)
         if not self._suffix or self._is_int(expr):
             return c_text(expr, self._bounds, prefix=self._prefix)
         return c_text(self._lengthened(expr), self._bounds, self._suffix, self._prefix)

@@ -149,6 +149,7 @@ _C_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 # Bit operations, by the arithmetic that they do with a power of two.
 _AS_BITS: dict[str, BinaryOp] = {"*": "<<", "//": ">>", "%": "&"}
 _MOST_SHIFTED = 1 << 30  # an int cannot be shifted by its width
+_MOST_JOINED = 8  # terms of a sum inside a sum
 _BITWISE = ("^", "&", "|")
 _BITS = (*_BITWISE, "<<", ">>")
 
@@ -194,10 +195,21 @@ class _CSpeller:
         if op in COMPARISONS:
             return own, [(left, _C_PRIORITY["+"]), f" {op} ", (right, _C_PRIORITY["+"])]
         if op not in _BITS:
-            return own, [(left, own), f" {op} ", (right, own + 1)]
+            level = op == "+" and self._may_join(right)
+            return own, [(left, own), f" {op} ", (right, own if level else own + 1)]
         operands = [self._as_bits(each) for each in (left, right)]
         first, second = ((each, own if _continues(each, op) else NEGATION) for each in operands)
         return own, [first, f" {op} ", second]
+
+    def _may_join(self, right: Expr) -> bool:
+        """left + (a + b) → left + a + b, where no part of the sum passes what the whole is."""
+        terms, last = [], right
+        while isinstance(last, Binary) and last.op == "+" and len(terms) < _MOST_JOINED:
+            last, term = last.left, last.right
+            terms.append(term)
+        terms.append(last)
+        fits = not self.suffix and not any(isinstance(t, Binary) and t.op in "+-" for t in terms)
+        return len(terms) > 1 and fits and all(self.range_of(t).low >= 0 for t in terms)
 
     def _as_bits(self, expr: Expr) -> Expr:
         """An operand of a bit operation: arithmetic with a power of two is bit operations."""
