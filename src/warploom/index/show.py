@@ -203,13 +203,12 @@ class _CSpeller:
 
     def _may_join(self, right: Expr) -> bool:
         """left + (a + b) → left + a + b, where no part of the sum passes what the whole is."""
-        terms, last = [], right
-        while isinstance(last, Binary) and last.op == "+" and len(terms) < _MOST_JOINED:
-            last, term = last.left, last.right
-            terms.append(term)
-        terms.append(last)
-        fits = not self.suffix and not any(isinstance(t, Binary) and t.op in "+-" for t in terms)
-        return len(terms) > 1 and fits and all(self.range_of(t).low >= 0 for t in terms)
+        terms: list[Expr] = []
+        while isinstance(right, Binary) and right.op == "+" and len(terms) < _MOST_JOINED:
+            terms.append(right.right)
+            right = right.left
+        fits = not self.suffix and not any(_is_sum(each) for each in (*terms, right))
+        return bool(terms) and fits and all(self.range_of(t).low >= 0 for t in (*terms, right))
 
     def _as_bits(self, expr: Expr) -> Expr:
         """An operand of a bit operation: arithmetic with a power of two is bit operations."""
@@ -250,6 +249,10 @@ class _CSpeller:
 def _continues(expr: Expr, op: str) -> bool:
     """Whether an operand goes on with the same operator, whose order is all one."""
     return op in _BITWISE and isinstance(expr, Binary) and expr.op == op
+
+
+def _is_sum(expr: Expr) -> bool:
+    return isinstance(expr, Binary) and expr.op in ("+", "-")
 
 
 def _is_truth(expr: Expr) -> bool:
