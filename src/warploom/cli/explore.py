@@ -31,13 +31,13 @@ from warploom.loopnest.build import LoopNest
 from warploom.loopnest.ir import Program
 from warploom.loopnest.kernels import KERNELS, Cut
 from warploom.loopnest.lower import lower
+from warploom.loopnest.schedule import time_words
 from warploom.loopnest.show import show
 from warploom.loopnest.target import Target, everything, paper, with_tensor_cores
 from warploom.machine.record import Machine, machine_named
 from warploom.pipeline.helped import HelpedNest
 from warploom.pipeline.nest import Explored, Kept, Nest
 from warploom.pipeline.timed_nest import GpuNestBench, Timer, far_nest_bench
-from warploom.report.nest import time_words
 from warploom.runtime.gpu import gpu_name
 from warploom.runtime.rig import Bench, Built
 from warploom.search.branching.estimate import Estimate
@@ -240,7 +240,7 @@ def _searched(
     record = nest.record(explored, kept, device)
     if wanted.keep is not None:
         write(wanted.keep, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
-    _show(explored, timer)
+    _show(explored, timer, nest)
     if timer is not None:
         record |= {"samples": timer.taken, "violations": timer.violations}
     return explored, record
@@ -387,7 +387,7 @@ def _on_progress(
     return shown
 
 
-def _show(explored: Explored, timer: Timer | None) -> None:
+def _show(explored: Explored, timer: Timer | None, nest: Nest) -> None:
     pruned = explored.statistics.pruned
     typer.echo(
         f"{explored.evaluated} implementations looked at; pruned: "
@@ -404,6 +404,7 @@ def _show(explored: Explored, timer: Timer | None) -> None:
         typer.echo(f"best: {best} measured on {timer.bench.device}, {timer.taken} samples just now")
         if timer.violations:
             typer.echo(f"{timer.violations} were faster than their bound: the rates are not right")
+    typer.echo(f"schedule: {nest.schedule(explored.candidate)}")
     typer.echo(f"it {explored.trial}")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from warploom.array.code.program import Compiled
-from warploom.array.mapping.constraint import BY_THREAD
+from warploom.array.code.schedule import mapping_schedules
 from warploom.kernel.ir import Registers, Shared, walk
 from warploom.kernel.pool import pool_bytes
 from warploom.pipeline.mapped import Choice, front
@@ -26,11 +26,13 @@ def word_of(outcome: Outcome[Any]) -> str:
 
 def candidate_record(choice: Choice, compiled: Compiled) -> dict[str, Any]:
     kernels = []
+    told = mapping_schedules(compiled)
     for at, kernel in enumerate(compiled.kernels):
         shared = [each for each in kernel.body if isinstance(each, Shared)]
         words = [each.size or 1 for each in walk(kernel.body) if isinstance(each, Registers)]
         kernels.append({
             "name": kernel.name,
+            "schedule": told[at],
             "runs": choice.runs
             and {str(each): run for each, run in sorted(choice.runs[at].items())},
             "group": list(kernel.block),
@@ -49,15 +51,7 @@ def print_candidate(record: Mapping[str, Any]) -> None:
     tiles = " ".join(f"{name}={value}" for name, value in record["tiles"].items())
     typer.echo(f"tiles: {tiles or 'none'}")
     for kernel in record["kernels"]:
-        runs = "as the recipe says"
-        if kernel["runs"] is not None:
-            parallel = {k: v for k, v in kernel["runs"].items() if v not in BY_THREAD}
-            runs = " ".join(f"{number}:{run}" for number, run in parallel.items())
-        typer.echo(
-            f"  {kernel['name']}: {runs or 'no map runs in parallel'}; "
-            f"{'x'.join(map(str, kernel['group']))} threads, {kernel['registers']} registers, "
-            f"{kernel['shared_bytes']} bytes shared"
-        )
+        typer.echo(f"  {kernel['name']}: {kernel['schedule']}")
     if record["temporary_bytes"]:
         typer.echo(f"  {record['temporary_bytes']} bytes beside inputs and output")
 

@@ -19,6 +19,8 @@ from warploom.errors import CheckError, InternalError
 from warploom.loopnest.bound import Bound, Reason
 from warploom.loopnest.decided import Implementation
 from warploom.loopnest.ir import Program
+from warploom.loopnest.lower import lower
+from warploom.loopnest.schedule import limit_words, nest_schedule, time_words
 from warploom.loopnest.show import show
 from warploom.loopnest.space import DECIDED, NestSpace
 from warploom.loopnest.target import DEFAULT, Target
@@ -111,6 +113,7 @@ class Nest:
         self.bound = Bound(self.space, rates)
         self.decisions = fixed(self.space.propagator, fixes)
         self.root = self.space.propagator.root(self.decisions)
+        self._told: tuple[Candidates, str] | None = None
         self.problem = SpaceProblem(
             self.space.propagator, self.decisions, self.space.branch, self.bound, self.bound
         )
@@ -248,6 +251,18 @@ class Nest:
             )
         return trial
 
+    def schedule(self, candidate: Candidates) -> str:
+        """An implementation in words, and what limits its time."""
+        if self._told is None or self._told[0] is not candidate:
+            self._told = candidate, self._schedule(candidate)  # lowering takes a while
+        return self._told[1]
+
+    def _schedule(self, candidate: Candidates) -> str:
+        made = self.implementation(candidate)
+        least = time_words(float(self.bound(candidate)[0]))
+        limit = limit_words(self.bound.explain(candidate))
+        return f"{nest_schedule(made, lower(made))}; bound {least}: limited by {limit}"
+
     # -- records -----------------------------------------------------------------------------------
 
     def again(self, best: Mapping[str, Any]) -> Candidates:
@@ -267,6 +282,7 @@ class Nest:
         return {
             "nanoseconds": explored.nanoseconds,
             "checked": str(explored.trial),
+            "schedule": self.schedule(explored.candidate),
             "decisions": [decision_record(each) for each in taken],
         }
 

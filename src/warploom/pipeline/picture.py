@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from warploom.errors import UnsupportedError, WarploomError
 from warploom.index.show import show as show_index
 from warploom.kernel.dtype import f32
+from warploom.loopnest.schedule import time_words
 from warploom.loopnest.show import show
 from warploom.pipeline.certificate import closed
 from warploom.pipeline.nest import Explored
 from warploom.report.fill import Shown, drawn
-from warploom.report.nest import bound_part, decisions_part, loops_part, time_words
+from warploom.report.nest import bound_part, decisions_part, loops_part
 from warploom.report.page import listing
 from warploom.report.panel import flow_of
 from warploom.report.picture import Fact, Figure, Part, Picture

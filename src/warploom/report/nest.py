@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from warploom.loopnest.bound import Reason
 from warploom.loopnest.decided import Implementation, Loop, Node
+from warploom.loopnest.schedule import time_words
 from warploom.report import tree
 from warploom.report.chart import Bar, bars, bars_html
 from warploom.report.page import table
@@ -78,14 +79,3 @@ def bound_part(reasons: Sequence[Reason], heading: str, name: str) -> tuple[Part
         [(each.resource, time_words(each.nanoseconds), each.why) for each in kept],
     )
     return Part(heading, drawn.html + listed), drawn
-
-
-def time_words(nanoseconds: float) -> str:
-    """
-    >>> [time_words(each) for each in (12.0, 3400.0, 5.6e6)]
-    ['12 ns', '3.4 µs', '5.6 ms']
-    """
-    for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
-        if nanoseconds >= size:
-            return f"{nanoseconds / size:.4g} {unit}"
-    return f"{nanoseconds:.4g} ns"
