@@ -15,6 +15,7 @@ from typing import Any
 import typer
 
 from warploom import emit
+from warploom.cli.command import command_words
 from warploom.cli.crew import CLUSTER, PROCESSES, crew_of
 from warploom.cli.files import STDOUT
 from warploom.cli.guard import Status, check_meant, is_whole, run, status_of
@@ -26,11 +27,11 @@ from warploom.cli.own import Text
 from warploom.cli.progress import progress
 from warploom.cli.remembered import answer_of
 from warploom.cli.seconds import budget_of
+from warploom.emit.parts import with_notes
 from warploom.errors import CheckError, ParseError, one_of
 from warploom.loopnest.build import LoopNest
 from warploom.loopnest.ir import Program
 from warploom.loopnest.kernels import KERNELS, Cut
-from warploom.loopnest.lower import lower
 from warploom.loopnest.schedule import time_words
 from warploom.loopnest.show import show
 from warploom.loopnest.target import Target, everything, paper, with_tensor_cores
@@ -172,7 +173,8 @@ def explore(
                 record |= made
             said = None
             if text is not None and best is not None:
-                said = emit.emit(lower(nest.implementation(best)), text.value)
+                noted = with_notes(nest.kernel(explored), command_words(context))
+                said = emit.emit(noted, text.value)
         if said is not None:
             write(out, said, answer)
         write_records(json_file, [record], answer=answer)

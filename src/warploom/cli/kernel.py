@@ -16,6 +16,7 @@ from warploom.catalogue import Entry, find, find_function, function_entries
 from warploom.catalogue.entry import Parameter
 from warploom.catalogue.timing import named_size, time_on_gpu
 from warploom.catalogue.verify import Checked, mutation, verify
+from warploom.cli.command import command_words
 from warploom.cli.crew import CLUSTER, PROCESSES, crew_of
 from warploom.cli.files import STDOUT
 from warploom.cli.guard import Status, run, worst
@@ -36,6 +37,7 @@ from warploom.cli.own import (
     layout_of,
 )
 from warploom.emit.language import calling_text
+from warploom.emit.parts import with_notes
 from warploom.emit.spell import function_name
 from warploom.errors import ParseError, UnsupportedError, WarploomError
 from warploom.kernel.ir import Kernel
@@ -88,6 +90,7 @@ def add(app: typer.Typer) -> None:
 
 
 def kernel(
+    context: typer.Context,
     names: list[str] = typer.Argument(None, metavar="[NAME]...", show_default=False),
     setting: list[str] = typer.Option([], "--set", metavar="K=V", help="Set a parameter."),
     text: Text = typer.Option(None, "--emit", help="Print the kernel in this language."),
@@ -135,7 +138,9 @@ def kernel(
                 check_form(Form.function, index_bits)
                 check_tuned(tuner, name)
                 asked = Examination(check, mutate, time, most)
-                statuses += _function(name, setting, own, asked, text, target, record, free)
+                statuses += _function(
+                    name, setting, own, asked, text, target, record, free, command_words(context)
+                )
                 records.append(record)
                 continue
             with free():
@@ -150,7 +155,8 @@ def kernel(
                 built = entry.kernel(**decided)
                 record |= {"settings": decided, "doc": built.doc}
                 written = built if _is_file(name) else with_largest(built)
-                said = "" if target is None else emit.emit(written, _language(text))
+                noted = with_notes(written, command_words(context))
+                said = "" if target is None else emit.emit(noted, _language(text))
             if target is not None:
                 write(target, said)
             with free():
@@ -257,6 +263,7 @@ def _function(
     target: Path | None,
     record: dict[str, Any],
     free: Callable[[], AbstractContextManager[None]],
+    command: str,
 ) -> list[Status]:
     """A device function, written and examined."""
     if asked.time:
@@ -264,7 +271,7 @@ def _function(
     with free():
         header = _header(name, setting, own)
     if target is not None:
-        write(target, header.text(_language(text)))
+        write(target, header.text(_language(text), command))
     called, found = header.called, []
     record |= {"settings": dict(called.settings), "doc": called.kernel.doc}
     with free():

@@ -16,6 +16,7 @@ from warploom.array.joint.model import MOST_TEMPORARY, JointModel
 from warploom.array.language.ir import Program
 from warploom.array.language.show import show_program
 from warploom.array.recipe import convolution, matmul, stencil
+from warploom.cli.command import command_words
 from warploom.cli.crew import CLUSTER, PROCESSES, crew_of
 from warploom.cli.files import STDOUT
 from warploom.cli.guard import Status, check_meant, is_whole, run, status_of
@@ -28,6 +29,7 @@ from warploom.cli.own import Text
 from warploom.cli.progress import progress
 from warploom.cli.remembered import Answer, answer_of
 from warploom.cli.seconds import budget_of
+from warploom.emit.parts import with_notes
 from warploom.errors import CheckError, ParseError, one_of
 from warploom.machine.record import machine_named
 from warploom.pipeline.mapped import (
@@ -36,6 +38,7 @@ from warploom.pipeline.mapped import (
     Rig,
     blocked_choices,
     choice_of,
+    described,
     make,
     tune_choices,
 )
@@ -157,8 +160,12 @@ def map_(
             crew_of(processes, cluster) as crew,
         ):
             status = worked(answer, kept, crew)
-            wanted = made[0].kernels if text is not None and made else ()
-            texts = [emit.emit(kernel, text.value) for kernel in wanted if text is not None]
+            wanted = described(made[0], tune) if text is not None and made else []
+            texts = [
+                emit.emit(with_notes(kernel, command_words(context)), text.value)
+                for kernel in wanted
+                if text is not None
+            ]
         if texts:
             write(out, "\n".join(texts), answer)
         write_records(json_file, records or [head], answer=answer)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import typer
@@ -11,7 +11,7 @@ from warploom.array.code.program import Compiled
 from warploom.array.code.schedule import mapping_schedules
 from warploom.kernel.ir import Registers, Shared, walk
 from warploom.kernel.pool import pool_bytes
-from warploom.pipeline.mapped import Choice, front
+from warploom.pipeline.mapped import Choice, front, make
 from warploom.search.outcome import Found, Impossible, Outcome, Undecided
 from warploom.search.outcome_json import outcome_record
 from warploom.search.storage.store import Store
@@ -70,7 +70,8 @@ def show_tuned(outcome: Outcome[Tuned[Choice]], store: Store | None) -> dict[str
                 f"just now, {tuned.gain:.2f} times as fast as the most promising"
             )
             for trial in tuned.trials[:SHOWN]:
-                typer.echo(_line(trial))
+                for line in _lines(trial):
+                    typer.echo(line)
             for trial, size in front(tuned.trials):
                 took = f"{trial.seconds * 1e6:9.1f} µs"
                 typer.echo(f"front      {took} with {size} bytes beside inputs and output")
@@ -86,9 +87,13 @@ def show_tuned(outcome: Outcome[Tuned[Choice]], store: Store | None) -> dict[str
     return record
 
 
-def _line(trial: Trial[Choice]) -> str:
+def _lines(trial: Trial[Choice]) -> Iterator[str]:
+    """The time of a candidate, its tiles, and the schedule of each of its kernels."""
     took = f"{trial.seconds * 1e6:9.1f} µs" if trial.samples else "does not run"
-    return f"  {took}  {trial.text}{'  ' + trial.error if trial.error else ''}"
+    tiles = " ".join(f"{name}={value}" for name, value in trial.candidate.tiles.items())
+    yield f"  {took}  {tiles or 'no tiles'}{'  ' + trial.error if trial.error else ''}"
+    if trial.samples:
+        yield from (f"      {text}" for text in mapping_schedules(make(trial.candidate)))
 
 
 def _trial_record(trial: Trial[Choice]) -> dict[str, Any]:

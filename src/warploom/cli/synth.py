@@ -15,6 +15,7 @@ from typing import cast
 import typer
 
 from warploom.catalogue.entry import Parameter
+from warploom.cli.command import command_words
 from warploom.cli.crew import CLUSTER, PROCESSES, crew_of
 from warploom.cli.files import STDOUT
 from warploom.cli.guard import Status, attempt, complain, run, status_of, worst
@@ -41,6 +42,7 @@ from warploom.cli.view import fill_lines, headline, note_lines, stats_lines, ver
 from warploom.cli.warp import solve_warp
 from warploom.cli.why import remarks
 from warploom.emit import Language, emit
+from warploom.emit.parts import with_notes
 from warploom.errors import CheckError, ParseError, WarploomError
 from warploom.pipeline.certificate import certificate
 from warploom.pipeline.subject import Layout, Subject, tiled
@@ -134,6 +136,7 @@ class Asked:
     layout: Layout
     text: str | None  # the language of the kernel that is asked for
     form: Form
+    command: str
     parting: Parting | None = None
 
     def budget(self) -> Budget:
@@ -283,6 +286,7 @@ def synth(
             transfers=tuple(parse_parameters([each]) for each in transfer_to),
             layout=layout_of(lanes, step, dtype, index_bits),
             text=text.value if text else None,
+            command=command_words(context),
             form=form,
         )
         with crew_of(processes, cluster) as crew:
@@ -510,8 +514,8 @@ def _written(found: Subject, asked: Asked) -> str:
         # Here, not at the top: it runs kernels, and a search needs nothing of that.
         from warploom.pipeline.header import sketch_header
 
-        return sketch_header(found, asked.layout).text(language)
-    return emit(tiled(found, asked.layout).kernel, language)
+        return sketch_header(found, asked.layout).text(language, asked.command)
+    return emit(with_notes(tiled(found, asked.layout).kernel, asked.command), language)
 
 
 def _build(given: Input, asked: Asked, sizes: dict[str, Parameter]) -> Program | Traced:

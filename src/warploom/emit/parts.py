@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from warploom.index.ir import Binary, Const, Expr, Var, select, variables
 from warploom.index.laws import simplify
@@ -12,6 +14,7 @@ from warploom.kernel import ir
 from warploom.kernel.dtype import DType
 from warploom.kernel.traverse import exprs_of, values_of
 
+LINE = 97  # letters of a comment
 _SWALLOWING = re.compile(r"(\\|\?\?/|\s)+\Z")
 
 
@@ -45,6 +48,19 @@ def comment_lines(text: str) -> list[str]:
         clean = "".join(ch if ch.isprintable() else " " for ch in line)
         lines.append(f"// {_SWALLOWING.sub('', clean)}".rstrip())
     return lines
+
+
+def with_notes(kernel: ir.Kernel, *notes: str) -> ir.Kernel:
+    """The kernel with more lines in the comment before its text."""
+    lines = [line for note in notes if note for line in _wrapped(note)]
+    return replace(kernel, doc="\n".join([kernel.doc] * bool(kernel.doc) + lines))
+
+
+def _wrapped(note: str) -> list[str]:
+    """Lines that are read without scrolling; a command stays whole, to be copied."""
+    if note.startswith("Command:"):
+        return [note]
+    return textwrap.wrap(note, LINE, subsequent_indent="  ", drop_whitespace=True)
 
 
 def header(kernel: ir.Kernel) -> str:

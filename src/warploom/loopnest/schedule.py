@@ -103,7 +103,7 @@ def _held(value: ir.Operand, kernel: Kernel) -> int:
 def _staged(made: Implementation, kernel: Kernel) -> list[Staged]:
     return [
         Staged(
-            _source(each),
+            source_of(each),
             _shape(made, each),
             _stages(each, kernel),
             Places(made).swizzle(each) is not None,
@@ -114,7 +114,7 @@ def _staged(made: Implementation, kernel: Kernel) -> list[Staged]:
     ]
 
 
-def _source(temporary: ir.Temporary) -> str:
+def source_of(temporary: ir.Temporary) -> str:
     """The array that it has a part of, or whose results it holds."""
     inst = _sender(temporary)
     return inst.action.access.array.name if isinstance(inst.action, ir.Load) else inst.name
