@@ -98,7 +98,7 @@ def test_the_best_is_written(cli: Cli) -> None:
 def test_without_a_parallel_map_one_thread_does_it(cli: Cli, own: str) -> None:
     ran = cli("map", f"{own}::summed", "--size", "n=12")
     assert ran.status == 0
-    assert "no map runs in parallel" in ran.out
+    assert "grid 1, block 1 thread; reductions of 12;" in ran.out
 
 
 def test_what_is_measured_is_kept(cli: Cli, own: str, tmp_path: Path) -> None:

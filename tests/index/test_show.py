@@ -17,7 +17,7 @@ from tests.sampled import examples
 from warploom.errors import CheckError, EmitError, UnsupportedError
 from warploom.index.evaluate import evaluate
 from warploom.index.ir import Binary, Const, Expr, Var, select, walk
-from warploom.index.show import C_HELPERS, c_helpers, c_text, show
+from warploom.index.show import c_helpers, c_text, show
 
 x, y = Var("x"), Var("y")
 
@@ -103,6 +103,22 @@ def test_parentheses_are_few(expr: Expr, text: str) -> None:
         (x + 2**31, "x + 2147483648LL"),
         (x + -(2**31), "x + (-2147483647 - 1)"),
         (Var("threadIdx.x") + 1, "threadIdx.x + 1"),
+        (y * 5 % 7, "y * 5 % 7"),
+        (x + (y * 8 + y), "x + y * 8 + y"),
+        (y + (x + y), "y + (x + y)"),  # y + x may be too small for an int
+        (y + (y - 3), "y + (y - 3)"),
+        ((x ^ y) ^ 1, "x ^ y ^ 1"),
+        (x ^ (y ^ 1), "x ^ y ^ 1"),
+        (x ^ y // 4, "x ^ (y >> 2)"),
+        (x & y % 4, "x & y & 3"),
+        (x ^ y % 4 * 2, "x ^ ((y & 3) << 1)"),
+        (x ^ 32 * y, "x ^ (y << 5)"),
+        (x ^ x * 32, "x ^ (x * 32)"),  # a negative number may not be shifted
+        ((x ^ y) % 8, "(x ^ y) & 7"),
+        ((x ^ y % 4) + y * 32, "(x ^ (y & 3)) + y * 32"),
+        (y // 4 * 3 + y % 4, "y / 4 * 3 + y % 4"),
+        ((y & 4) // 4, "(y & 4) >> 2"),
+        ((y & 4) // 3, "(y & 4) / 3"),
     ],
 )
 def test_c_text(expr: Expr, text: str) -> None:
@@ -142,7 +158,7 @@ def sample_expressions(count: int) -> list[Expr]:
 
 def c_program(functions: list[str], integer: str) -> str:
     parameters = ", ".join(f"{integer} {name}" for name in NAMES)
-    parts = ["#include <stdio.h>", "#include <stdlib.h>", c_helpers(integer)]
+    parts = ["#include <stdio.h>", "#include <stdlib.h>", *c_helpers(integer).values()]
     for i, body in enumerate(functions):
         parts.append(f"static long long f{i}({parameters}) {{ return {body}; }}")
     calls = "\n".join(
@@ -208,6 +224,9 @@ def small_value(expr: Expr, env: dict[str, int], limit: int) -> int | None:
     return int(parts[-1]) if fits and all(int(count) < width for count in counts) else None
 
 
-def test_helpers_are_for_int_unless_asked() -> None:
-    assert c_helpers("int") == C_HELPERS
-    assert "__device__ long long floor_div(long long x" in c_helpers("long long", "__device__")
+def test_helpers_are_for_int_unless_asked_and_have_a_prefix() -> None:
+    assert list(c_helpers()) == ["floor_div", "floor_mod", "shift_left"]
+    assert c_helpers()["floor_div"].startswith("static inline int floor_div(int x")
+    long = c_helpers("long long", "__device__", "mine_")
+    assert long["mine_floor_div"].startswith("__device__ long long mine_floor_div(long long x")
+    assert c_text(x // 3 + x % 5, prefix="mine_") == "mine_floor_div(x, 3) + mine_floor_mod(x, 5)"

@@ -59,7 +59,8 @@ def test_the_command_line_writes_checks_and_mutates(cli: Cli, tmp_path: Path) ->
     out = tmp_path / "sums.cuh"
     ran = cli("synth", SUMS, "--emit", "cuda", "--as", "function", "-o", str(out))
     assert ran.status == 0, ran.err
-    assert out.read_text() == device_function(load_file(SUMS)).text()
+    command = f"Command: warploom synth {SUMS} --emit cuda --as function"
+    assert out.read_text() == device_function(load_file(SUMS)).text(note=command)
     ran = cli("kernel", "load-structures", "--set", "fields=1", "--check", "--mutate", "--most=4")
     assert ran.status == 0, ran.err
     assert "0 bytes spilled" in ran.out

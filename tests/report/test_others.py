@@ -10,12 +10,15 @@ import pytest
 from bench.common.narrowed import of
 from tests.report.pages import explored, launched, mapped, page_of
 
+from warploom.array.code.schedule import mapping_schedules
 from warploom.array.mapping.constraint import GLOBAL, GROUP, LOCAL
+from warploom.emit import emit
 from warploom.errors import CheckError, Span
 from warploom.index.ir import Const
+from warploom.loopnest.lower import lower
 from warploom.report.chart import Bar, Series, bars, bars_html, lines
 from warploom.report.mapping import stage_rows
-from warploom.report.nest import loop_rows
+from warploom.report.nest import loop_rows, statement_words
 from warploom.report.search import figures_of
 from warploom.report.tree import enclosing
 from warploom.search.engine import Progress
@@ -68,6 +71,14 @@ def test_figures_of_ptx_are_the_emulators() -> None:
 # -- mappings ------------------------------------------------------------------------------------
 
 
+def test_the_page_of_a_mapping_has_its_schedule_and_its_code() -> None:
+    html = plain(page_of("mapping").html)
+    for kernel, text in zip(mapped().kernels, mapping_schedules(mapped()), strict=True):
+        assert text[1:] in html
+        assert f"{kernel.name} as CUDA C++" in html
+        assert emit(kernel, "cuda").splitlines()[-3] in html
+
+
 def test_loops_of_a_mapping_are_coloured_by_where_they_run() -> None:
     made = mapped()
     for at, spread in enumerate(made.spreads):
@@ -98,9 +109,13 @@ def test_the_loops_of_an_implementation() -> None:
     made = found.nest.implementation(found.candidate)
     rows = loop_rows(made)
     names = [row.text for row in rows if not row.kind]
-    assert sorted(names) == sorted(map(str, made.instructions))
-    sizes = [row.text.rpartition("< ")[2] for row in rows if row.kind]
-    assert all(size.isdigit() for size in sizes)
+    assert sorted(names) == sorted(statement_words(made, each) for each in made.instructions)
+    sizes = [int(row.text.split()[-2]) for row in rows if row.kind]  # "n by 16, 4 iterations"
+    assert set(sizes) <= {made.size_of(dim) for dim in made.dims}
+    assert not any(">" in row.text for row in rows)  # names of our own temporaries
+    schedule = found.nest.schedule(found.candidate)
+    assert schedule[1:] in plain(page_of("nest").html)
+    assert emit(lower(made), "cuda").splitlines()[-3] in plain(page_of("nest").html)
     assert enclosing(rows, len(rows) - 1)[0] == 0
 
 

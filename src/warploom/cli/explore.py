@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from warploom import emit
+from warploom.cli.command import command_words
 from warploom.cli.commands.explore import Engine, Explore, Space
 from warploom.cli.crew import crew_of
 from warploom.cli.declare import Context
@@ -24,18 +25,18 @@ from warploom.cli.progress import progress
 from warploom.cli.remembered import Answer, answer_of
 from warploom.cli.say import echo
 from warploom.cli.seconds import budget_of
+from warploom.emit.parts import with_notes
 from warploom.errors import CheckError, ParseError, one_of
 from warploom.loopnest.build import LoopNest
 from warploom.loopnest.ir import Program
 from warploom.loopnest.kernels import KERNELS, Cut
-from warploom.loopnest.lower import lower
+from warploom.loopnest.schedule import time_words
 from warploom.loopnest.show import show
 from warploom.loopnest.target import Target, everything, paper, with_tensor_cores
 from warploom.machine.record import Machine, machine_named
 from warploom.pipeline.helped import HelpedNest
 from warploom.pipeline.nest import Explored, Kept, Nest
 from warploom.pipeline.timed_nest import GpuNestBench, Timer, far_nest_bench
-from warploom.report.nest import time_words
 from warploom.runtime.gpu import gpu_name
 from warploom.runtime.rig import Bench, Built
 from warploom.search.branching.estimate import Estimate
@@ -77,7 +78,8 @@ def _explored(asked: Explore, context: Context) -> Status:
             record |= made
         said = None
         if asked.text is not None and best is not None:
-            said = emit.emit(lower(nest.implementation(best)), asked.text.value)
+            noted = with_notes(nest.kernel(explored), command_words(asked, context))
+            said = emit.emit(noted, asked.text.value)
     if said is not None:
         write(asked.out, said, answer)
     write_records(asked.json_file, [record], answer=answer)
@@ -158,7 +160,7 @@ def _searched(
     record = nest.record(explored, kept, device)
     if wanted.keep is not None:
         write(wanted.keep, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
-    _show(explored, timer)
+    _show(explored, timer, nest)
     if timer is not None:
         record |= {"samples": timer.taken, "violations": timer.violations}
     return explored, record
@@ -305,7 +307,7 @@ def _on_progress(
     return shown
 
 
-def _show(explored: Explored, timer: Timer | None) -> None:
+def _show(explored: Explored, timer: Timer | None, nest: Nest) -> None:
     pruned = explored.statistics.pruned
     echo(
         f"{explored.evaluated} implementations looked at; pruned: "
@@ -322,6 +324,7 @@ def _show(explored: Explored, timer: Timer | None) -> None:
         echo(f"best: {best} measured on {timer.bench.device}, {timer.taken} samples just now")
         if timer.violations:
             echo(f"{timer.violations} were faster than their bound: the rates are not right")
+    echo(f"schedule: {nest.schedule(explored.candidate)}")
     echo(f"it {explored.trial}")
 
 

@@ -15,6 +15,7 @@ from warploom.catalogue.entry import Parameter
 from warploom.catalogue.timing import named_size, time_on_gpu
 from warploom.catalogue.tuning import Tuner
 from warploom.catalogue.verify import Checked, mutation, verify
+from warploom.cli.command import command_words
 from warploom.cli.commands.kernel import KernelOptions
 from warploom.cli.commands.shared import Form, Text
 from warploom.cli.crew import crew_of
@@ -27,6 +28,7 @@ from warploom.cli.output import kept_free, write, write_records
 from warploom.cli.own import check_fits, check_form, layout_of
 from warploom.cli.say import echo
 from warploom.emit.language import calling_text
+from warploom.emit.parts import with_notes
 from warploom.emit.spell import function_name
 from warploom.errors import ParseError, UnsupportedError, WarploomError
 from warploom.kernel.ir import Kernel
@@ -41,11 +43,11 @@ from warploom.runtime.measure import gpu_library
 from warploom.search.budget import Budget
 
 
-def kernel(asked: KernelOptions, _context: Context) -> None:
-    run(partial(_all_of, asked))
+def kernel(asked: KernelOptions, context: Context) -> None:
+    run(partial(_all_of, asked, context))
 
 
-def _all_of(asked: KernelOptions) -> Status:
+def _all_of(asked: KernelOptions, context: Context) -> Status:
     if not asked.names:
         with kept_free(asked.json_file):
             records = list_names()
@@ -53,11 +55,11 @@ def _all_of(asked: KernelOptions) -> Status:
         return Status.FOUND
     if asked.out is not None and len(asked.names) > 1:
         raise ParseError("-o is for one kernel", advice="give one at a time")
-    tuner = _tuner(asked)
+    tuner, command = _tuner(asked), command_words(asked, context)
     statuses, records = list[Status](), list[dict[str, Any]]()
     for name in asked.names:
         record: dict[str, Any] = {"name": name}
-        statuses += _one(name, asked, tuner, records, record)
+        statuses += _one(name, asked, tuner, records, record, command)
         records.append(record)
     write_records(asked.json_file, records)
     return worst(statuses)
@@ -84,6 +86,7 @@ def _one(
     tuner: Tuner | None,
     so_far: list[dict[str, Any]],
     record: dict[str, Any],
+    command: str,
 ) -> list[Status]:
     """One kernel, or device function: written, and examined as asked."""
     target = _target(asked)
@@ -92,7 +95,7 @@ def _one(
     if asked.form is Form.function or (asked.form is None and name in function_entries()):
         check_form(Form.function, asked.index_bits)
         check_tuned(tuner, name)
-        return _function(name, asked, own, target, record, free)
+        return _function(name, asked, own, target, record, free, command)
     with free():
         entry, given = _entry(name, asked.setting, own, asked.index_bits)
         if asked.time or (tuner and asked.cluster is None):
@@ -105,7 +108,8 @@ def _one(
         built = entry.kernel(**decided)
         record |= {"settings": decided, "doc": built.doc}
         written = built if _is_file(name) else with_largest(built)
-        said = "" if target is None else emit.emit(written, _language(asked.text))
+        noted = with_notes(written, command)
+        said = "" if target is None else emit.emit(noted, _language(asked.text))
     if target is not None:
         write(target, said)
     statuses = []
@@ -197,6 +201,7 @@ def _function(
     target: Path | None,
     record: dict[str, Any],
     free: Callable[[], AbstractContextManager[None]],
+    command: str,
 ) -> list[Status]:
     """A device function, written and examined."""
     if asked.time:
@@ -204,7 +209,7 @@ def _function(
     with free():
         header = _header(name, asked.setting, own)
     if target is not None:
-        write(target, header.text(_language(asked.text)))
+        write(target, header.text(_language(asked.text), command))
     called, found = header.called, []
     record |= {"settings": dict(called.settings), "doc": called.kernel.doc}
     with free():

@@ -15,6 +15,7 @@ from warploom.array.language.ir import Program
 from warploom.array.language.show import show_program
 from warploom.array.recipe import convolution, matmul, stencil
 from warploom.choices import TIMED
+from warploom.cli.command import command_words
 from warploom.cli.commands.map import Map, On
 from warploom.cli.crew import crew_of
 from warploom.cli.declare import Context
@@ -28,6 +29,7 @@ from warploom.cli.progress import OnStates, progress
 from warploom.cli.remembered import Answer, answer_of
 from warploom.cli.say import echo
 from warploom.cli.seconds import budget_of
+from warploom.emit.parts import with_notes
 from warploom.errors import CheckError, ParseError, one_of
 from warploom.machine.record import machine_named
 from warploom.pipeline.mapped import (
@@ -36,6 +38,7 @@ from warploom.pipeline.mapped import (
     Rig,
     blocked_choices,
     choice_of,
+    described,
     make,
     tune_choices,
 )
@@ -97,7 +100,11 @@ def _mapped(asked: Map, context: Context) -> Status:
         status = _worked(asked, context, answer, made, kept, crew)
         texts = []
         if asked.text is not None and made.compiled:
-            texts = [emit.emit(each, asked.text.value) for each in made.compiled[0].kernels]
+            command = command_words(asked, context)
+            texts = [
+                emit.emit(with_notes(each, command), asked.text.value)
+                for each in described(made.compiled[0], asked.tune)
+            ]
     if texts:
         write(asked.out, "\n".join(texts), answer)
     write_records(asked.json_file, made.records or [made.head], answer=answer)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from warploom.array.code.program import Compiled
-from warploom.array.mapping.constraint import BY_THREAD
+from warploom.array.code.schedule import mapping_schedules
 from warploom.cli.say import echo
 from warploom.kernel.ir import Registers, Shared, walk
 from warploom.kernel.pool import pool_bytes
-from warploom.pipeline.mapped import Choice, front
+from warploom.pipeline.mapped import Choice, front, make
 from warploom.search.outcome import Found, Impossible, Outcome, Undecided
 from warploom.search.outcome_json import outcome_record
 from warploom.search.storage.store import Store
@@ -25,11 +25,13 @@ def word_of(outcome: Outcome[Any]) -> str:
 
 def candidate_record(choice: Choice, compiled: Compiled) -> dict[str, Any]:
     kernels = []
+    told = mapping_schedules(compiled)
     for at, kernel in enumerate(compiled.kernels):
         shared = [each for each in kernel.body if isinstance(each, Shared)]
         words = [each.size or 1 for each in walk(kernel.body) if isinstance(each, Registers)]
         kernels.append({
             "name": kernel.name,
+            "schedule": told[at],
             "runs": choice.runs
             and {str(each): run for each, run in sorted(choice.runs[at].items())},
             "group": list(kernel.block),
@@ -48,15 +50,7 @@ def print_candidate(record: Mapping[str, Any]) -> None:
     tiles = " ".join(f"{name}={value}" for name, value in record["tiles"].items())
     echo(f"tiles: {tiles or 'none'}")
     for kernel in record["kernels"]:
-        runs = "as the recipe says"
-        if kernel["runs"] is not None:
-            parallel = {k: v for k, v in kernel["runs"].items() if v not in BY_THREAD}
-            runs = " ".join(f"{number}:{run}" for number, run in parallel.items())
-        echo(
-            f"  {kernel['name']}: {runs or 'no map runs in parallel'}; "
-            f"{'x'.join(map(str, kernel['group']))} threads, {kernel['registers']} registers, "
-            f"{kernel['shared_bytes']} bytes shared"
-        )
+        echo(f"  {kernel['name']}: {kernel['schedule']}")
     if record["temporary_bytes"]:
         echo(f"  {record['temporary_bytes']} bytes beside inputs and output")
 
@@ -75,7 +69,8 @@ def show_tuned(outcome: Outcome[Tuned[Choice]], store: Store | None) -> dict[str
                 f"just now, {tuned.gain:.2f} times as fast as the most promising"
             )
             for trial in tuned.trials[:SHOWN]:
-                echo(_line(trial))
+                for line in _lines(trial):
+                    echo(line)
             for trial, size in front(tuned.trials):
                 took = f"{trial.seconds * 1e6:9.1f} µs"
                 echo(f"front      {took} with {size} bytes beside inputs and output")
@@ -91,9 +86,13 @@ def show_tuned(outcome: Outcome[Tuned[Choice]], store: Store | None) -> dict[str
     return record
 
 
-def _line(trial: Trial[Choice]) -> str:
+def _lines(trial: Trial[Choice]) -> Iterator[str]:
+    """The time of a candidate, its tiles, and the schedule of each of its kernels."""
     took = f"{trial.seconds * 1e6:9.1f} µs" if trial.samples else "does not run"
-    return f"  {took}  {trial.text}{'  ' + trial.error if trial.error else ''}"
+    tiles = " ".join(f"{name}={value}" for name, value in trial.candidate.tiles.items())
+    yield f"  {took}  {tiles or 'no tiles'}{'  ' + trial.error if trial.error else ''}"
+    if trial.samples:
+        yield from (f"      {text}" for text in mapping_schedules(make(trial.candidate)))
 
 
 def _trial_record(trial: Trial[Choice]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import cast
 
 from warploom.catalogue.entry import Parameter
+from warploom.cli.command import command_words
 from warploom.cli.commands.shared import Form
 from warploom.cli.commands.synth import Synth
 from warploom.cli.crew import crew_of
@@ -30,6 +31,7 @@ from warploom.cli.view import fill_lines, headline, note_lines, stats_lines, ver
 from warploom.cli.warp import solve_warp
 from warploom.cli.why import remarks
 from warploom.emit import Language, emit
+from warploom.emit.parts import with_notes
 from warploom.errors import CheckError, ParseError, WarploomError
 from warploom.pipeline.certificate import certificate
 from warploom.pipeline.subject import Layout, Subject, tiled
@@ -70,6 +72,7 @@ class Asked:
     layout: Layout
     text: str | None  # the language of the kernel that is asked for
     form: Form
+    command: str
     parting: Parting | None = None
 
     def budget(self) -> Budget:
@@ -139,7 +142,7 @@ def _synthesized(given: Synth, context: Context) -> Status:
         list_names()
         return Status.FOUND
     _check_asked(given)
-    answer, asked = answer_of(context.obj), _asked(given)
+    answer, asked = answer_of(context.obj), _asked(given, command_words(given, context))
     with crew_of(given.processes, given.cluster) as crew:
         if crew is not None or answer.store is not None:
             asked = replace(asked, parting=Parting(answer.store, crew))
@@ -161,7 +164,7 @@ def _check_asked(given: Synth) -> None:
         raise ParseError("--memory must be finite", advice="without it there is no limit")
 
 
-def _asked(given: Synth) -> Asked:
+def _asked(given: Synth, command: str) -> Asked:
     modes = {"all": given.all_, "first": given.first, "best": given.best}
     usual = "all" if given.text is None else "best"
     return Asked(
@@ -180,6 +183,7 @@ def _asked(given: Synth) -> Asked:
         layout=layout_of(given.lanes, given.step, given.dtype, given.index_bits),
         text=given.text.value if given.text else None,
         form=given.form,
+        command=command,
     )
 
 
@@ -400,8 +404,8 @@ def _written(found: Subject, asked: Asked) -> str:
         # Here, not at the top: it runs kernels, and a search needs nothing of that.
         from warploom.pipeline.header import sketch_header
 
-        return sketch_header(found, asked.layout).text(language)
-    return emit(tiled(found, asked.layout).kernel, language)
+        return sketch_header(found, asked.layout).text(language, asked.command)
+    return emit(with_notes(tiled(found, asked.layout).kernel, asked.command), language)
 
 
 def _build(given: Input, asked: Asked, sizes: dict[str, Parameter]) -> Program | Traced:

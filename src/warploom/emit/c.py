@@ -15,12 +15,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from warploom.emit.dialect import C
+from warploom.emit.helper import INSIDE
 from warploom.emit.literal import number_text
 from warploom.emit.parts import (
     computes_floats,
     exchange_buffer,
     header,
-    helpers,
     parameters,
     source_lane,
     thread_definitions,
@@ -60,7 +60,7 @@ _NOT_CONTRACTED = """\
 """
 
 _INSIDE = f"""\
-static TYPE inside(TYPE index, int array, int x, int y, int z, int thread, long long* fault) {{
+static TYPE NAME(TYPE index, int array, int x, int y, int z, int thread, long long* fault) {{
   if (index >= 0 && index < fault[{FAULT_HEAD} + array]) return index;
   if (!fault[0]) {{
     const long long what[] = {{1, array, index, x, y, z, thread}};
@@ -86,8 +86,10 @@ def c_text(kernel: ir.Kernel, checked: bool = False) -> str:
     texts = {each.name: _parameter(each) for each in kernel.params}
     if checked:
         texts["fault"] = "long long* fault"
-    inside = _INSIDE.replace("TYPE", printer.indices.type) if checked else ""
-    called = inside + helpers(body, printer.values.helpers, C, printer.indices.type)
+    called = printer.helpers(body)
+    if checked:
+        inside = _INSIDE.replace("TYPE", printer.indices.type)
+        called = inside.replace("NAME", printer.prefix + INSIDE) + called
     function = f"void {kernel.name}({parameters(texts)}) {{\n{with_all_named(body, texts)}}}\n"
     return preamble(called + body, kernel) + called + function
 
@@ -208,8 +210,8 @@ def registers_of(stmt: ir.Stmt) -> Iterator[str]:
 
 
 class CPrinter(SimtPrinter):
-    def __init__(self, kernel: ir.Kernel, checked: bool = False) -> None:
-        super().__init__(kernel, C)
+    def __init__(self, kernel: ir.Kernel, checked: bool = False, owner: str = "") -> None:
+        super().__init__(kernel, C, owner)
         self.pooled = False  # shared arrays lie apart; none reads what another wrote
         self.checked = checked_arrays(kernel) if checked else []
         self.crossing = crossing_registers(kernel.body)
@@ -241,7 +243,7 @@ class CPrinter(SimtPrinter):
             for axis, size in zip(AXES, self.kernel.grid, strict=True)
         )
         number = self.checked.index(array)
-        return f"inside({self.index(index)}, {number}, {block}, thread, fault)"
+        return f"{self.prefix}{INSIDE}({self.index(index)}, {number}, {block}, thread, fault)"
 
     def body(self) -> str:
         loops = [(f"block_{axis}", size) for axis, size in zip(AXES, self.kernel.grid, strict=True)]

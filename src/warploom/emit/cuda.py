@@ -8,7 +8,7 @@ from warploom.emit.async_copy import passed
 from warploom.emit.dialect import CUDA, Dialect
 from warploom.emit.helper import BF16_PAIR
 from warploom.emit.join import constraint, join_text, joins
-from warploom.emit.parts import header, helpers, parameters
+from warploom.emit.parts import header, parameters
 from warploom.emit.simt import SimtPrinter, plus, shifted
 from warploom.emit.spell import spelled
 from warploom.errors import EmitError
@@ -75,7 +75,7 @@ def text_by(printer: CudaPrinter, constant: str, bounds: str) -> str:
     kernel, dialect, body = printer.kernel, printer.dialect, printer.body()
     fresh = Fresh(names_of(kernel))
     types = {
-        each.name: fresh.name(f"{each.name}_values")
+        each.name: fresh.name(f"{printer.prefix}{each.name}_values")
         for each in kernel.arrays
         if each.space == "constant"
     }
@@ -89,8 +89,7 @@ def text_by(printer: CudaPrinter, constant: str, bounds: str) -> str:
     )
     limit = f"__launch_bounds__({kernel.threads}{bounds})"
     head = f'extern "C" __global__ void {limit}\n{kernel.name}({listed}) {{\n'
-    called = helpers(body, printer.values.helpers, dialect, printer.indices.type)
-    return called + structs + head + body + "}\n"
+    return printer.helpers(body) + structs + head + body + "}\n"
 
 
 def _size(array: ir.ArrayParam) -> int:
@@ -111,8 +110,8 @@ def _parameter(param: ir.Param, types: Mapping[str, str], dialect: Dialect, cons
 
 
 class CudaPrinter(SimtPrinter):
-    def __init__(self, kernel: ir.Kernel, dialect: Dialect = CUDA) -> None:
-        super().__init__(kernel, dialect)
+    def __init__(self, kernel: ir.Kernel, dialect: Dialect = CUDA, owner: str = "") -> None:
+        super().__init__(kernel, dialect, owner)
         self.joins = joins(kernel)
         self.passed = passed(kernel)
         self.passing: dict[str, ir.Load] = {}
@@ -197,8 +196,7 @@ class CudaPrinter(SimtPrinter):
             words = [f"__float_as_uint({each})" for each in single]
         else:  # two of them are a word: rounded, the first in its lower half
             pairs = zip(single[::2], single[1::2], strict=True)
-            words = [f"{BF16_PAIR}({low}, {high})" for low, high in pairs]
-            self.values.helpers[BF16_PAIR] = None
+            words = [self.values.call(BF16_PAIR, (low, high)) for low, high in pairs]
         given = ", ".join(f'"r"({each})' for each in words)
         kept = ", ".join(f'"+f"({each})' for each in target)
         self.lines.add(f'asm volatile("mma.sync.aligned.{_TENSOR_PRODUCT[stmt.kind]} {_FACTORS}"')

@@ -8,7 +8,6 @@ a register is an array with an element for each.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from warploom.emit.c import CPrinter, preamble
@@ -24,21 +23,21 @@ from warploom.emit.item import (
 from warploom.emit.opencl import LocalPrinter, pragmas
 from warploom.emit.parts import (
     exchange_buffer,
-    helper_texts,
     parameters,
     with_all_named,
 )
+from warploom.emit.simt import SimtPrinter
 from warploom.kernel import ir
 from warploom.kernel.dtype import DType
 from warploom.kernel.function import WHOLE, DeviceFunction
 
 
-def guarded_helpers(body: str, called: Iterable[str], dialect: Dialect) -> str:
-    """Helper functions, each once however many headers a text includes."""
+def guarded_helpers(body: str, printer: SimtPrinter) -> str:
+    """Helper functions, each once though functions of one name may come in several headers."""
     return "".join(
         f"#ifndef WARPLOOM_HELPER_{name.upper()}\n#define WARPLOOM_HELPER_{name.upper()}\n"
         f"{text}#endif\n\n"
-        for name, text in helper_texts(body, called, dialect).items()
+        for name, text in printer.helper_texts(body).items()
     )
 
 
@@ -54,7 +53,7 @@ def cuda_function(function: DeviceFunction) -> str:
     if function.is_template:
         return item_function(function, guarded_helpers)
     kernel = replace(function.kernel, body=function.body)
-    printer = CudaPrinter(kernel)
+    printer = CudaPrinter(kernel, owner=function.name)
     printer.constants = set()  # what the kernel has as a structure is given as a pointer
     if kernel.warp_size < HARDWARE_WARP:
         printer.lines.add("const int thread = warploom_lane();")
@@ -69,7 +68,7 @@ def cuda_function(function: DeviceFunction) -> str:
     texts |= {name: f"const int {name}" for name in function.numbers if name != WHOLE}
     texts |= {each.name: f"{CUDA.types[each.dtype]}* {each.name}" for each in function.shared}
     texts |= {each.name: _reference(each, function) for each in function.registers}
-    called = guarded_helpers(body, printer.values.helpers, CUDA)
+    called = guarded_helpers(body, printer)
     head = f"__device__ __forceinline__ void {function.name}({parameters(texts)}) {{\n"
     return f"{LANE_FUNCTION}{called}{head}{with_all_named(body, texts)}}}\n"
 
@@ -106,7 +105,7 @@ class _LocalFunctionPrinter(LocalPrinter):
 
 def opencl_function(function: DeviceFunction) -> str:
     kernel = replace(function.kernel, body=function.body)
-    printer = _LocalFunctionPrinter(kernel)
+    printer = _LocalFunctionPrinter(kernel, function.name)
     body = without_idle(printer.body())
     texts = {each.name: _array(each, OPENCL, "__global ") for each in function.arrays}
     texts |= {name: f"const int {name}" for name in function.numbers}
@@ -118,7 +117,7 @@ def opencl_function(function: DeviceFunction) -> str:
     for registers in function.registers:
         const = "" if registers.name in function.written else "const "
         texts[registers.name] = f"{const}{OPENCL.types[registers.dtype]}* {registers.name}"
-    called = guarded_helpers(body, printer.values.helpers, OPENCL)
+    called = guarded_helpers(body, printer)
     head = f"static void {function.name}({parameters(texts)}) {{\n"
     return f"{pragmas(kernel, False, False)}{called}{head}{with_all_named(body, texts)}}}\n"
 
@@ -130,7 +129,7 @@ class _CFunctionPrinter(CPrinter):
     """Registers that are given lie in arrays with an element for each lane."""
 
     def __init__(self, function: DeviceFunction) -> None:
-        super().__init__(replace(function.kernel, body=function.body))
+        super().__init__(replace(function.kernel, body=function.body), owner=function.name)
         self.function = function
 
     def body(self) -> str:
@@ -150,7 +149,7 @@ def c_function(function: DeviceFunction) -> str:
     for registers in function.registers:
         size = "" if registers.size is None else f"[{registers.size}]"
         texts[registers.name] = f"{C.types[registers.dtype]} {registers.name}{size}[{lanes}]"
-    called = guarded_helpers(body, printer.values.helpers, C)
+    called = guarded_helpers(body, printer)
     head = f"static inline void {function.name}({parameters(texts)}) {{\n"
     return (
         f"{preamble(called + body, printer.kernel)}{called}{head}{with_all_named(body, texts)}}}\n"

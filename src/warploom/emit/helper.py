@@ -17,6 +17,8 @@ from warploom.kernel.dtype import DType
 
 _NAME = re.compile(r"(min|max|divide|abs|rsqrt|exp|exp2|tanh)_(\w+)|(\w+)_from_(\w+)")
 BF16_PAIR = "bf16_pair"  # two numbers rounded to bf16, in one word
+INSIDE = "inside"  # of checked C texts: an index, or 0 where it is outside of its array
+_OTHERS = (BF16_PAIR, INSIDE, "floor_div", "floor_mod", "shift_left")
 _LONG = (DType.I64, DType.U64)
 _BY_NAME = {repr(dtype): dtype for dtype in DType}
 # CUDA's conversions are defined for every number; a cast of one too large is not.
@@ -37,8 +39,25 @@ def rounds_twice(source: DType, target: DType, dialect: Dialect) -> bool:
     return dialect.language == "opencl" and target is DType.F32 and source in _LONG
 
 
-def helper_text(name: str, dialect: Dialect) -> str:
-    """The definition of a helper by its name."""
+def helper_prefix(owner: str) -> str:
+    """What the names of the helpers of a kernel or function begin with: several texts then stand
+    in one file, beside a user's own functions."""
+    return f"{owner}_"
+
+
+def is_helper_of(owner: str, name: str) -> bool:
+    """Whether a text may define a helper of this name for a kernel or function."""
+    own = name.removeprefix(helper_prefix(owner))
+    return own != name and (own in _OTHERS or _NAME.fullmatch(own) is not None)
+
+
+def helper_text(name: str, dialect: Dialect, prefix: str) -> str:
+    """The definition of a helper by its name, which begins with `prefix` in the text."""
+    plain = _helper_text(name, dialect)
+    return plain.replace(f" {name}(", f" {prefix}{name}(", 1)
+
+
+def _helper_text(name: str, dialect: Dialect) -> str:
     if name == BF16_PAIR:
         return (
             f"{dialect.helper_qualifiers} unsigned {name}(float low, float high) {{\n"

@@ -12,9 +12,10 @@ import numpy as np
 
 from warploom.choices import LANGUAGES, SPELLINGS
 from warploom.emit.dialect import Dialect
+from warploom.emit.helper import helper_prefix
 from warploom.emit.language import BACKENDS
 from warploom.errors import CheckError, EmitError, UnsupportedError
-from warploom.index.show import C_HELPERS, c_text
+from warploom.index.show import c_helpers, c_text
 from warploom.layout.formats.code import cheapest
 from warploom.layout.formats.export import exported_to
 from warploom.layout.language.evaluate import values
@@ -59,8 +60,10 @@ def index_function(layout: Layout, language: str = "cuda", name: str = "place") 
         return head + _table(layout, dialect, name, names, sizes)
     bounds = {n: (0, size - 1) for n, size in zip(names, sizes, strict=True)}
     ranges = bounds | {f"reversed_{n}": (0, (1 << bits) - 1) for n, bits in formula.reversed}
-    text = c_text(formula.result, ranges)
-    helpers = C_HELPERS if any(word in text for word in ("floor_", "shift_left")) else ""
+    prefix = helper_prefix(name)
+    text = c_text(formula.result, ranges, prefix=prefix)
+    own = c_helpers("int", dialect.placing, prefix)
+    helpers = "".join(helper for called, helper in own.items() if f"{called}(" in text)
     lines = [
         f"  const int reversed_{n} = (int)({dialect.reverse}((unsigned){n}) >> {32 - bits});\n"
         for n, bits in formula.reversed

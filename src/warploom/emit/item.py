@@ -7,11 +7,11 @@ apart into words of 32 bits, all of which move alike; what is smaller than a wor
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 
 from warploom.emit.cuda import CudaPrinter
-from warploom.emit.dialect import CUDA, Dialect
+from warploom.emit.dialect import CUDA
 from warploom.emit.parts import parameters, with_all_named
 from warploom.errors import EmitError
 from warploom.index.ir import variables
@@ -20,7 +20,7 @@ from warploom.kernel.dtype import DType
 from warploom.kernel.function import LANE, WHOLE, DeviceFunction, needed
 from warploom.kernel.traverse import exprs_of, values_of
 
-Helpers = Callable[[str, Iterable[str], Dialect], str]
+Helpers = Callable[[str, CudaPrinter], str]
 
 LANE_TEXT = "const int lane = warploom_lane();"
 WHOLE_TEXT = f"const int {WHOLE} = __activemask() == 0xffffffffu;"
@@ -98,7 +98,7 @@ def item_function(function: DeviceFunction, helpers: Helpers) -> str:
     head = f"template <typename {ITEM}>\n"
     head += f"__device__ __forceinline__ void {function.name}({parameters(texts)}) {{\n"
     text = f"{printer.words}{head}{with_all_named(body, texts)}}}\n"
-    called = helpers(text, printer.values.helpers, CUDA)
+    called = helpers(text, printer)
     return f"{LANE_FUNCTION}{_WORDS if printer.words else ''}{called}{text}"
 
 
@@ -107,7 +107,8 @@ class _ItemPrinter(CudaPrinter):
 
     def __init__(self, function: DeviceFunction) -> None:
         kernel = replace(function.kernel, body=function.body)
-        super().__init__(kernel, replace(CUDA, types={**CUDA.types, WORD: ITEM}))
+        own = replace(CUDA, types={**CUDA.types, WORD: ITEM})
+        super().__init__(kernel, own, function.name)
         self.function = function
         self.words = ""
 
@@ -181,7 +182,7 @@ def _words(registers: ir.Registers) -> str:
 
 def _word_function(name: str, function: DeviceFunction, body: tuple[ir.Stmt, ...]) -> str:
     body = needed(body)
-    printer = CudaPrinter(replace(function.kernel, body=body))
+    printer = CudaPrinter(replace(function.kernel, body=body), owner=function.name)
     printer.lines.add(LANE_TEXT)
     printer.statements(body)
     texts = {

@@ -8,7 +8,6 @@ from warploom.emit.parts import (
     dtypes_of,
     exchange_buffer,
     header,
-    helpers,
     parameters,
     source_lane,
 )
@@ -54,7 +53,7 @@ def opencl_text(kernel: Kernel, subgroups: bool = False, contract: bool = False)
     listed = parameters({each.name: _parameter(each) for each in kernel.params})
     size = f"__attribute__((reqd_work_group_size({x}, {y}, {z})))"
     head = f"__kernel {size}\nvoid {kernel.name}({listed}) {{\n"
-    called = helpers(body, printer.values.helpers, OPENCL, printer.indices.type)
+    called = printer.helpers(body)
     return pragmas(kernel, subgroups, contract) + called + head + body + "}\n"
 
 
@@ -102,8 +101,8 @@ class SubgroupPrinter(SimtPrinter):
 class LocalPrinter(SimtPrinter):
     """A shuffle is: everyone puts a value down, all meet, everyone picks one up, all meet."""
 
-    def __init__(self, kernel: Kernel) -> None:
-        super().__init__(kernel, OPENCL)
+    def __init__(self, kernel: Kernel, owner: str = "") -> None:
+        super().__init__(kernel, OPENCL, owner)
         self.exchanged = {
             dtype_of(each.value): None
             for each in walk_stmts(kernel.body)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
-from warploom.emit.dialect import Dialect
-from warploom.emit.helper import helper_text
 from warploom.index.ir import Binary, Const, Expr, Var, select, variables
 from warploom.index.laws import simplify
-from warploom.index.show import c_helpers, show
+from warploom.index.show import show
 from warploom.kernel import ir
 from warploom.kernel.dtype import DType
 from warploom.kernel.traverse import exprs_of, values_of
 
-HELPERS = ("floor_div", "floor_mod", "shift_left")
+LINE = 97  # letters of a comment
 _SWALLOWING = re.compile(r"(\\|\?\?/|\s)+\Z")
 
 
@@ -50,6 +50,19 @@ def comment_lines(text: str) -> list[str]:
     return lines
 
 
+def with_notes(kernel: ir.Kernel, *notes: str) -> ir.Kernel:
+    """The kernel with more lines in the comment before its text."""
+    lines = [line for note in notes if note for line in _wrapped(note)]
+    return replace(kernel, doc="\n".join([kernel.doc] * bool(kernel.doc) + lines))
+
+
+def _wrapped(note: str) -> list[str]:
+    """Lines that are read without scrolling; a command stays whole, to be copied."""
+    if note.startswith("Command:"):
+        return [note]
+    return textwrap.wrap(note, LINE, subsequent_indent="  ", drop_whitespace=True)
+
+
 def header(kernel: ir.Kernel) -> str:
     """What the kernel does (its doc, with fill and verdict if it has them) and how to launch it, by
     the names that the text has."""
@@ -74,26 +87,6 @@ def _trim_ints(sizes: tuple[int, int, int]) -> list[int]:
     while len(kept) > 1 and kept[-1] == 1:
         kept.pop()
     return kept
-
-
-def helpers(body: str, called: Iterable[str], dialect: Dialect, index: str = "int") -> str:
-    """The helper functions that a text calls; `index` is the type of its indices."""
-    used = helper_texts(body, called, dialect, index)
-    return "".join(used.values()) + "\n" if used else ""
-
-
-def helper_texts(
-    body: str, called: Iterable[str], dialect: Dialect, index: str = "int"
-) -> dict[str, str]:
-    """The helper functions by name: those for indices, found in the text, and those named."""
-    functions = c_helpers(index, dialect.helper_qualifiers).split("\n}\n")
-    used = {
-        name: function + "\n}\n"
-        for function in functions
-        for name in HELPERS
-        if f" {name}(" in function and f"{name}(" in body
-    }
-    return used | {name: helper_text(name, dialect) for name in called}
 
 
 def with_all_named(body: str, names: Iterable[str]) -> str:

@@ -47,11 +47,10 @@ _OPENCL_KEYWORDS = _C_KEYWORDS | _words(
 _OWN = _words(
     """min max fma fmaf fmin fminf fmax fmaxf fabs fabsf sqrt sqrtf rsqrt rsqrtf exp expf exp2 exp2f
     log logf log2 log2f tanh tanhf signbit barrier get_local_id get_group_id sub_group_shuffle
-    sub_group_barrier threadIdx blockIdx blockDim gridDim warpSize dim3 part other fault inside pool
-    floor_div floor_mod shift_left"""
+    sub_group_barrier threadIdx blockIdx blockDim gridDim warpSize dim3 part other fault pool"""
 )
 _OWN_PATTERN = re.compile(
-    r"_|.*__|(exchange|min|max|abs|divide|rsqrt|exp2?|tanh)_[fiu]\d+$|b?[fiu]\d+_from_b?[fiu]\d+$"
+    r"_|.*__|exchange_b?[fiu]\d+$"
     r"|(make_)?(u?(char|short|int|long|longlong)|float|double)\d+$"
 )
 _PATTERNS: dict[Language, re.Pattern[str]] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from warploom.emit.dialect import Dialect
+from warploom.emit.helper import helper_prefix, helper_text
 from warploom.emit.literal import CHOICE, number_text
 from warploom.emit.parts import Lines, comment_lines, linear_thread, used_variables
 from warploom.emit.value import ValuePrinter
@@ -13,6 +14,7 @@ from warploom.errors import EmitError
 from warploom.index.ir import Expr, Var
 from warploom.index.laws import simplify
 from warploom.index.ranges import Ranges, range_of
+from warploom.index.show import c_helpers
 from warploom.kernel import ir
 from warploom.kernel.bounds import Bounds, counter_range, static_bounds
 from warploom.kernel.dtype import DType
@@ -27,13 +29,15 @@ AXES = "xyz"
 class SimtPrinter:
     """Prints the body of a kernel; a language overrides the few methods in which it differs."""
 
-    def __init__(self, kernel: ir.Kernel, dialect: Dialect) -> None:
+    def __init__(self, kernel: ir.Kernel, dialect: Dialect, owner: str = "") -> None:
+        """`owner` is the function whose name the helpers begin with: the kernel, or one in it."""
         self.kernel = kernel
+        self.prefix = helper_prefix(owner or kernel.name)
         self.dialect = dialect
         self.lines = Lines(depth=1)
         self.bounds: Bounds = static_bounds(kernel)
-        self.indices = IndexPrinter(kernel, dialect, self.bounds)
-        self.values = ValuePrinter(dialect, self.index, self.cell)
+        self.indices = IndexPrinter(kernel, dialect, self.bounds, self.prefix)
+        self.values = ValuePrinter(dialect, self.index, self.cell, self.prefix)
         self.constants = {each.name for each in kernel.arrays if each.space == "constant"}
         self.shared = [each for each in kernel.body if isinstance(each, ir.Shared)]
         self.pooled = any(each.offset is not None for each in self.shared)
@@ -56,6 +60,20 @@ class SimtPrinter:
         return number_text(0, dtype, self.dialect)[1]
 
     # -- the text
+
+    def helpers(self, body: str) -> str:
+        """The helper functions that a text of this printer calls."""
+        used = self.helper_texts(body)
+        return "".join(used.values()) + "\n" if used else ""
+
+    def helper_texts(self, body: str) -> dict[str, str]:
+        """The helper functions by name: those for indices, found in the text, and for values."""
+        own = c_helpers(self.indices.type, self.dialect.helper_qualifiers, self.prefix)
+        used = {name: text for name, text in own.items() if f"{name}(" in body}
+        return used | {
+            self.prefix + name: helper_text(name, self.dialect, self.prefix)
+            for name in self.values.helpers
+        }
 
     def body(self) -> str:
         """The lines between the braces of the kernel function."""

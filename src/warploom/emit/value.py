@@ -6,7 +6,7 @@ which wraps, and where an operator or cast means something else the text calls a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import assert_never
 
 from warploom.emit.dialect import Dialect, unsigned
@@ -36,7 +36,7 @@ _WRAPPING = frozenset({"+", "-", "*", "neg", "fma", "<<"})
 class ValuePrinter:
     """Prints values; how an index expression and a register are spelled is up to the caller.
 
-    `helpers` are the functions that the printed texts call.
+    `helpers` are the functions that the printed texts call, by names that begin with `prefix`.
     """
 
     def __init__(
@@ -44,10 +44,12 @@ class ValuePrinter:
         dialect: Dialect,
         index_text: Callable[[Expr], str],
         cell_text: Callable[[ir.Cell], str],
+        prefix: str = "",
     ) -> None:
         self.dialect = dialect
         self.index_text = index_text
         self.cell_text = cell_text
+        self.prefix = prefix
         self.helpers: dict[str, None] = {}
 
     def text(self, value: ir.Value, least: int = 0) -> str:
@@ -89,8 +91,12 @@ class ValuePrinter:
         return PREFIX, f"({self.dialect.types[dtype]}){self.text(inner, PREFIX)}"
 
     def _call(self, helper: str, operands: tuple[ir.Value, ...]) -> Spelling:
+        return ATOM, self.call(helper, [self.text(each) for each in operands])
+
+    def call(self, helper: str, operands: Iterable[str]) -> str:
+        """A call of a helper, which the text then needs."""
         self.helpers[helper] = None
-        return ATOM, f"{helper}({', '.join(self.text(each) for each in operands)})"
+        return f"{self.prefix}{helper}({', '.join(operands)})"
 
     # -- operations
 

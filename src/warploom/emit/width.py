@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from warploom.emit.dialect import Dialect
 from warploom.index.ir import TRUTHS, Binary, Const, Expr, Select, Unary, Var, substitute, walk
+from warploom.index.laws import tidied
 from warploom.index.ranges import Range, Ranges
 from warploom.index.show import c_text
 from warploom.kernel.bounds import INT_MAX, INT_MIN, Bounds
@@ -16,18 +17,21 @@ from warploom.kernel.ir import Kernel
 
 
 class IndexPrinter:
-    """`bounds` are the printer's, who keeps them up to date; `type` is what indices are."""
+    """`bounds` are the printer's, who keeps them up to date; `type` is what indices are; the names
+    of helper functions begin with `prefix`."""
 
-    def __init__(self, kernel: Kernel, dialect: Dialect, bounds: Bounds) -> None:
+    def __init__(self, kernel: Kernel, dialect: Dialect, bounds: Bounds, prefix: str) -> None:
         self.type = dialect.types[kernel.index]
         self._suffix = dialect.long.upper() if kernel.index is DType.I64 else ""
         self._bounds = bounds
+        self._prefix = prefix
         self._ints = bounds.keys() - {each.name for each in kernel.scalars}
 
     def text(self, expr: Expr) -> str:
+        expr = tidied(expr)
         if not self._suffix or self._is_int(expr):
-            return c_text(expr, self._bounds)
-        return c_text(self._lengthened(expr), self._bounds, self._suffix)
+            return c_text(expr, self._bounds, prefix=self._prefix)
+        return c_text(self._lengthened(expr), self._bounds, self._suffix, self._prefix)
 
     def declared(self, name: str, values: tuple[int, int]) -> str:
         """The type of a name that has these values; later texts know of it."""

@@ -29,6 +29,16 @@ def simplify(expr: Expr, ranges: Mapping[str, tuple[int, int]] | None = None) ->
     return result if operations(result) <= operations(expr) else expr
 
 
+def tidied(expr: Expr) -> Expr:
+    """The expression without operations that do nothing; what else its author wrote stays.
+
+    >>> from warploom.index.show import show
+    >>> show(tidied((x + 0) * 4 + y // 1))
+    'x * 4 + y'
+    """
+    return _tidying().rewrite(expr)
+
+
 def total(terms: Iterable[Expr]) -> Expr:
     """The sum of all, in normal form; 0 of none."""
     found: Expr = Const(0)
@@ -50,6 +60,17 @@ def _table() -> LawTable:
 @cache
 def _kept() -> Rewriter:
     return Rewriter(_table(), {})
+
+
+@cache
+def _tidier() -> Rewriter:
+    return Rewriter(LawTable((*neutral_laws(), *condition_laws())), {})
+
+
+def _tidying() -> Rewriter:
+    if _tidier().looked_at > MOST_KEPT:
+        _tidier.cache_clear()
+    return _tidier()
 
 
 def _unbounded() -> Rewriter:
@@ -233,6 +254,12 @@ def range_laws() -> Iterator[Law]:
         )
 
 
+def condition_laws() -> Iterator[Law]:
+    """Conditions beside one that always holds, or never."""
+    for both in (x.and_(1), Const(1).and_(x), x.or_(0), Const(0).or_(x)):
+        yield law(both, x, _is_truth)
+
+
 def truth_laws() -> Iterator[Law]:
     for op, opposite in _OPPOSITE.items():
         yield law(Binary(op, x, y).not_(), Binary(opposite, x, y))
@@ -267,6 +294,7 @@ def select_laws() -> Iterator[Law]:
 
 GROUPS: dict[str, Callable[[], Iterator[Law]]] = {
     "neutral": neutral_laws,
+    "condition": condition_laws,
     "order": order_laws,
     "sum": sum_laws,
     "product": product_laws,

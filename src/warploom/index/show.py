@@ -11,7 +11,18 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias, assert_never
 
 from warploom.errors import EmitError, UnsupportedError
-from warploom.index.ir import COMPARISONS, TRUTHS, Binary, Const, Expr, Select, Unary, Var, fold_up
+from warploom.index.ir import (
+    COMPARISONS,
+    TRUTHS,
+    Binary,
+    BinaryOp,
+    Const,
+    Expr,
+    Select,
+    Unary,
+    Var,
+    fold_up,
+)
 from warploom.index.ranges import Range, Ranges
 
 # How tightly each operator of the Python-like text binds; `parse` reads the same table.
@@ -40,13 +51,17 @@ def show(expr: Expr) -> str:
 
 
 def c_text(
-    expr: Expr, ranges: Mapping[str, tuple[int, int]] | None = None, suffix: str = ""
+    expr: Expr,
+    ranges: Mapping[str, tuple[int, int]] | None = None,
+    suffix: str = "",
+    prefix: str = "",
 ) -> str:
     """The expression in C, CUDA C++ or OpenCL C; right for negative operands too.
 
     `ranges` bounds the variables: where no operand can be negative, `//` and `%` become plain `/`
-    and `%`. What has no direct spelling calls a function of `c_helpers`. The variables are `int`,
-    or, where a `suffix` is given, of the 64-bit type whose literals end so ("LL" in C).
+    and `%`. What has no direct spelling calls a function of `c_helpers`, whose name begins with
+    `prefix`. The variables are `int`, or, where a `suffix` is given, of the 64-bit type whose
+    literals end so ("LL" in C).
 
     >>> x = Var("x")
     >>> c_text(x // 3 + x % 4)
@@ -55,26 +70,26 @@ def c_text(
     'x / 3 + x % 4'
     """
     known = Ranges(ranges or {})
-    return _lay_out(expr, lambda part: _c(part, known.of, suffix))
+    return _lay_out(expr, _CSpeller(known.of, suffix, prefix).spell)
 
 
-def c_helpers(integer: str = "int", qualifiers: str = "static inline") -> str:
-    """The functions that `c_text` may call, for one integer type."""
-    unsigned = "unsigned " + integer
-    return f"""\
-{qualifiers} {integer} floor_div({integer} x, {integer} y) {{
-  return x / y - (x % y != 0 && (x % y < 0) != (y < 0));
-}}
-{qualifiers} {integer} floor_mod({integer} x, {integer} y) {{
-  return y == -1 ? 0 : x % y + (x % y != 0 && (x % y < 0) != (y < 0) ? y : 0);
-}}
-{qualifiers} {integer} shift_left({integer} x, {integer} count) {{
-  return ({integer})(({unsigned})x << count);
-}}
-"""
-
-
-C_HELPERS = c_helpers()
+def c_helpers(
+    integer: str = "int", qualifiers: str = "static inline", prefix: str = ""
+) -> dict[str, str]:
+    """The functions that `c_text` may call, for one integer type, by their names."""
+    two = f"{integer} x, {integer} y"
+    bodies = {
+        "floor_div": (two, "x / y - (x % y != 0 && (x % y < 0) != (y < 0))"),
+        "floor_mod": (two, "y == -1 ? 0 : x % y + (x % y != 0 && (x % y < 0) != (y < 0) ? y : 0)"),
+        "shift_left": (
+            f"{integer} x, {integer} count",
+            f"({integer})((unsigned {integer})x << count)",
+        ),
+    }
+    return {
+        prefix + name: f"{qualifiers} {integer} {prefix}{name}({given}) {{\n  return {body};\n}}\n"
+        for name, (given, body) in bodies.items()
+    }
 
 
 def _lay_out(expr: Expr, spell: Callable[[Expr], Spelling]) -> str:
@@ -131,70 +146,131 @@ _C_SPELLING: dict[str, str] = {"and": "&&", "or": "||"}
 _C_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 
 
-def _c(expr: Expr, range_of: Callable[[Expr], Range], suffix: str) -> Spelling:
-    match expr:
-        case Const(value):
-            return _c_constant(value, suffix)
-        case Var(name):
-            if not _C_NAME.fullmatch(name):
-                raise EmitError(f"the variable {name!r} is not a name of C")
-            return ATOM, [name]
-        case Unary("not", operand):
-            return NEGATION, ["!", (operand, NEGATION)]
-        case Unary(_, operand):
-            # `--x` would be a decrement.
-            return NEGATION, ["-", (operand, ATOM)]
-        case Binary("//" | "%", left, right):
-            return _c_division(expr, range_of(left).low >= 0 and range_of(right).low >= 0)
-        case Binary("<<", left, right):
-            return _c_shift_left(left, right, range_of, suffix)
-        case Binary("and" | "or" as op, left, right):
-            return _c_infix(_C_SPELLING[op], left, right)
-        case Binary(op, left, right):
-            return _c_infix(op, left, right)
-        case Select(condition, then, otherwise):
-            own = _C_PRIORITY["?"]
-            pieces: list[Piece] = [(condition, own + 1), " ? ", (then, own + 1), " : "]
-            return own, [*pieces, (otherwise, own)]
-        case _:
-            assert_never(expr)
+# Bit operations, by the arithmetic that they do with a power of two.
+_AS_BITS: dict[str, BinaryOp] = {"*": "<<", "//": ">>", "%": "&"}
+_MOST_SHIFTED = 1 << 30  # an int cannot be shifted by its width
+_MOST_JOINED = 8  # terms of a sum inside a sum
+_BITWISE = ("^", "&", "|")
+_BITS = (*_BITWISE, "<<", ">>")
 
 
-def _c_infix(op: str, left: Expr, right: Expr) -> Spelling:
-    own = _C_PRIORITY[op]
-    if op in ("+", "-", "*", "/", "%"):
-        return own, [(left, own), f" {op} ", (right, own + 1)]
-    if op in ("&&", "||"):
-        same = isinstance(left, Binary) and _C_SPELLING.get(left.op) == op
-        least = _C_PRIORITY["|"]
-        return own, [(left, own if same else least), f" {op} ", (right, least)]
-    if op in COMPARISONS:
-        return own, [(left, _C_PRIORITY["+"]), f" {op} ", (right, _C_PRIORITY["+"])]
-    return own, [(left, NEGATION), f" {op} ", (right, NEGATION)]
+class _CSpeller:
+    """Spells nodes as C. Beside a bit operation, arithmetic with a power of two is written as a bit
+    operation too: `column ^ (row >> 4)`, but `row / 16 * 3`. Inside sums it stays arithmetic, as a
+    pitch (`row * 32 + column`) reads better so."""
+
+    def __init__(self, range_of: Callable[[Expr], Range], suffix: str, prefix: str) -> None:
+        self.range_of, self.suffix, self.prefix = range_of, suffix, prefix
+
+    def spell(self, expr: Expr) -> Spelling:
+        match expr:
+            case Const(value):
+                return _c_constant(value, self.suffix)
+            case Var(name):
+                if not _C_NAME.fullmatch(name):
+                    raise EmitError(f"the variable {name!r} is not a name of C")
+                return ATOM, [name]
+            case Unary("not", operand):
+                return NEGATION, ["!", (operand, NEGATION)]
+            case Unary(_, operand):
+                # `--x` would be a decrement.
+                return NEGATION, ["-", (operand, ATOM)]
+            case Binary("//" | "%"):
+                return self._division(expr)
+            case Binary("<<", left, right):
+                return self._shift_left(left, right)
+            case Binary("and" | "or" as op, left, right):
+                return _logical(_C_SPELLING[op], left, right)
+            case Binary(op, left, right):
+                return self._infix(op, left, right)
+            case Select(condition, then, otherwise):
+                own = _C_PRIORITY["?"]
+                pieces: list[Piece] = [(condition, own + 1), " ? ", (then, own + 1), " : "]
+                return own, [*pieces, (otherwise, own)]
+            case _:
+                assert_never(expr)
+
+    def _infix(self, op: str, left: Expr, right: Expr) -> Spelling:
+        own = _C_PRIORITY[op]
+        if op in COMPARISONS:
+            return own, [(left, _C_PRIORITY["+"]), f" {op} ", (right, _C_PRIORITY["+"])]
+        if op not in _BITS:
+            level = op == "+" and self._may_join(right)
+            return own, [(left, own), f" {op} ", (right, own if level else own + 1)]
+        operands = [self._as_bits(each) for each in (left, right)]
+        first, second = ((each, own if _continues(each, op) else NEGATION) for each in operands)
+        return own, [first, f" {op} ", second]
+
+    def _may_join(self, right: Expr) -> bool:
+        """left + (a + b) → left + a + b, where no part of the sum passes what the whole is."""
+        terms: list[Expr] = []
+        while isinstance(right, Binary) and right.op == "+" and len(terms) < _MOST_JOINED:
+            terms.append(right.right)
+            right = right.left
+        fits = not self.suffix and not any(_is_sum(each) for each in (*terms, right))
+        return bool(terms) and fits and all(self.range_of(t).low >= 0 for t in (*terms, right))
+
+    def _as_bits(self, expr: Expr) -> Expr:
+        """An operand of a bit operation: arithmetic with a power of two is bit operations."""
+        match expr:
+            case Binary("*", Const() as factor, other) | Binary("*", other, Const() as factor):
+                fits = not self.suffix and not _is_truth(other) and self.range_of(other).low >= 0
+                return _with_bits("*", other, factor.value) if fits else expr
+            case Binary("//" | "%" as op, other, Const(divisor)):
+                return _with_bits(op, other, divisor)
+            case _:
+                return expr
+
+    def _division(self, expr: Binary) -> Spelling:
+        """`//` and `%`, which in C round towards zero."""
+        left, right = expr.left, expr.right
+        plain = self.range_of(left).low >= 0 and self.range_of(right).low >= 0
+        if plain and not (isinstance(left, Binary) and left.op in _BITS):
+            return self._infix("/" if expr.op == "//" else "%", left, right)
+        # Shifts and masks round down for negative numbers too.
+        match self._as_bits(expr):
+            case Binary(">>" | "&" as op, left, right):
+                return self._infix(op, left, right)
+        if plain:
+            return self._infix("/" if expr.op == "//" else "%", left, right)
+        name = "floor_div" if expr.op == "//" else "floor_mod"
+        return self._call(name, left, right)
+
+    def _shift_left(self, left: Expr, right: Expr) -> Spelling:
+        """A negative number may not be shifted, nor a truth (an `int`) by more than its width."""
+        if not self.suffix and not _is_truth(left) and self.range_of(left).low >= 0:
+            return self._infix("<<", left, right)
+        return self._call("shift_left", left, right)
+
+    def _call(self, name: str, left: Expr, right: Expr) -> Spelling:
+        return ATOM, [f"{self.prefix}{name}(", (left, 0), ", ", (right, 0), ")"]
 
 
-def _c_division(expr: Binary, plain: bool) -> Spelling:
-    """`//` and `%`, which in C round towards zero."""
-    if plain:
-        return _c_infix("/" if expr.op == "//" else "%", expr.left, expr.right)
-    if isinstance(expr.right, Const) and expr.right.value > 0:
-        divisor = expr.right.value
-        if divisor & (divisor - 1) == 0:  # shifts and masks round down for negative numbers too
-            if expr.op == "//":
-                return _c_infix(">>", expr.left, Const(divisor.bit_length() - 1))
-            return _c_infix("&", expr.left, Const(divisor - 1))
-    name = "floor_div" if expr.op == "//" else "floor_mod"
-    return ATOM, [f"{name}(", (expr.left, 0), ", ", (expr.right, 0), ")"]
+def _continues(expr: Expr, op: str) -> bool:
+    """Whether an operand goes on with the same operator, whose order is all one."""
+    return op in _BITWISE and isinstance(expr, Binary) and expr.op == op
 
 
-def _c_shift_left(
-    left: Expr, right: Expr, range_of: Callable[[Expr], Range], suffix: str
-) -> Spelling:
-    """A negative number may not be shifted in C, nor a truth (an `int`) by more than its width."""
-    narrow = isinstance(left, Unary | Binary) and left.op in TRUTHS
-    if not suffix and not narrow and range_of(left).low >= 0:
-        return _c_infix("<<", left, right)
-    return ATOM, ["shift_left(", (left, 0), ", ", (right, 0), ")"]
+def _is_sum(expr: Expr) -> bool:
+    return isinstance(expr, Binary) and expr.op in ("+", "-")
+
+
+def _is_truth(expr: Expr) -> bool:
+    return isinstance(expr, Unary | Binary) and expr.op in TRUTHS
+
+
+def _with_bits(op: BinaryOp, other: Expr, number: int) -> Binary:
+    """other * 8 → other << 3;  other // 8 → other >> 3;  other % 8 → other & 7"""
+    if not 1 <= number <= _MOST_SHIFTED or number & (number - 1):
+        return Binary(op, other, Const(number))
+    count = number - 1 if op == "%" else number.bit_length() - 1
+    return Binary(_AS_BITS[op], other, Const(count))
+
+
+def _logical(op: str, left: Expr, right: Expr) -> Spelling:
+    own, least = _C_PRIORITY[op], _C_PRIORITY["|"]
+    same = isinstance(left, Binary) and _C_SPELLING.get(left.op) == op
+    return own, [(left, own if same else least), f" {op} ", (right, least)]
 
 
 def _c_constant(value: int, suffix: str) -> Spelling:

@@ -16,6 +16,7 @@ from warploom.catalogue.entry import Entry, Parameter, Size
 from warploom.catalogue.verify import Checked, verify
 from warploom.emit.dialect import Language
 from warploom.emit.language import function_text
+from warploom.emit.parts import with_notes
 from warploom.errors import CheckError, located
 from warploom.kernel.dtype import DType, f32, u32
 from warploom.kernel.function import function_of, with_function_name
@@ -104,9 +105,9 @@ class Header:
     def __repr__(self) -> str:
         return f"<warploom device function {self.name}>"
 
-    def text(self, language: Language = "cuda") -> str:
-        """The header in a language by its name, such as `cuda`."""
-        return function_text(self.called_in(language).kernel, language)
+    def text(self, language: Language = "cuda", note: str = "") -> str:
+        """The header in a language by its name, such as `cuda`; `note` ends its comment."""
+        return function_text(with_notes(self.called_in(language).kernel, note), language)
 
     def verify(self, device: Device, sizes: Sequence[Size] | None = None) -> list[Checked]:
         """The header, included and called by a kernel, against the specification."""

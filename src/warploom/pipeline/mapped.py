@@ -18,6 +18,7 @@ import numpy as np
 
 from warploom.array.code.fixed import compile_fixed
 from warploom.array.code.program import Candidate, Compiled, compile_candidate
+from warploom.array.code.schedule import mapping_schedules
 from warploom.array.code.storage import dims_of, parts_of
 from warploom.array.joint.model import JointModel
 from warploom.array.language.bind import bound
@@ -28,6 +29,7 @@ from warploom.array.plan.home import leaf_paths
 from warploom.array.recipe.blocked import Blocks, convolution
 from warploom.array.recipe.choose import candidates, temporary_bytes
 from warploom.array.workload import Convolution
+from warploom.emit.parts import with_notes
 from warploom.errors import DeviceError
 from warploom.kernel.dtype import DType, coded, decoded
 from warploom.kernel.ir import Kernel
@@ -80,6 +82,26 @@ def choice_of(model: JointModel, candidate: Candidate) -> Choice:
         model.bytes_between(candidate),
         partial(compile_candidate, model.plan, candidate),
     )
+
+
+def described(made: Compiled, ran: bool) -> list[Kernel]:
+    """The kernels of a candidate; their comments say what they compute, how, and what of them was
+    checked."""
+    program = made.plan.program
+    sizes = ", ".join(f"{each.name} {list(each.dims)}" for each in made.memories)
+    count = len(made.kernels)
+    return [
+        with_notes(
+            kernel,
+            f"Kernel {at} of {count} of the array program '{program.name}'.",
+            f"Arrays: {sizes}.",
+            f"Schedule: {text}.",
+            f"Verdict: bounds, types and barriers were checked{'' if ran else '; it was not run'}.",
+        )
+        for at, (kernel, text) in enumerate(
+            zip(made.kernels, mapping_schedules(made), strict=True), start=1
+        )
+    ]
 
 
 # -- products in blocks ----------------------------------------------------------------------------

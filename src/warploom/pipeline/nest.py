@@ -15,11 +15,15 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from warploom.emit.parts import with_notes
 from warploom.errors import CheckError, InternalError
+from warploom.kernel.ir import Kernel
 from warploom.loopnest.bound import Bound, Reason
 from warploom.loopnest.decided import Implementation
 from warploom.loopnest.ir import Program
-from warploom.loopnest.show import show
+from warploom.loopnest.lower import lower
+from warploom.loopnest.schedule import limit_words, nest_schedule, time_words
+from warploom.loopnest.show import show, show_instruction
 from warploom.loopnest.space import DECIDED, NestSpace
 from warploom.loopnest.target import DEFAULT, Target
 from warploom.loopnest.trial import Tried, tried
@@ -111,6 +115,7 @@ class Nest:
         self.bound = Bound(self.space, rates)
         self.decisions = fixed(self.space.propagator, fixes)
         self.root = self.space.propagator.root(self.decisions)
+        self._told: tuple[Candidates, str] | None = None
         self.problem = SpaceProblem(
             self.space.propagator, self.decisions, self.space.branch, self.bound, self.bound
         )
@@ -248,6 +253,33 @@ class Nest:
             )
         return trial
 
+    def schedule(self, candidate: Candidates) -> str:
+        """An implementation in words, and what limits its time."""
+        if self._told is None or self._told[0] is not candidate:
+            self._told = candidate, self._schedule(candidate)  # lowering takes a while
+        return self._told[1]
+
+    def _schedule(self, candidate: Candidates) -> str:
+        made = self.implementation(candidate)
+        least = time_words(float(self.bound(candidate)[0]))
+        limit = limit_words(self.bound.explain(candidate))
+        return f"{nest_schedule(made, lower(made))}; bound {least}: limited by {limit}"
+
+    def kernel(self, explored: Explored) -> Kernel:
+        """The kernel of what was found; its comment says what it computes, how, and what of it was
+        checked."""
+        assert explored.candidate is not None
+        kernel = lower(self.implementation(explored.candidate))
+        sizes = ", ".join(f"{axis.name} = {axis.size}" for axis in self.program.axes)
+        made = [show_instruction(each) for each in self.program.instructions]
+        return with_notes(
+            kernel,
+            *(f"  {each}" for each in made),
+            f"Sizes: {sizes}.",
+            f"Schedule: {self.schedule(explored.candidate)}.",
+            f"Verdict: it {explored.trial}.",
+        )
+
     # -- records -----------------------------------------------------------------------------------
 
     def again(self, best: Mapping[str, Any]) -> Candidates:
@@ -267,6 +299,7 @@ class Nest:
         return {
             "nanoseconds": explored.nanoseconds,
             "checked": str(explored.trial),
+            "schedule": self.schedule(explored.candidate),
             "decisions": [decision_record(each) for each in taken],
         }
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from html import escape
 
 from warploom.errors import UnsupportedError, WarploomError
 from warploom.index.show import show as show_index
 from warploom.kernel.dtype import f32
+from warploom.loopnest.schedule import time_words
 from warploom.loopnest.show import show
 from warploom.pipeline.certificate import closed
 from warploom.pipeline.nest import Explored
 from warploom.report.fill import Shown, drawn
-from warploom.report.nest import bound_part, decisions_part, loops_part, time_words
+from warploom.report.mapping import code_part
+from warploom.report.nest import bound_part, decisions_part, loops_part
 from warploom.report.page import listing
 from warploom.report.panel import flow_of
 from warploom.report.picture import Fact, Figure, Part, Picture
@@ -48,6 +51,8 @@ def explored(found: Explored, brief: bool = False) -> Picture:
     parts, figures = [], list[Figure]()
     if found.candidate is not None:
         part, drawn = loops_part(nest.implementation(found.candidate))
+        text = nest.schedule(found.candidate)
+        parts.append(Part("Schedule", f"<p>{escape(text[:1].upper() + text[1:])}.</p>\n"))
         parts.append(part)
         figures.append(drawn)
         part, drawn = bound_part(
@@ -66,11 +71,13 @@ def explored(found: Explored, brief: bool = False) -> Picture:
     if found.candidate is not None:
         decided = decisions_of(nest.space.propagator, found.candidate, 0)
         parts.append(decisions_part(decided))
+        parts.append(code_part(nest.kernel(found)))
     text = show(nest.program)
     parts.append(Part("The computation", listing([(line, "") for line in text.splitlines()])))
     facts = _facts(found)
     lines = [
         f"{nest.program.name}: " + "; ".join(f"{f.label} {f.value}" for f in facts),
+        *([] if found.candidate is None else [f"  schedule: {nest.schedule(found.candidate)}"]),
         *(f"  {time_words(r.nanoseconds):>10}  {r.resource}: {r.why}" for r in nest.reasons()[:4]),
     ]
     return Picture(

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from warploom.array.code.program import Compiled
+from warploom.array.code.schedule import mapping_schedules
 from warploom.array.code.spread import Spread
 from warploom.array.mapping.constraint import FUSED, GLOBAL, GROUP, SEQUENTIAL, VECTOR
 from warploom.array.plan.loops import Loop, Node, Plan, Stage, Write, reads_of
 from warploom.array.types import Type, base, shape, type_text
+from warploom.emit import emit
 from warploom.index.ir import Const
 from warploom.index.show import show
-from warploom.kernel.ir import Kernel, Registers, Shared, walk
+from warploom.kernel.ir import Kernel, Shared
 from warploom.kernel.pool import pool_bytes
 from warploom.report import tree
+from warploom.report.page import listing
 from warploom.report.picture import Fact, Figure, Part, Picture
 from warploom.report.tree import Row
 
@@ -33,18 +36,20 @@ def picture(made: Compiled, brief: bool = False) -> Picture:
         (kernel, list(stage_rows(made.plan, at, spread)))
         for at, (kernel, spread) in enumerate(zip(made.kernels, made.spreads, strict=True))
     ]
+    told = [text[:1].upper() + text[1:] for text in mapping_schedules(made)]
     name = made.plan.program.name
     parts = [
-        Part(kernel.name, tree.legend(rows) + tree.html(rows), f"{_kernel_words(kernel)}. {_NOTE}")
-        for kernel, rows in stages
+        Part(kernel.name, tree.legend(rows) + tree.html(rows), f"{text}. {_NOTE}")
+        for (kernel, rows), text in zip(stages, told, strict=True)
     ]
+    parts += [code_part(kernel) for kernel in made.kernels]
     figures = [
         Figure(kernel.name, f"{kernel.name}: loops by where they run", tree.svg(kernel.name, rows))
         for kernel, rows in stages
     ]
     lines = [name]
-    for kernel, rows in stages:
-        lines += [f"{kernel.name}: {_kernel_words(kernel)}", *(f"  {x}" for x in tree.lines(rows))]
+    for (kernel, rows), text in zip(stages, told, strict=True):
+        lines += [f"{kernel.name}: {text}", *(f"  {each}" for each in tree.lines(rows))]
     return Picture(
         "Mapping of an array expression",
         name,
@@ -62,16 +67,16 @@ def _facts(made: Compiled) -> tuple[Fact, ...]:
     shared = max(pool_bytes([s for s in k.body if isinstance(s, Shared)]) for k in made.kernels)
     return (
         Fact("kernels", str(len(made.kernels))),
-        Fact("threads of a group", str(threads)),
+        Fact("threads of a block", str(threads)),
         Fact("shared memory", f"{shared} bytes"),
         Fact("between kernels", f"{made.temporary_bytes} bytes"),
     )
 
 
-def _kernel_words(kernel: Kernel) -> str:
-    words = sum(each.size or 1 for each in walk(kernel.body) if isinstance(each, Registers))
-    block = " × ".join(map(str, kernel.block))
-    return f"groups of {block} threads, {words} registers"
+def code_part(kernel: Kernel) -> Part:
+    """The text of a kernel."""
+    code = [(line, "") for line in emit(kernel, "cuda").splitlines()]
+    return Part(f"{kernel.name} as CUDA C++", listing(code))
 
 
 def stage_rows(plan: Plan, at: int, spread: Spread) -> Iterator[Row]:
@@ -109,14 +114,14 @@ class _Stage:
             return "serial", "fold"
         run = self.spread.runs[loop.map.number]
         if run in GROUP:
-            return "global", f"group {'xyz'[int(run[1:])]}"
+            return "global", f"blocks {'xyz'[int(run[1:])]}"
         if run in GLOBAL:
             return "global", f"all threads {'xyz'[int(run[1:])]}"
         if run == VECTOR:
             return "vector", "vector"
         if run in (SEQUENTIAL, FUSED):
             return "serial", "loop" if run == SEQUENTIAL else "fused loop"
-        return "thread", f"thread {'xyz'[int(run[1:])]}" if run[1:].isdigit() else run
+        return "thread", f"threads {'xyz'[int(run[1:])]}" if run[1:].isdigit() else run
 
     def _buffers(self, chain: tuple[int, ...], depth: int) -> Iterator[Row]:
         for each in self.plan.buffers:

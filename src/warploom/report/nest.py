@@ -6,6 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from warploom.loopnest.bound import Reason
 from warploom.loopnest.decided import Implementation, Loop, Node
+from warploom.loopnest.ir import Dim, Get, Instruction, Put
+from warploom.loopnest.schedule import source_of, time_words
+from warploom.loopnest.show import show_instruction
 from warploom.report import tree
 from warploom.report.chart import Bar, bars, bars_html
 from warploom.report.page import table
@@ -17,6 +20,10 @@ _LEVELS = {
     "BLOCK": "global", "THREAD": "thread", "DEAL": "thread", "VECTOR": "vector", "LOOP": "serial",
     "UNROLL": "serial",
 }  # fmt: skip
+_WORDS = {"BLOCK": "blocks", "THREAD": "threads", "DEAL": "cooperative copy", "VECTOR": "vector",
+          "LOOP": "loop", "UNROLL": "unrolled"}  # fmt: skip
+_CACHES = {"NO_CACHE": "not kept in caches", "CACHE_GLOBAL": "L2", "CACHE_SHARED": "L1 and L2",
+           "CACHE_READ_ONLY": "read-only cache"}  # fmt: skip
 # Decisions between pairs say nothing that the tree of loops does not show.
 _LISTED = (
     "size",
@@ -39,13 +46,33 @@ def loop_rows(made: Implementation) -> list[Row]:
 def _rows(made: Implementation, node: Node, depth: int) -> Iterator[Row]:
     if not isinstance(node, Loop):
         cache = made.cache.get(node)
-        yield Row(depth, "", "", str(node), f"cache {cache}" if cache else "")
+        yield Row(depth, "", "", statement_words(made, node), _CACHES.get(cache or "", ""))
         return
     kind = _LEVELS.get(node.kind, "serial")
-    names = ", ".join(map(str, node.dims))
-    yield Row(depth, kind, node.kind.lower(), f"{names} < {node.size}")
+    text = f"{_placed(made, node.dims)}, {node.size} iterations"
+    yield Row(depth, kind, _WORDS.get(node.kind, node.kind.lower()), text)
     for each in node.body:
         yield from _rows(made, each, depth + 1)
+
+
+def _placed(made: Implementation, dims: Sequence[Dim]) -> str:
+    """The axes that a loop goes along, and by how much: `k by 16`."""
+    return ", ".join(dict.fromkeys(f"{d.axis.name} by {made.stride_of(d)}" for d in dims))
+
+
+def statement_words(made: Implementation, inst: Instruction) -> str:
+    """What an instruction does, with names of arrays instead of its own."""
+    match inst.action:
+        case Put():
+            return f"{_array(made, inst)} in shared memory ← register"
+        case Get():
+            return f"register ← {_array(made, inst)} in shared memory"
+        case _:
+            return show_instruction(inst)
+
+
+def _array(made: Implementation, inst: Instruction) -> str:
+    return next(source_of(each) for each in made.lowered if inst in (each.put, each.get))
 
 
 def loops_part(made: Implementation) -> tuple[Part, Figure]:
@@ -78,14 +105,3 @@ def bound_part(reasons: Sequence[Reason], heading: str, name: str) -> tuple[Part
         [(each.resource, time_words(each.nanoseconds), each.why) for each in kept],
     )
     return Part(heading, drawn.html + listed), drawn
-
-
-def time_words(nanoseconds: float) -> str:
-    """
-    >>> [time_words(each) for each in (12.0, 3400.0, 5.6e6)]
-    ['12 ns', '3.4 µs', '5.6 ms']
-    """
-    for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
-        if nanoseconds >= size:
-            return f"{nanoseconds / size:.4g} {unit}"
-    return f"{nanoseconds:.4g} ns"

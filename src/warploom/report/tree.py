@@ -9,11 +9,11 @@ from html import escape
 from warploom.report.svg import Drawing
 
 LEVEL_WORDS = {
-    "global": "groups, or all threads",
-    "thread": "threads of a group",
+    "global": "blocks, or all threads",
+    "thread": "threads of a block",
     "vector": "one access for several iterations",
     "serial": "one iteration after another",
-    "shared": "memory that a group shares",
+    "shared": "shared memory of a block",
 }
 
 

@@ -38,7 +38,7 @@ void aos3(const int n, const float* restrict x, float* restrict y) {
       const int warp = thread / 32;
       const int first = block_x * 128 + warp * 32;
       for (int j = 0; j < 3; ++j) {
-        if (first + lane < n) y[j * n + (first + lane)] = c[j][thread];
+        if (first + lane < n) y[j * n + first + lane] = c[j][thread];
       }
     }
   }

@@ -38,6 +38,6 @@ void aos3(
   }
   #pragma unroll
   for (int j = 0; j < 3; ++j) {
-    if (first + lane < n) y[j * n + (first + lane)] = c[j];
+    if (first + lane < n) y[j * n + first + lane] = c[j];
   }
 }

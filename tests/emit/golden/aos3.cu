@@ -31,6 +31,6 @@ aos3(const int n, const float* __restrict__ x, float* __restrict__ y) {
   }
   #pragma unroll
   for (int j = 0; j < 3; ++j) {
-    if (first + lane < n) y[j * n + (first + lane)] = c[j];
+    if (first + lane < n) y[j * n + first + lane] = c[j];
   }
 }

@@ -7,7 +7,7 @@
 #pragma STDC FP_CONTRACT OFF
 #endif
 
-static inline int floor_mod(int x, int y) {
+static inline int convolution_floor_mod(int x, int y) {
   return y == -1 ? 0 : x % y + (x % y != 0 && (x % y < 0) != (y < 0) ? y : 0);
 }
 
@@ -24,7 +24,7 @@ void convolution(
       // neighbours wrap around
       for (int d = 0; d < 3; ++d) {
         for (int j = 0; j < 4; ++j) {
-          v = i < n ? x[floor_mod(i + j + d - 1, n)] : 0.0f;
+          v = i < n ? x[convolution_floor_mod(i + j + d - 1, n)] : 0.0f;
           r[j] = fmaf(w[d], v, r[j]);
         }
       }

@@ -2,7 +2,7 @@
 // Launch: ((n + 255) // 256) blocks of 64 threads.
 // Requires: n >= 4 and n % 4 == 0.
 #pragma OPENCL FP_CONTRACT OFF
-static int floor_mod(int x, int y) {
+static int convolution_floor_mod(int x, int y) {
   return y == -1 ? 0 : x % y + (x % y != 0 && (x % y < 0) != (y < 0) ? y : 0);
 }
 
@@ -22,7 +22,7 @@ void convolution(
   for (int d = 0; d < 3; ++d) {
     #pragma unroll
     for (int j = 0; j < 4; ++j) {
-      v = i < n ? x[floor_mod(i + j + d - 1, n)] : 0.0f;
+      v = i < n ? x[convolution_floor_mod(i + j + d - 1, n)] : 0.0f;
       r[j] = fma(w[d], v, r[j]);
     }
   }

@@ -1,0 +1,176 @@
+"""An implementation of a loop nest in words: the tiles of its results, what goes through shared
+memory, its loops, and what limits its time."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from warploom.kernel.ir import Kernel, Registers, Shared, walk
+from warploom.kernel.schedule import Staged, and_words, schedule_text, tile_words
+from warploom.loopnest import ir
+from warploom.loopnest.bound import Reason
+from warploom.loopnest.decided import Implementation, Loop, Node
+from warploom.loopnest.indices import Places
+
+# The resources of a bound, as an engineer calls them.
+LIMITS = {
+    "issue": "instruction issue",
+    "alu": "arithmetic (FMA)",
+    "access": "load and store units",
+    "lines": "L1 lines",
+    "l2_read": "L2 reads",
+    "l2_store": "L2 writes",
+    "shared": "shared memory bandwidth",
+    "dram": "DRAM bandwidth",
+    "issue of a thread": "the instructions of one thread",
+    "issue of a block": "the instructions of one block",
+    "accesses of a thread": "the loads and stores of one thread",
+    "iterations of a loop": "loop overhead",
+    "a fold": "the latency of one chain of sums",
+}
+
+
+def nest_schedule(made: Implementation, kernel: Kernel) -> str:
+    """The schedule of an implementation, whose kernel this is."""
+    words = [*_results(made, kernel), *_steps(made)]
+    direct = _direct(made)
+    words += [f"{and_words(direct)} straight from global memory"] if direct else []
+    return schedule_text(kernel, words, _staged(made, kernel))
+
+
+def limit_words(reasons: Sequence[Reason]) -> str:
+    """What limits the time, given all terms of a bound."""
+    most = max(reasons, key=lambda each: each.nanoseconds)
+    return LIMITS.get(most.resource, most.resource)
+
+
+def time_words(nanoseconds: float) -> str:
+    """
+    >>> [time_words(each) for each in (12.0, 3400.0, 5.6e6)]
+    ['12 ns', '3.4 µs', '5.6 ms']
+    """
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
+        if nanoseconds >= size:
+            return f"{nanoseconds / size:.4g} {unit}"
+    return f"{nanoseconds:.4g} ns"
+
+
+# -- results ---------------------------------------------------------------------------------------
+
+
+def _results(made: Implementation, kernel: Kernel) -> Iterator[str]:
+    """For each store: what of its array a block makes, and what one of its threads."""
+    for inst in made.program.instructions:
+        if isinstance(inst.action, ir.Store):
+            axes = _axes(inst.action.access)
+            own = [_extent(made, inst, axis, ("LOOP", "UNROLL", "VECTOR")) for axis in axes]
+            threads = _extent(made, inst, None, ("THREAD",))
+            whole = [
+                _extent(made, inst, axis, ("LOOP", "UNROLL", "VECTOR", "THREAD")) for axis in axes
+            ]
+            held = _held(inst.action.value, kernel)
+            yield tile_words(inst.action.access.array.name, whole, threads, own, held)
+
+
+def _axes(access: ir.Access) -> list[ir.Axis]:
+    """The axes of an access, in the order of the array's dimensions."""
+    terms = (term for each in access.subscripts for term in each.terms)
+    return list(dict.fromkeys(axis for axis, _ in terms))
+
+
+def _extent(
+    made: Implementation, inst: ir.Instruction, axis: ir.Axis | None, kinds: Iterable[str]
+) -> int:
+    """Iterations of an instruction over dimensions of these kinds, along an axis or all."""
+    sizes = [made.size_of(d) for d in inst.dims if made.kind[d] in kinds and axis in (None, d.axis)]
+    return math.prod(sizes)
+
+
+def _held(value: ir.Operand, kernel: Kernel) -> int:
+    """How many results a thread has in registers at once."""
+    if not isinstance(value, ir.Result):
+        return 1
+    name = _plain(value.instruction.name)
+    found = [s for s in walk(kernel.body) if isinstance(s, Registers) and s.name == name]
+    return (found[0].size or 1) if found else 1
+
+
+# -- memory ----------------------------------------------------------------------------------------
+
+
+def _staged(made: Implementation, kernel: Kernel) -> list[Staged]:
+    return [
+        Staged(
+            source_of(each),
+            _shape(made, each),
+            _stages(each, kernel),
+            Places(made).swizzle(each) is not None,
+            made.padding[each],
+            made.fill.get(each) == "COPY",
+        )
+        for each in made.lowered
+    ]
+
+
+def source_of(temporary: ir.Temporary) -> str:
+    """The array that it has a part of, or whose results it holds."""
+    inst = _sender(temporary)
+    return inst.action.access.array.name if isinstance(inst.action, ir.Load) else inst.name
+
+
+def _sender(temporary: ir.Temporary) -> ir.Instruction:
+    assert isinstance(temporary.put.action, ir.Put)
+    return temporary.put.action.value.instruction
+
+
+def _shape(made: Implementation, temporary: ir.Temporary) -> tuple[int, ...]:
+    """The part that is in shared memory at once, as the array's own dimensions have it."""
+    there = [put for put, _ in Places(made).array_dims(temporary)]
+    action = _sender(temporary).action
+    listed = _axes(action.access) if isinstance(action, ir.Load) else []
+    axes = dict.fromkeys([*listed, *(dim.axis for dim in there)])
+    sizes = [math.prod(made.size_of(d) for d in there if d.axis is axis) for axis in axes]
+    return tuple(sizes)
+
+
+def _stages(temporary: ir.Temporary, kernel: Kernel) -> int:
+    """How many arrays the kernel has for it."""
+    pattern = re.compile(rf"{re.escape(_plain(temporary.name))}(_other\d*)?")
+    names = [each.name for each in kernel.body if isinstance(each, Shared)]
+    return sum(pattern.fullmatch(name) is not None for name in names)
+
+
+def _plain(name: str) -> str:
+    return "".join(c if c.isascii() and c.isalnum() else "_" for c in name)
+
+
+def _direct(made: Implementation) -> list[str]:
+    """Arrays that are loaded to where they are used."""
+    through = {_sender(each) for each in made.lowered}
+    others = (each.action for each in made.program.instructions if each not in through)
+    return list(dict.fromkeys(a.access.array.name for a in others if isinstance(a, ir.Load)))
+
+
+# -- loops -----------------------------------------------------------------------------------------
+
+
+def _steps(made: Implementation) -> list[str]:
+    """Loops over axes that no result has: sums, by how many iterations of what length."""
+    stored = {d.axis for i in made.program.instructions if isinstance(i.action, ir.Store)
+              for d in i.dims}  # fmt: skip
+    found: dict[ir.Axis, str] = {}
+    for loop in _loops(made.nests):
+        first = loop.dims[0]
+        if loop.kind == "LOOP" and loop.size > 1 and first.axis not in stored:
+            length = made.stride_of(first)
+            found.setdefault(first.axis, f"{first.axis.name} in {loop.size} steps of {length}")
+    return list(found.values())
+
+
+def _loops(nodes: Iterable[Node]) -> Iterator[Loop]:
+    for each in nodes:
+        if isinstance(each, Loop):
+            yield each
+            yield from _loops(each.body)

@@ -1,0 +1,125 @@
+"""The numbers in the sentence about an implementation are those of its kernel, and of its run."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from functools import cache
+from typing import Any
+
+from bench.common.loopnest.running import implementations
+
+from warploom.index.ir import Const
+from warploom.kernel.ir import Kernel, Registers, Shared, walk
+from warploom.kernel.pool import pool_bytes
+from warploom.loopnest.bound import Reason
+from warploom.loopnest.decided import Implementation
+from warploom.loopnest.kernels import matmul
+from warploom.loopnest.lower import lower
+from warploom.loopnest.schedule import LIMITS, limit_words, nest_schedule
+from warploom.loopnest.space import NestSpace
+from warploom.loopnest.target import everything
+from warploom.machine.record import H200
+from warploom.pipeline.nest import Nest
+from warploom.search.branching.fix import fixed
+
+SIZES = (16, 16, 8)  # which tiles divide, so that all blocks are alike
+
+TILES = r"each block (\d+)×(\d+) of C(?:, (?:each of (\d+) threads|one thread) (one|\d+×\d+))?"
+
+
+@cache
+def space() -> NestSpace:
+    return NestSpace(matmul(*SIZES, ((4, 2), (4, 2), (4,))), everything(H200))
+
+
+@cache
+def sample(count: int) -> list[tuple[Implementation, Kernel, str]]:
+    made = list(implementations(space(), count, seed=28))
+    assert len(made) > count // 2
+    kernels = [lower(each) for each in made]
+    return [(m, k, nest_schedule(m, k)) for m, k in zip(made, kernels, strict=True)]
+
+
+def numbers(text: str) -> list[int]:
+    return [int(each) for each in re.findall(r"\d+", text)]
+
+
+def found(pattern: str, text: str) -> Any:
+    match = re.search(pattern, text)
+    assert match is not None, text
+    return match
+
+
+def test_launch_and_memory_are_the_kernels() -> None:
+    for _, kernel, text in sample(8):
+        launch = found(r"^grid ([\d×]+), block ([\d×]+)( = (\d+))? threads?;", text)
+        grid = [size.value for size in kernel.grid if isinstance(size, Const)]
+        assert [*numbers(launch[1]), 1, 1][:3] == grid
+        assert math.prod(numbers(launch[2])) == kernel.threads
+        declared = [each for each in walk(kernel.body) if isinstance(each, Registers)]
+        words = sum(each.size or 1 for each in declared)  # all are of four bytes
+        assert int(found(r"(\d+) registers? for values", text)[1]) == words
+        shared = pool_bytes([each for each in kernel.body if isinstance(each, Shared)])
+        said = re.search(r"for values, (\d+) (KB|bytes) shared$", text)
+        size = 0 if said is None else int(said[1]) * (1024 if said[2] == "KB" else 1)
+        assert size == shared
+        assert (size > 0) == ("through shared memory" in text)
+
+
+def test_tiles_make_the_whole_result() -> None:
+    """Blocks are as many as the tiles that they are said to make, and threads share these."""
+    for _, kernel, text in sample(8):
+        said = found(TILES, text)
+        blocks = math.prod(size.value for size in kernel.grid if isinstance(size, Const))
+        whole = int(said[1]) * int(said[2])
+        assert blocks * whole == SIZES[0] * SIZES[1]
+        own = 1 if said[4] in ("one", None) else math.prod(numbers(said[4]))
+        threads = int(said[3] or 1)
+        assert threads * own == whole
+        assert threads <= kernel.threads
+        held = next(s for s in walk(kernel.body) if isinstance(s, Registers) and s.name == "sum_1")
+        if own > 1:
+            at_once = re.search(r"(\d+) at a time in registers", text)
+            assert (int(at_once[1]) if at_once else own) == (held.size or 1)
+
+
+def test_what_is_staged_is_in_the_shared_arrays() -> None:
+    seen: Counter[str] = Counter()
+    for made, kernel, text in sample(8):
+        for part in text.split("; "):
+            if "through shared memory" not in part:
+                continue
+            stages = re.search(r"(\d+) stages", part)
+            for array, shape in re.findall(r"(\w+) \(([\d×]+)\)", part):
+                arrays = [s for s in kernel.body if isinstance(s, Shared) and s.name[0] == array]
+                assert len(arrays) == (int(stages[1]) if stages else 1)
+                padded = "padded" in part
+                assert padded or {s.size for s in arrays} == {math.prod(numbers(shape))}
+                assert not padded or min(s.size for s in arrays) > math.prod(numbers(shape))
+                seen["staged" if stages else "plain"] += 1
+        through = {array for array in "AB" if re.search(rf"{array} \([\d×]+\)", text)}
+        assert through == {each.name[0] for each in made.lowered if each.name[0] in "AB"}
+        straight = re.search(r"([AB and]+) straight from global memory", text)
+        direct = set() if straight is None else set(straight[1]) & {"A", "B"}
+        assert direct == {"A", "B"} - through
+    assert seen["plain"] + seen["staged"] >= 4
+
+
+def test_decisions_of_a_user_are_said() -> None:
+    """Two stages that are fixed: the kernel has two arrays, and the sentence says so."""
+    own = space()
+    temporary = next(t for t in own.program.temporaries if t.name.startswith("A"))
+    fixes = [f"lowered({temporary})=TRUE", f"stages({temporary})=2"]
+    decisions = tuple(fixed(own.propagator, fixes))
+    texts = [nest_schedule(each, lower(each)) for each in implementations(own, 2, 3, decisions)]
+    assert texts
+    assert all(re.search(r"A \([\d×]+\)[^;]* through shared memory", text) for text in texts)
+
+
+def test_every_limit_has_a_word() -> None:
+    nest = Nest(matmul(*SIZES, ((4, 2), (4, 2), (4,))), H200.rates, everything(H200))
+    assert {each.resource for each in nest.reasons()} <= LIMITS.keys()
+    terms = [Reason(1.0, "dram", ""), Reason(2.0, "alu", "")]
+    assert limit_words(terms) == "arithmetic (FMA)"
