@@ -23,7 +23,6 @@ from warploom.cli.layout_view import (
     grid_lines,
     measured_lines,
     row_line,
-    sizes,
     table_head,
     ways_lines,
 )
@@ -43,13 +42,12 @@ from warploom.errors import (
     one_of,
 )
 from warploom.layout.formats.export import OTHERS
-from warploom.layout.formats.given import given_layout, row_major_addresses
+from warploom.layout.formats.given import given_layout, row_major_addresses, sizes
 from warploom.layout.language.evaluate import Numbers
 from warploom.layout.language.ir import Layout
 from warploom.layout.language.show import show as show_layout
 from warploom.layout.patterns.access import Problem
 from warploom.layout.patterns.named import FIFTY, TYPES, pattern
-from warploom.layout.patterns.pattern import load_pattern
 from warploom.layout.patterns.ways import DECISIONS
 from warploom.layout.solver.certificate import certificate
 from warploom.layout.solver.choose import Chosen, best_way
@@ -57,6 +55,7 @@ from warploom.layout.solver.front import Front, known_class, usual_class
 from warploom.layout.solver.front_json import front_record, ways_record
 from warploom.layout.solver.task import Task
 from warploom.layout.wavefronts.picture import Compared, request_of
+from warploom.pipeline.layouts import is_file, problem_of
 from warploom.pipeline.pictures import picture as draw
 from warploom.report.picture import check_name
 from warploom.search.budget import STOPS, Budget, reason_of
@@ -152,11 +151,9 @@ def readers(texts: list[str], machine: str | None) -> list[Reader]:
     for text in texts:
         if text == "all":
             found += [(name, partial(pattern, name)) for name in FIFTY]
-        elif Path(text).suffix == ".toml" or Path(text).is_file():
-            found.append((text, partial(load_pattern, Path(text), machine)))
         else:
-            name = text if machine is None else f"{text}@{machine}"
-            found.append((name, partial(pattern, name)))
+            name = text if machine is None or is_file(text) else f"{text}@{machine}"
+            found.append((name, partial(problem_of, text, machine)))
     return found
 
 

@@ -10,7 +10,6 @@ import numpy as np
 from warploom.errors import CheckError, InternalError, ParseError
 from warploom.layout.formats.given import row_major_addresses
 from warploom.layout.formats.tma import box_of, mode_of
-from warploom.layout.language.check import MOST_ELEMENTS
 from warploom.layout.language.evaluate import Numbers, values
 from warploom.layout.language.expression import names_of, sizes_of
 from warploom.layout.language.facts import alignment, facts_of, meeting, run
@@ -334,20 +333,3 @@ def grid_lines(task: Task, addresses: Numbers, access: int, step: int) -> list[s
         text = meeting_text(problem, group)
         lines += [f"    {text}"] if text else []
     return lines
-
-
-def sizes(text: str) -> tuple[int, ...]:
-    """
-    >>> sizes("16x32")
-    (16, 32)
-    """
-    words = text.split("x")
-    if not all(word.isascii() and word.isdigit() and len(word) < 10 for word in words):
-        raise ParseError(f"'{text[:40]}' is no shape", advice="write 16x32")
-    found = tuple(int(word) for word in words)
-    total = 1
-    for number in found:
-        total *= number
-    if not 1 <= total <= MOST_ELEMENTS:
-        raise CheckError(f"a tensor of {total} elements", advice=f"between 1 and {MOST_ELEMENTS}")
-    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -15,30 +15,30 @@ from warploom.array.code.program import Compiled
 from warploom.array.joint.model import MOST_TEMPORARY, JointModel
 from warploom.array.language.ir import Program
 from warploom.array.language.show import show_program
-from warploom.array.recipe import convolution, matmul, stencil
 from warploom.cli.crew import CLUSTER, PROCESSES, crew_of
 from warploom.cli.files import STDOUT
 from warploom.cli.guard import Status, check_meant, is_whole, run, status_of
 from warploom.cli.inputs import parse_sizes, python_value
 from warploom.cli.keeping import NO_STORE, STORE, store_of
-from warploom.cli.map_view import candidate_record, print_candidate, show_tuned, word_of
+from warploom.cli.map_view import print_candidate, show_tuned, word_of
 from warploom.cli.names import other_command, other_kind
 from warploom.cli.output import JSON, kept_free, write, write_records
 from warploom.cli.own import Text
 from warploom.cli.progress import progress
 from warploom.cli.remembered import Answer, answer_of
 from warploom.cli.seconds import budget_of
-from warploom.errors import CheckError, ParseError, one_of
+from warploom.errors import CheckError, ParseError
 from warploom.machine.record import machine_named
 from warploom.pipeline.mapped import (
     Choice,
     FarRig,
     Rig,
     blocked_choices,
-    choice_of,
     make,
     tune_choices,
 )
+from warploom.pipeline.mapping import candidate_record, check_blocked, choices_for
+from warploom.pipeline.named_program import named_program, sizes_of_layer
 from warploom.runtime.callable import TIMED
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Outcome
@@ -80,21 +80,6 @@ The same command again answers from the store.
 
 Exit status: 0 found, 1 impossible (no mapping, or no room on the machine), 2 bad input,
 3 undecided (the budget was spent first), 130 Ctrl-C, which keeps what was found."""
-
-NAMES: Mapping[str, Callable[[], Program]] = {
-    "total": workload.total,
-    "dot": workload.dot,
-    "matvec": workload.matvec,
-    "matmul": workload.matmul,
-    "stencil-1d": workload.stencil_1d,
-    "stencil-2d": workload.stencil_2d,
-    "conv": workload.convolution,
-}
-RECIPES: Mapping[str, Callable[[Program], Program]] = {
-    "matmul": matmul.mid_level,
-    "stencil-2d": stencil.mid_level,
-    "conv": convolution.mid_level,
-}
 
 
 class Fused(StrEnum):
@@ -174,7 +159,7 @@ def map_(
                 check_meant(context, ("fusion",), "with --blocked")
                 given = {"layer": layer, "blocked": True}
                 other = count or plain or first or sample is not None
-                _check_blocked(expr, layer, size, other)
+                check_blocked(expr, layer, bool(size), other)
                 found = blocked_choices(workload.VGG_16[layer], machine, memory, wanted)
             else:
                 with budget.governing():  # rewriting to tiles takes a while, too
@@ -192,7 +177,7 @@ def map_(
                     return status_of(outcome)
                 given = {"program": show_program(model.program), "sizes": sizes,
                          "plain": plain, "fusion": fusion.value}  # fmt: skip
-                found = _choices(model, budget, seed, first, sample, wanted, among)
+                found = choices_for(model, budget, seed, first, sample, wanted, among)
             answer.whole = not tune and is_whole(found)
             if not isinstance(found, Found):
                 typer.echo(f"{word_of(found)}: no candidate of '{expr}' on {machine}")
@@ -217,36 +202,6 @@ def map_(
     run(action)
 
 
-def _choices(
-    model: JointModel,
-    budget: Budget,
-    seed: int,
-    first: bool,
-    sample: int | None,
-    wanted: int,
-    among: int,
-) -> Outcome[list[Choice]]:
-    if first:
-        soon = model.first(seed, budget)
-        return Found([choice_of(model, soon.answer)], True) if isinstance(soon, Found) else soon
-    outcome = (
-        model.sample(wanted, seed, budget) if sample is not None
-        else model.best(wanted, max(among, wanted), seed, budget)
-    )  # fmt: skip
-    if not isinstance(outcome, Found):
-        return outcome
-    return Found([choice_of(model, each) for each in outcome.answer], outcome.complete,
-                 outcome.stopped)  # fmt: skip
-
-
-def _check_blocked(expr: str, layer: str | None, size: list[str], other: bool) -> None:
-    if expr != "conv" or layer is None or size:
-        raise CheckError("--blocked is for a layer", advice="conv --layer conv4_2, and no --size")
-    if other:
-        raise ParseError("--blocked goes with --best and --tune alone")
-    given_sizes(expr, layer, [])
-
-
 def _check_asked(
     context: typer.Context, count: bool, sample: bool, best: bool, tune: bool, first: bool
 ) -> None:
@@ -266,42 +221,22 @@ def _check_asked(
 
 def find_program(text: str, plain: bool) -> Program:
     """One of the known expressions, in tiles unless it is to be left alone, or a user's own."""
-    if "::" in text:
-        if plain:
-            raise ParseError("what is your own is not rewritten", advice="leave --plain out")
-        found = python_value(text, {}, (Program,))
-        if isinstance(found, Program):
-            return found
-        raise CheckError(
-            f"{text} is a {type(found).__name__}",
-            advice=other_kind(found)
-            or "it should be a program of warploom.array.build, or a function that returns one",
-        )
-    if text not in NAMES:
-        raise ParseError(
-            f"no expression is called '{text[:80]}'",
-            advice=other_command(text) or one_of(text, [*NAMES, "FILE.py::NAME"]),
-        )
-    program = NAMES[text]()
-    if plain and text not in RECIPES:
-        raise ParseError(f"'{text}' is not rewritten", advice="leave --plain out")
-    return program if plain or text not in RECIPES else RECIPES[text](program)
+    if "::" not in text:
+        return named_program(text, plain, other_command)
+    if plain:
+        raise ParseError("what is your own is not rewritten", advice="leave --plain out")
+    found = python_value(text, {}, (Program,))
+    if isinstance(found, Program):
+        return found
+    raise CheckError(
+        f"{text} is a {type(found).__name__}",
+        advice=other_kind(found)
+        or "it should be a program of warploom.arrays, or a function that returns one",
+    )
 
 
 def given_sizes(expr: str, layer: str | None, size: list[str]) -> dict[str, int]:
-    given = parse_sizes(size, digits=10)
-    for name, value in given.items():
-        if not 1 <= value < 1 << 31:
-            raise CheckError(f"the size {name} is {value}", advice="sizes are from 1 to 2**31 - 1")
-    if layer is None:
-        return given
-    if expr != "conv":
-        raise CheckError(f"{expr} has no layers", advice="--layer is for conv")
-    if layer not in workload.VGG_16:
-        raise ParseError(
-            f"no layer is called '{layer[:80]}'", advice=one_of(layer, workload.VGG_16)
-        )
-    return {**workload.VGG_16[layer].sizes(), **given}
+    return sizes_of_layer(expr, layer, parse_sizes(size, digits=10))
 
 
 def _counted(model: JointModel, budget: Budget) -> tuple[Outcome[Any], dict[str, Any]]:

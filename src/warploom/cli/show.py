@@ -26,6 +26,7 @@ from warploom.cli.ptx_arguments import parse_argument, parse_shape
 from warploom.cli.ptx_input import CUDA_ENDS, left, loaded
 from warploom.errors import CheckError, ParseError
 from warploom.machine.record import machine_named
+from warploom.pipeline.named_nest import target_for
 from warploom.pipeline.nest import Nest
 from warploom.pipeline.pictures import picture
 from warploom.report.fill import drawn, shown_fill
@@ -193,7 +194,7 @@ def _map(subject: str, wanted: Wanted) -> tuple[Picture, Status]:
 def _nest(subject: str, wanted: Wanted) -> tuple[Picture, Status]:
     program = explore.find_program(subject, wanted.size, explore.Space.default)
     machine = machine_named(wanted.machine or "h200")
-    nest = Nest(program, machine.rates, explore.target_for(machine, explore.Space.default))
+    nest = Nest(program, machine.rates, target_for(machine, explore.Space.default))
     budget = wanted.budget
     with progress(program.name), budget.interruptible():
         found = nest.search("tree", wanted.evaluations, budget=budget)
