@@ -160,7 +160,7 @@ def _signature(found: Any) -> str:
 
 
 def _parameter(each: inspect.Parameter) -> str:
-    stars = {each.VAR_POSITIONAL: "*", each.VAR_KEYWORD: "**"}.get(each.kind, "")
+    stars = "*" * (each.kind is each.VAR_POSITIONAL) + "**" * (each.kind is each.VAR_KEYWORD)
     typed = "" if each.annotation is each.empty else f": {_type(each.annotation)}"
     if each.default is each.empty:
         return f"{stars}{each.name}{typed}"
