@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, overload
+from typing import Any, TypedDict, Unpack, overload
 
 from warploom.catalogue.loaded import Loaded
 from warploom.emit import emit
@@ -26,22 +26,25 @@ from warploom.sketch.code.tiling import Array, Tiled
 from warploom.sketch.term.ir import Shape, size
 
 
+class SketchOptions(TypedDict, total=False):
+    """What can be said of a sketch, and of nothing else."""
+
+    goal: int
+    lanes: int | None
+    steps: Mapping[str, int] | None
+    dtype: DType | str
+    warps: int
+    budget: Budget | None
+    index_bits: int
+
+
 @overload
 def compiled(result: Loaded, *, device: Device = "auto") -> Loaded: ...
 @overload
 def compiled(result: OfNoSketch, *, device: Device = "auto") -> Runnable: ...
 @overload
 def compiled(
-    result: Subject | Compiled,
-    *,
-    goal: int = 0,
-    lanes: int | None = None,
-    steps: Mapping[str, int] | None = None,
-    dtype: DType | str = f32,
-    warps: int = 4,
-    device: Device = "auto",
-    budget: Budget | None = None,
-    index_bits: int = 32,
+    result: Subject | Compiled, *, device: Device = "auto", **options: Unpack[SketchOptions]
 ) -> Compiled: ...
 @located
 def compiled(
