@@ -41,7 +41,7 @@ def ask(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Ask:
 @pytest.fixture(autouse=True)
 def no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remembered, "CUDA_LIBRARIES", ())
-    monkeypatch.setattr("warploom.cli.explore.gpu_name", lambda: None)
+    monkeypatch.setattr("warploom.pipeline.exploring.gpu_name", lambda: None)
 
 
 @pytest.mark.sampled(3)
