@@ -111,6 +111,7 @@ $(TOOLS): pyproject.toml
 	touch $(TOOLS)
 
 docs: $(TOOLS)
+	$(dir $(TOOLS))bin/python -m bench.release.api_reference
 	NO_MKDOCS_2_WARNING=1 $(dir $(TOOLS))bin/mkdocs build --strict --quiet
 
 # What is built is installed where nothing of this folder is seen, and does its main job there.

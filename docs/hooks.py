@@ -6,7 +6,6 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
-import warploom
 from warploom.catalogue import entries
 from warploom.cli.reference import commands_page
 from warploom.sketch.holes.about import ABOUT
@@ -16,7 +15,6 @@ def on_files(files: Any, config: Any) -> Any:
     from mkdocs.structure.files import File
 
     pages = {
-        "api": api(),
         "catalogue": catalogue(),
         "holes": holes(),
         "reference/commands": commands_page(),
@@ -24,24 +22,6 @@ def on_files(files: Any, config: Any) -> Any:
     for name, lines in pages.items():
         files.append(File.generated(config, f"{name}.md", content="\n".join(lines) + "\n"))
     return files
-
-
-def api() -> Iterator[str]:
-    yield "# Python names\n"
-    yield "What `import warploom` offers; everything else may change between versions.\n"
-    for name in sorted(set(warploom.__all__) - {"__version__"}):
-        found = getattr(warploom, name)
-        yield f"## `{name}`\n"
-        if inspect.isfunction(found) or inspect.isclass(found):
-            yield f"```python\n{name}{_signature(found)}\n```\n"
-        yield f"{inspect.cleandoc(found.__doc__ or '')}\n"
-
-
-def _signature(found: Any) -> str:
-    try:
-        return str(inspect.signature(found))
-    except ValueError:
-        return "(…)"
 
 
 def catalogue() -> Iterator[str]:

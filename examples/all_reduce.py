@@ -10,12 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from warploom import Sketch, show_fill, spec, synthesize
-from warploom.kernel.dtype import i32
-from warploom.kernel.evaluate import run
-from warploom.search.outcome import Found
-from warploom.sketch.simt import sketch, solve, to_kernel
-from warploom.sketch.simt.trace import Tracer
+import warploom
+from warploom import Sketch, solve, spec, synthesize, warp_sketch
 
 
 def butterfly(lanes: int = 32) -> Sketch:
@@ -41,8 +37,8 @@ def scan(lanes: int = 32) -> Sketch:
     return s
 
 
-@sketch
-def rotations(k: Tracer, lanes: int = 8) -> None:
+@warp_sketch
+def rotations(k: Any, lanes: int = 8) -> None:
     """The reduction again, as a warp does it: each round adds what a shuffle brings."""
     lane = k.warp(lanes)
     x, y = k.input("x", lanes), k.output("y", lanes)
@@ -63,16 +59,13 @@ def _(x: Any, lanes: int) -> Any:
 def main() -> None:
     for make in (butterfly, scan):
         result = synthesize(make().program())
-        print(f"{result.program.name}: {result.fills.count} fills, {result.verdicts[0]}")
-        print(show_fill(result, indent="  "))
+        print(result)
         assert (result.fills.count, result.verdict.value) == (120, "proved")
-    outcome = solve(rotations.at())
-    assert isinstance(outcome, Found)
-    kernel = to_kernel(outcome.answer, i32)
-    print(kernel.doc)
+    found = solve(rotations)
+    print(found)
+    reduced = warploom.compile(found, dtype="int32")
     x = np.arange(40, dtype=np.int32)
-    y = np.zeros(40, np.int32)
-    run(kernel, [x, y])
+    y = reduced(x)
     assert (y.reshape(5, 8) == x.reshape(5, 8).sum(axis=1)[:, None]).all()
 
 

@@ -11,19 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from warploom.kernel.evaluate import run
-from warploom.search.outcome import Found, Impossible
-from warploom.sketch.simt import SketchFunction, sketch, solve, to_kernel
-from warploom.sketch.simt.trace import Tracer
+import warploom
+from warploom import solve, warp_sketch
 
 FIELDS = 3
 
 
-def transposition(source: Callable[[Any, Any], Any]) -> SketchFunction:
+def transposition(source: Callable[[Any, Any], Any]) -> Any:
     """Three registers in each lane; `source` says from which lane register i comes."""
 
-    @sketch
-    def fields(k: Tracer, lanes: int = 32) -> None:
+    @warp_sketch
+    def fields(k: Any, lanes: int = 32) -> None:
         lane = k.warp(lanes)
         x, y = k.input("x", FIELDS * lanes), k.output("y", FIELDS * lanes)
         r = k.load(x, rounds=FIELDS)
@@ -38,16 +36,14 @@ def transposition(source: Callable[[Any, Any], Any]) -> SketchFunction:
 
 
 def main() -> None:
-    wrong = solve(transposition(lambda lane, i: (lane + i) % 32).at())
-    assert isinstance(wrong, Impossible)
-    print("refuted:", wrong.why)
-    right = solve(transposition(lambda lane, i: (lane * FIELDS + i) % 32).at())
-    assert isinstance(right, Found), right
-    kernel = to_kernel(right.answer)
-    print(kernel.doc)
+    wrong = solve(transposition(lambda lane, i: (lane + i) % 32))
+    assert wrong.verdict.value == "impossible"
+    print(wrong)
+    right = solve(transposition(lambda lane, i: (lane * FIELDS + i) % 32))
+    assert right.verdict.value == "proved"
+    print(right.kernel.doc)
     x = np.arange(5 * 96, dtype=np.float32)
-    y = np.zeros_like(x)
-    run(kernel, [x, y])
+    y = warploom.compile(right)(x)
     assert np.array_equal(y.reshape(5, FIELDS, 32), x.reshape(5, 32, FIELDS).transpose(0, 2, 1))
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warploom import runtime, show_fill, synthesize
+from warploom import runtime, synthesize
 from warploom.catalogue import find
 from warploom.native import c_compiler
 from warploom.runtime.compile import can_compile
@@ -18,7 +18,7 @@ def main() -> None:
     sketch = entry.program(taps=5, width=1)
     assert sketch is not None
     result = synthesize(sketch, mode="first")
-    print(show_fill(result))
+    print(result.fill_text())
     assert result.verdict.value == "proved"
 
     kernel = entry.kernel(taps=5, width=1)

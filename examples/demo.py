@@ -10,16 +10,15 @@ from pathlib import Path
 
 import numpy as np
 
-from warploom import WarploomError, load_text, show_fill, synthesize
+from warploom import Sketch, WarploomError, synthesize
 from warploom import compile as compile_sketch
-from warploom.sketch.term.ir import Program
 
 SKETCHES = Path(__file__).resolve().parent / "sketches"
 NEXT = "warploom synth examples/sketches/sums.swflow --emit cuda -o sums.cu"
 
 
-def read(name: str) -> Program:
-    return load_text((SKETCHES / name).read_text(), name)
+def read(name: str) -> Sketch:
+    return Sketch.from_text((SKETCHES / name).read_text(), name)
 
 
 def title(text: str) -> None:
@@ -32,7 +31,7 @@ def main() -> None:
 
     result = synthesize(read("sums.swflow"))
     title("Its fill, found by search, and the proof")
-    print(show_fill(result))
+    print(result.fill_text())
     print(
         f"\n{result.fills.count} of {result.stats.raw_space} fills is right: {result.verdicts[0]}"
     )

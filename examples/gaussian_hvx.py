@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warploom import Sketch, show_fill, synthesize, transfer
+from warploom import Sketch, synthesize
 from warploom.sketch.build import Value
 
 
@@ -45,9 +45,9 @@ def main() -> None:
     small = synthesize(gaussian(8).program())
     assert small.complete
     print(f"8 lanes: {small.fills.count} fills, {small.verdict.value}")
-    large = transfer(small, gaussian(128).program())
+    large = small.transfer(gaussian(128))
     print(f"128 lanes: {large.verdict.value}")
-    print(show_fill(large))
+    print(large.fill_text())
     assert large.verdict.value == "proved"
 
 

@@ -6,7 +6,7 @@ multiplies them and adds the product to one of the sums, or to neither (holes).
 
 from __future__ import annotations
 
-from warploom import Sketch, show_fill, synthesize
+from warploom import Sketch, synthesize
 from warploom.sketch.build import Value
 
 
@@ -40,7 +40,7 @@ def product(width: int = 4) -> Sketch:
 
 def main() -> None:
     result = synthesize(product().program(), mode="best")
-    print(show_fill(result))
+    print(result.fill_text())
     assert result.verdict.value == "proved"
     everything = synthesize(product().program())
     assert everything.complete

@@ -4,20 +4,13 @@ from pathlib import Path
 
 import numpy as np
 
-from warploom import ptx
+import warploom
 
 TEXT = (Path(__file__).parent / "ptx" / "saxpy.ptx").read_text()
 
 x, y = np.arange(1000, dtype=np.float32), np.ones(1000, np.float32)
-kernel = ptx.load(TEXT, "saxpy.ptx").kernel("saxpy")
-report = kernel.launch(
-    grid=4,
-    block=256,
-    args=[x, y, np.float32(2), np.int32(1000)],
-    races=True,
-    counters=True,
-)
+saxpy = warploom.emulate(TEXT, "saxpy", counters=True)
+report = saxpy[4, 256](x, y, np.float32(2), np.int32(1000))  # a race would be an error
 assert np.array_equal(y, 2 * x + 1)
-assert not report.races
 for name, traffic in report.loads.items():
     print(f"{name}: {traffic.sectors} sectors, {traffic.least_sectors} at best")

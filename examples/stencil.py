@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warploom import Sketch, load_text, show_fill, spec, synthesize, to_swflow
+from warploom import Sketch, spec, synthesize
 from warploom.sketch.build import Value
 
 SIDE, TAPS = 4, 3
@@ -33,13 +33,13 @@ def stencil() -> Sketch:
 
 
 def main() -> None:
-    program = stencil().program()
-    text = to_swflow(program)
+    sketch = stencil()
+    text = sketch.text()
     print(text)
-    result = synthesize(load_text(text, "stencil.swflow"), mode="best")
-    print(show_fill(result))
+    result = synthesize(Sketch.from_text(text, "stencil.swflow"), mode="best")
+    print(result.fill_text())
     assert result.verdict.value == "proved"
-    assert synthesize(program).fills.count == 4
+    assert synthesize(sketch).fills.count == 4
 
 
 if __name__ == "__main__":

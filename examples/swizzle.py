@@ -1,16 +1,15 @@
 """Which layout? A tile of shared memory, read along rows, columns and diagonals: no conflicts."""
 
-from warploom.emit.index_function import index_function
-from warploom.layout.language.show import show
-from warploom.layout.patterns.named import pattern
-from warploom.layout.solver.solve import solve
-from warploom.layout.solver.task import Task
+import numpy as np
 
-task = Task(pattern("rcd:32x32"))  # your own accesses: a TOML file, see docs/layouts.md
-for klass in ("none", "pad", "swizzle", "xor"):
-    solved = solve(task, klass)
-    assert solved.best is not None
-    print(f"{klass:8} {solved.best.cost} wavefronts: {show(task.layout(solved.best))}")
-print(f"no layout whatever takes fewer than {task.least}")
-assert solved.best.cost == task.least
-print(index_function(task.layout(solved.best), "cuda", "place"))
+import warploom
+
+for klass in ("none", "pad", "swizzle", "xor"):  # your own accesses: a TOML file, docs/layouts.md
+    found = warploom.solve_layout("rcd:32x32", klass)
+    print(f"{klass:8} {found.wavefronts} wavefronts per request: {found.layout}")
+print(found)
+assert found.wavefronts == found.bound
+print(found.text("cuda"))
+
+place = warploom.compile(found)  # coordinates of elements to their places
+assert len(np.unique(place(*np.indices((32, 32))))) == 32 * 32

@@ -3,7 +3,7 @@
 import numpy as np
 
 import warploom
-from warploom import reinstantiate, solve, spec, warp_sketch
+from warploom import solve, spec, warp_sketch
 
 
 @warp_sketch
@@ -25,7 +25,7 @@ def _(x, lanes, taps):
 
 
 small = solve(stencil.at(lanes=4), optimum=True)
-large = reinstantiate(small, stencil.at(lanes=32))
+large = small.transfer(stencil.at(lanes=32))
 taps = warploom.compile(large)
 print(taps.text("cuda"))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from warploom import load_file, load_text, synthesize, to_swflow
+from warploom import Sketch, synthesize
 from warploom.native import c_compiler
 from warploom.search.outcome import Verdict
 
@@ -68,10 +68,10 @@ def test_the_demo_shows_sketch_fill_proof_kernel_run_and_what_comes_next(
 
 @pytest.mark.parametrize("path", SKETCHES, ids=lambda path: path.stem)
 def test_the_sketch_has_its_fills(path: Path) -> None:
-    program = load_file(path)
+    program = Sketch.from_file(path)
     result = synthesize(program)
     assert result.complete
     assert result.fills.count == FILLS[path.stem]
     assert result.verdict is (Verdict.PROVED if FILLS[path.stem] else Verdict.IMPOSSIBLE)
-    again = synthesize(load_text(to_swflow(program)))
+    again = synthesize(Sketch.from_text(program.text()))
     assert again.fills.count == result.fills.count

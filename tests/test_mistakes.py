@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 
 import warploom
-from warploom import Budget, Sketch, WarploomError, solve, synthesize, to_kernel, transfer
+from warploom import Budget, Sketch, WarploomError, solve, synthesize
 from warploom.search.outcome import Impossible, Reason, Undecided, Verdict
+from warploom.sketch.simt.code import to_kernel
+from warploom.sketch.simt.solve import reinstantiate
+from warploom.sketch.synth.transfer import transfer
 
 
 def sketched(goal: Any) -> Sketch:
@@ -141,19 +144,15 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         "no function of arrays",
     ),
     "nothing at another size": (
-        lambda: warploom.reinstantiate(None, None),  # type: ignore[arg-type]
+        lambda: reinstantiate(None, None),  # type: ignore[arg-type]
         "a filled sketch is wanted",
     ),
     # what comes after
     "no such mode": (lambda: synthesize(sketched(RIGHT), mode="every"), "unknown mode"),
     "no such laws": (lambda: synthesize(sketched(RIGHT), laws="commute"), "unknown laws"),
     "no such goal": (lambda: synthesize(sketched(RIGHT), 5), "has 1 goals"),
-    "a sketch for a result": (
-        lambda: warploom.show_fill(sketched(RIGHT)),  # type: ignore[arg-type]
-        "a Result, not a Sketch",
-    ),
     "no such fill": (
-        lambda: warploom.show_fill(synthesize(sketched(RIGHT)), 3),
+        lambda: synthesize(sketched(RIGHT)).fill_text(3),
         "no fill number 3: 1 are listed",
     ),
     "no goal to verify": (
@@ -161,13 +160,13 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         "has 1 goals, and none is 3",
     ),
     "nothing to verify": (lambda: warploom.verify(), "does not fit: missing .* 'sketch'"),  # type: ignore[call-arg]
-    "a result for a text": (
-        lambda: warploom.to_swflow(synthesize(sketched(RIGHT))),  # type: ignore[arg-type]
+    "a result to verify": (
+        lambda: warploom.verify(synthesize(sketched(RIGHT))),  # type: ignore[arg-type]
         "takes a sketch, not a Result",
     ),
-    "a budget to compile in": (lambda: warploom.compile(sketched(RIGHT), budget=3), "Budget"),  # type: ignore[arg-type]
+    "a budget to compile in": (lambda: warploom.compile(sketched(RIGHT), budget=3), "Budget"),  # type: ignore[call-overload]
     "no such option": (
-        lambda: warploom.compile(sketched(RIGHT), foo=1),  # type: ignore[call-arg]
+        lambda: warploom.compile(sketched(RIGHT), foo=1),  # type: ignore[call-overload]
         "does not fit: .*'foo'",
     ),
     "a step of a part": (
@@ -199,9 +198,9 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: warploom.compile(sketched(RIGHT))(np.ones(4, np.complex64)),
         r"holds complex numbers, which are pairs: their shape is \(4, 2\)",
     ),
-    "bytes for a text": (lambda: warploom.load_text(b"x"), "a text, not bytes"),  # type: ignore[arg-type]
-    "no file": (lambda: warploom.load_file(None), "not by a NoneType"),  # type: ignore[arg-type]
-    "no such file": (lambda: warploom.load_file("/no/such.swflow"), "No such file"),
+    "bytes for a text": (lambda: Sketch.from_text(b"x"), "a text, not bytes"),  # type: ignore[arg-type]
+    "no file": (lambda: Sketch.from_file(None), "not by a NoneType"),  # type: ignore[arg-type]
+    "no such file": (lambda: Sketch.from_file("/no/such.swflow"), "No such file"),
     "no such kernel": (lambda: warploom.load("aos_to_soa"), "has no kernel"),
     "no such parameter": (lambda: warploom.load("aos-to-soa", field=5), "no parameter 'field'"),
     "a sketch for a kernel": (
@@ -210,17 +209,17 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "nothing to emulate": (lambda: warploom.emulate(None), "NoneType is no kernel"),
     "no device function": (lambda: warploom.device_function("aos-to-soa"), "no device function"),
-    "a file to compile": (lambda: warploom.compile("x.swflow"), "a str cannot be compiled"),  # type: ignore[arg-type]
+    "a file to compile": (lambda: warploom.compile("x.swflow"), "a str cannot be compiled"),  # type: ignore[call-overload]
     "no element type": (
         lambda: warploom.compile(sketched(RIGHT), dtype="float"),
         "no element type",
     ),
     "complex numbers": (
-        lambda: warploom.compile(sketched(RIGHT), dtype=np.complex64),  # type: ignore[arg-type]
+        lambda: warploom.compile(sketched(RIGHT), dtype=np.complex64),  # type: ignore[call-overload]
         "no element type 'complex64'",
     ),
     "steps in a list": (
-        lambda: warploom.compile(sketched(RIGHT), steps=[3]),  # type: ignore[arg-type]
+        lambda: warploom.compile(sketched(RIGHT), steps=[3]),  # type: ignore[call-overload]
         "numbers by input",
     ),
     "a step of nothing": (

@@ -53,7 +53,18 @@ class Span:
 
 
 class WarploomError(Exception):
-    """Base of all errors. `span` is the place, `advice` one sentence on what to do."""
+    """Base of all errors. `span` is the place, `advice` one sentence on what to do.
+
+    >>> import warploom
+    >>> try:
+    ...     warploom.Sketch.from_text("x: [4] = range(0, 4)\\ny: [4] = rotz(x)", "a.swflow")
+    ... except warploom.WarploomError as error:
+    ...     print(error)
+    a.swflow:2:10: unknown function 'rotz'
+        2 | y: [4] = rotz(x)
+          |          ^^^^
+      did you mean 'rots'?
+    """
 
     def __init__(self, message: str, span: Span | None = None, advice: str = "") -> None:
         super().__init__(message)

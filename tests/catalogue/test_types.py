@@ -120,11 +120,12 @@ def test_complex_numbers_are_pairs() -> None:
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_own_sketches_of_codes(dtype: str) -> None:
     adding = warploom.compile(
-        warploom.load_file(ROOT / "examples" / "sketches" / "sums.swflow"), dtype=dtype
+        warploom.Sketch.from_file(ROOT / "examples" / "sketches" / "sums.swflow"), dtype=dtype
     )
     assert "computed in float32, rounded when stored" in adding.text("cuda")
     moving = warploom.compile(
-        warploom.load_file(ROOT / "bench" / "common" / "own" / "reversal.swflow"), dtype=dtype
+        warploom.Sketch.from_file(ROOT / "bench" / "common" / "own" / "reversal.swflow"),
+        dtype=dtype,
     )
     assert "f32" not in moving.text("cuda")
     for made in (adding, moving):

@@ -130,10 +130,10 @@ def test_each_size_of_a_warp_sketch_has_its_certificate(cli: Cli, tmp_path: Path
 
 
 IN_A_PROCESS = """import json, sys
-from warploom import certificate, load_file, solve, synthesize
+from warploom import Sketch, solve, synthesize
 from warploom.bench import inventor_sketches as paper
-proofs = [certificate(synthesize(load_file(each))) for each in sys.argv[1:]]
-proofs.append(certificate(solve(paper.stencil_1d.at(warp=8, taps=3))))
+proofs = [synthesize(Sketch.from_file(each)).certificate() for each in sys.argv[1:]]
+proofs.append(solve(paper.stencil_1d.at(warp=8, taps=3)).certificate())
 print(json.dumps(proofs))
 """
 

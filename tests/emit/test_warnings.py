@@ -76,7 +76,7 @@ def test_device_functions(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["sums", "transposition", "convolution", "own_gathers"])
 def test_sketches(name: str, tmp_path: Path) -> None:
     file = ROOT / "examples" / "sketches" / f"{name}.swflow"
-    made = warploom.compile(warploom.load_text(file.read_text(), file.name))
+    made = warploom.compile(warploom.Sketch.from_text(file.read_text(), file.name))
     assert said(made.text("c"), tmp_path) == ""
 
 

@@ -104,7 +104,7 @@ def test_the_end_of_an_array_of_three_billion() -> None:
 def test_the_end_of_long_arrays_of_a_sketch() -> None:
     """As above, of a kernel with exchanges: the last three sums of 2.4 billion elements."""
     require("c")
-    made = warploom.compile(warploom.load_file(SUMS), dtype="int8", index_bits=64)
+    made = warploom.compile(warploom.Sketch.from_file(SUMS), dtype="int8", index_bits=64)
     count = 800_000_001
     try:
         x, y = np.zeros(3 * count, np.int8), np.zeros(count, np.int8)
@@ -133,7 +133,7 @@ def test_what_is_made_of_names_alone_is_computed_in_64_bits() -> None:
 
 
 def test_own_sketches_on_every_device() -> None:
-    made = warploom.compile(warploom.load_file(SUMS), device="simulator", index_bits=64)
+    made = warploom.compile(warploom.Sketch.from_file(SUMS), device="simulator", index_bits=64)
     assert "indices have 64 bits: 'sum' of at most 274877906816 elements" in made.kernel.doc
     assert made.kernel.scalars[0].dtype is DType.I64
     x = np.arange(3 * 133, dtype=np.float32)

@@ -169,7 +169,7 @@ def test_what_has_no_fill_has_no_kernel() -> None:
 
 def test_mistakes() -> None:
     with pytest.raises(CheckError, match=r"test_compiled.py:\d+:\d+: a int cannot be compiled"):
-        warploom.compile(3)  # type: ignore[arg-type]
+        warploom.compile(3)  # type: ignore[call-overload]
     with pytest.raises(CheckError, match="no element type 'float5'"):
         warploom.compile(turned(), dtype="float5")
     with pytest.raises(CheckError, match="says itself"):
@@ -179,14 +179,14 @@ def test_mistakes() -> None:
     with pytest.raises(DeviceError, match=r"takes \(x\) or \(x, y\)"):
         warploom.compile(turned())()
     with pytest.raises(SearchError, match="has 1 goals, counted from 0"):
-        warploom.compile(turned(), goal="0")  # type: ignore[arg-type]
+        warploom.compile(turned(), goal="0")  # type: ignore[call-overload]
     with pytest.raises(CheckError, match="has no goal 1 to choose"):
         warploom.compile(sketches.planes, goal=1)
     with pytest.raises(CheckError, match="goal and budget are for sketches"):
         warploom.device_function("load-structures", fields=2, goal=1)
     with pytest.raises(CheckError) as caught:
-        warploom.compile("sums.swflow")  # type: ignore[arg-type]
-    assert "load_file" in caught.value.advice
+        warploom.compile("sums.swflow")  # type: ignore[call-overload]
+    assert "Sketch.from_file" in caught.value.advice
 
 
 def boxes(rows: int = 4, lanes: int = 8) -> Any:
@@ -276,6 +276,6 @@ def test_what_no_fill_could_be_lowered_with_is_refused_before_the_search(
     whole = f"x: [6] = range(0, 6)\n{text.replace('{iteration}', iteration)}\n"
     folded = "^" if "^" in text else "+"
     goal = ", ".join(f"{folded}({2 * i}, {2 * i + 1})" for i in range(3))
-    program = warploom.load_text(f"{whole}goal: [3] = [{goal}]", "own.swflow")
+    program = warploom.Sketch.from_text(f"{whole}goal: [3] = [{goal}]", "own.swflow")
     with pytest.raises(UnsupportedError, match=message):
         warploom.compile(program, dtype=dtype)

@@ -10,7 +10,7 @@ from bench.common.own.listing import HERE, OWN, Own
 from tests.cli.conftest import Cli, cli
 from tests.tools import require
 
-from warploom import device_function, load_file
+from warploom import Sketch, device_function
 from warploom.errors import WarploomError
 from warploom.kernel.dtype import i32, u32
 
@@ -35,11 +35,11 @@ def test_own_sketches_become_functions(own: Own) -> None:
 
 
 def test_a_moving_sketch_is_a_template_and_an_adding_one_has_a_type() -> None:
-    moving = device_function(load_file(HERE / "reversal.swflow"))
+    moving = device_function(Sketch.from_file(HERE / "reversal.swflow"))
     assert "template <typename T>" in moving.text()
     assert "void reversal(const T (&x_registers)[1], T (&y_registers)[1])" in moving.text()
     assert moving.template.kernel.arrays[0].dtype is u32
-    adding = device_function(load_file(SUMS), dtype=i32)
+    adding = device_function(Sketch.from_file(SUMS), dtype=i32)
     assert "void sums(const int (&regs)[3], int (&sum_registers)[1])" in adding.text()
     assert "Register x1 of 'regs' in lane x0 holds x[x0 + x1 * 4]." in adding.text()
 
@@ -48,11 +48,11 @@ def test_errors_are_located(tmp_path: Path) -> None:
     nothing = tmp_path / "copy.swflow"
     nothing.write_text("x: [4] = range(0, 4)\ny: [4] = id(x)\ngoal: [4] = [0, 1, 2, 3]\n")
     with pytest.raises(WarploomError, match="nothing is exchanged or computed"):
-        device_function(load_file(nothing))
+        device_function(Sketch.from_file(nothing))
     with pytest.raises(WarploomError, match="no parameter 'fields'"):
-        device_function(load_file(SUMS), fields=3)
+        device_function(Sketch.from_file(SUMS), fields=3)
     with pytest.raises(WarploomError, match="registers of float16"):
-        device_function(load_file(SUMS), dtype="float16")
+        device_function(Sketch.from_file(SUMS), dtype="float16")
 
 
 def test_the_command_line_writes_checks_and_mutates(cli: Cli, tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_the_command_line_writes_checks_and_mutates(cli: Cli, tmp_path: Path) ->
     ran = cli("synth", SUMS, "--emit", "cuda", "--as", "function", "-o", str(out))
     assert ran.status == 0, ran.err
     command = f"Command: warploom synth {SUMS} --emit cuda --as function"
-    assert out.read_text() == device_function(load_file(SUMS)).text(note=command)
+    assert out.read_text() == device_function(Sketch.from_file(SUMS)).text(note=command)
     ran = cli("kernel", "load-structures", "--set", "fields=1", "--check", "--mutate", "--most=4")
     assert ran.status == 0, ran.err
     assert "0 bytes spilled" in ran.out

@@ -15,7 +15,6 @@ import pytest
 from bench.common.loopnest.running import implementations, inputs
 from tests.cli.conftest import Cli, cli  # noqa: F401  # a fixture
 
-from warploom.cli import explore as command
 from warploom.errors import CheckError, DeviceError
 from warploom.kernel.dtype import i32
 from warploom.loopnest.build import LoopNest
@@ -26,6 +25,7 @@ from warploom.loopnest.lower import lower
 from warploom.loopnest.space import NestSpace
 from warploom.loopnest.target import Target
 from warploom.machine.record import H200
+from warploom.pipeline import exploring as command
 from warploom.pipeline.nest import Nest
 from warploom.pipeline.timed_nest import (
     GpuNestBench,

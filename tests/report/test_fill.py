@@ -16,7 +16,6 @@ from warploom.pipeline.pictures import picture
 from warploom.report.code import STORED, steps_of_lines
 from warploom.report.fill import shown
 from warploom.report.traffic import sectors_of, streams_of
-from warploom.search.outcome import Found
 from warploom.sketch.code.memory import inputs_of
 from warploom.sketch.code.need import scalars_of
 from warploom.sketch.code.trial import shapes_at
@@ -170,12 +169,11 @@ def _(x: Any, lanes: int, taps: int) -> Any:
 
 def test_a_warp_sketch_is_drawn_as_its_program() -> None:
     """Lane i adds up x[i] to x[i + 2]; its lines of code are not named by steps."""
-    outcome = solve(stencil.at(lanes=8))
-    assert isinstance(outcome, Found)
-    drawn = picture(outcome.answer, code=False)
+    found = solve(stencil.at(lanes=8))
+    drawn = picture(found, code=False)
     data = data_of(drawn.html)
     last = len(data["panels"]) - 1
     assert data["panels"][last]["cells"] == 8
     for cell in range(8):
         assert memory_of(data, last, cell) == {("x", cell + tap) for tap in range(3)}
-    assert "<svg" in outcome.answer._repr_html_()
+    assert "<svg" in found._repr_html_()

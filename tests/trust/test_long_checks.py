@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from warploom import load_text, synthesize
+from warploom import Sketch, synthesize
 from warploom.errors import CheckError
 from warploom.layout.solver.certificate import digest
 from warploom.pipeline.certificate import certificate
@@ -29,7 +29,7 @@ def signed(record: Json) -> Json:
 
 
 def sums() -> Json:
-    found: Json = json.loads(json.dumps(certificate(synthesize(load_text(SUMS)))))
+    found: Json = json.loads(json.dumps(certificate(synthesize(Sketch.from_text(SUMS)))))
     return found
 
 

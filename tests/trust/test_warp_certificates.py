@@ -15,15 +15,16 @@ from hypothesis import strategies as st
 from tests.sampled import examples
 from tests.sketch.simt.random_sketches import traced_sketches
 
-from warploom import certificate, solve, warp_sketch
+from warploom import warp_sketch
 from warploom.bench import inventor_sketches as paper
 from warploom.errors import CheckError, WarploomError
+from warploom.pipeline.certificate import certificate
 from warploom.pipeline.warp_record import warp_record
 from warploom.search.outcome import Found, Verdict
 from warploom.sketch.simt.evaluate import interpret
 from warploom.sketch.simt.ir import Traced
 from warploom.sketch.simt.order import follow
-from warploom.sketch.simt.solve import Filled
+from warploom.sketch.simt.solve import Filled, solve
 from warploom.sketch.simt.space import candidates
 from warploom.sketch.term.ir import Constant, Fold, Symbol, Term, Undefined
 from warploom.sketch.term.verify import Verification

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from bench.common.own import sketches
 
-from warploom import load_file
 from warploom.pipeline.compiled import Compiled, compiled
 from warploom.pipeline.subject import Subject
 from warploom.runtime.callable import Device
 from warploom.sketch.code.need import shapes_for
+from warploom.sketch.front import load_file
 
 HERE = Path(__file__).parent
 

@@ -1,19 +1,21 @@
 """Array expressions written in Python: what to compute, with map, reduce, slide and friends.
 
-    >>> from warploom.array.types import type_text
-    >>> from warploom.kernel.dtype import f32
-    >>> m, n, k = sizes("m n k")
+    >>> from warploom import arrays as al, map_array
+    >>> m, n, k = al.sizes("m n k")
     >>> def row(a, b):
-    ...     dot = lambda column: fold(lambda s, p: s + p.get(0) * p.get(1), 0.0, zip_(a, column))
-    ...     return map_(dot, transpose(b))
-    >>> matmul = program(
+    ...     add = lambda sum, pair: sum + pair.get(0) * pair.get(1)
+    ...     return al.map_(lambda column: al.fold(add, 0.0, al.zip_(a, column)), al.transpose(b))
+    >>> matmul = al.program(
     ...     "matmul",
-    ...     lambda a, b: map_(lambda r: row(r, b), a),
-    ...     a=array(f32, m, k),
-    ...     b=array(f32, k, n),
+    ...     lambda a, b: al.map_(lambda r: row(r, b), a),
+    ...     a=al.array(al.f32, m, k),
+    ...     b=al.array(al.f32, k, n),
     ... )
-    >>> type_text(matmul.body.type)
+    >>> al.type_text(matmul.body.type)
     '[[f32]n]m'
+    >>> found = map_array(matmul, {"m": 8, "n": 8, "k": 4}, first=True)
+    >>> len(found.kernels)
+    1
 
 Types are checked as an expression is built, so an error is at the user's own line. Functions are
 Python functions of expressions; one of several parameters takes a tuple apart.
@@ -82,6 +84,10 @@ from warploom.errors import CheckError, calling_line
 from warploom.index.ir import Expr as Index
 from warploom.index.laws import simplify
 from warploom.kernel.dtype import DType
+from warploom.kernel.dtype import bf16 as bf16
+from warploom.kernel.dtype import f16 as f16
+from warploom.kernel.dtype import f32 as f32
+from warploom.kernel.dtype import i32 as i32
 from warploom.kernel.ir import Operator
 
 Size: TypeAlias = Index | int

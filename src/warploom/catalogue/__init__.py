@@ -29,7 +29,13 @@ def names() -> dict[str, Entry | SketchOnly]:
 
 
 def entries() -> dict[str, Entry]:
-    """The names that have a kernel."""
+    """The kernels of the catalogue by name; `warploom.load(name)` is one as a function.
+
+    >>> import warploom
+    >>> entry = warploom.kernels()["aos-to-soa"]
+    >>> entry.parameters["fields"]
+    3
+    """
     return _entries_of(FILES)
 
 

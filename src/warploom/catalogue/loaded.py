@@ -23,6 +23,7 @@ from warploom.kernel.dtype import DType
 from warploom.kernel.ir import Kernel
 from warploom.kernel.largest import with_largest
 from warploom.kernel.wide import index_named
+from warploom.pictured import PublicResult
 from warploom.runtime.callable import Callable, Device, check_device
 from warploom.runtime.callable import load as load_kernel
 from warploom.runtime.driver import Launch
@@ -52,6 +53,12 @@ def load(
     arrays have it; with `tune` they are measured on the GPU when a size comes first, for 30 seconds
     at most or as many as it says, and kept in the store of this user, in the given one, or in none
     (False). With `index_bits=64` arrays may have more elements than 32-bit indices allow.
+
+    >>> import numpy as np, warploom
+    >>> split = warploom.load("aos-to-soa", fields=3)
+    >>> points = np.arange(12, dtype=np.float32).reshape(4, 3)  # x, y, z of four points
+    >>> split(points).tolist()
+    [[0.0, 3.0, 6.0, 9.0], [1.0, 4.0, 7.0, 10.0], [2.0, 5.0, 8.0, 11.0]]
     """
     if not isinstance(name, str):
         raise CheckError(
@@ -89,7 +96,7 @@ def _built(loaded: Loaded) -> Loaded:
     return loaded
 
 
-class Loaded(Planner):
+class Loaded(Planner, PublicResult):
     """A kernel of the catalogue with its parameters. For each size the rule may choose another
     strategy; what is built is kept by its settings."""
 
@@ -119,6 +126,10 @@ class Loaded(Planner):
     def text(self, language: Language = "cuda") -> str:
         """The kernel in a language by its name, such as `cuda`."""
         return emit(with_largest(self.kernel), language)
+
+    def record(self) -> dict[str, Any]:
+        """What `warploom kernel --json` writes of a kernel that is neither checked nor timed."""
+        return {"name": self.entry.name, "settings": dict(self.settings), "doc": self.kernel.doc}
 
     def settings_for(
         self, size: Size, gpu: int = -1, dtype: DType | None = None

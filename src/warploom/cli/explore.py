@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import math
 import re
@@ -13,7 +12,7 @@ from typing import Any
 
 from warploom import emit
 from warploom.cli.command import command_words
-from warploom.cli.commands.explore import Engine, Explore, Space
+from warploom.cli.commands.explore import Engine, Explore
 from warploom.cli.crew import crew_of
 from warploom.cli.declare import Context
 from warploom.cli.guard import Status, check_meant, is_whole, run, status_of
@@ -26,18 +25,17 @@ from warploom.cli.remembered import Answer, answer_of
 from warploom.cli.say import echo
 from warploom.cli.seconds import budget_of
 from warploom.emit.parts import with_notes
-from warploom.errors import CheckError, ParseError, one_of
+from warploom.errors import ParseError
 from warploom.loopnest.build import LoopNest
 from warploom.loopnest.ir import Program
-from warploom.loopnest.kernels import KERNELS, Cut
 from warploom.loopnest.schedule import time_words
 from warploom.loopnest.show import show
-from warploom.loopnest.target import Target, everything, paper, with_tensor_cores
-from warploom.machine.record import Machine, machine_named
+from warploom.machine.record import machine_named
+from warploom.pipeline.exploring import bench_for
 from warploom.pipeline.helped import HelpedNest
+from warploom.pipeline.named_nest import check_number, named_nest, own_nest, target_for
 from warploom.pipeline.nest import Explored, Kept, Nest
-from warploom.pipeline.timed_nest import GpuNestBench, Timer, far_nest_bench
-from warploom.runtime.gpu import gpu_name
+from warploom.pipeline.timed_nest import Timer
 from warploom.runtime.rig import Bench, Built
 from warploom.search.branching.estimate import Estimate
 from warploom.search.budget import Budget
@@ -71,7 +69,7 @@ def _explored(asked: Explore, context: Context) -> Status:
             record |= {"reasons": _explain(nest)} if asked.explain else {}
             record |= _estimate(nest, asked, crew) if asked.estimate else {}
         else:
-            where = _bench(nest, asked, crew)
+            where = bench_for(nest, asked.model, asked.engine.value, crew)
             explored, made = _searched(nest, asked, budget, where, kept_in, crew)
             status, best = _status(explored), explored.candidate
             answer.whole = where is None and is_whole(explored.outcome)
@@ -121,18 +119,6 @@ def _bounded(nest: Nest) -> dict[str, Any]:
     return {"bound": nest.least()}
 
 
-def _bench(nest: Nest, asked: Explore, crew: Farm | Cluster | None) -> Bench[Built] | None:
-    """Where implementations are timed; None where only the bound is known. Branch and bound proves
-    something of the bound, and of nothing else."""
-    if asked.model or asked.engine is Engine.exact:
-        return None
-    if isinstance(crew, Cluster) and crew.measures:
-        return far_nest_bench(nest.program, nest.target.tensor, crew)
-    if gpu_name() is None:
-        return None
-    return GpuNestBench(nest.program, tensor=nest.target.tensor)
-
-
 def _searched(
     nest: Nest,
     wanted: Explore,
@@ -169,75 +155,16 @@ def _searched(
 # -- what is asked ---------------------------------------------------------------------------------
 
 
-def find_program(text: str, sizes: list[str], space: Space) -> Program:
+def find_program(text: str, sizes: list[str], space: str) -> Program:
     """One of the known kernels, or a program of the user's own."""
     for part in (part for each in sizes for part in each.split(",")):
         if re.fullmatch(r"\s*\w+\s*=\s*-?\d+\s*", part):
-            number = int(part.partition("=")[2])
-            if not 1 <= number < 1 << 31:
-                raise CheckError(f"a size of {number}", advice="sizes are from 1 to 2**31 - 1")
+            check_number(int(part.partition("=")[2]))
     given = parse_parameters(sizes, digits=10)
     if "::" in text:
-        return _own_program(text, python_value(text, given, (Program, LoopNest)))
-    if text not in KERNELS:
-        raise ParseError(
-            f"no loop nest is called '{text[:80]}'",
-            advice=other_command(text) or one_of(text, [*KERNELS, "FILE.py::NAME"]),
-        )
-    function = KERNELS[text]
-    names = [name for name in inspect.signature(function).parameters if name not in INTERNAL]
-    for name in given:
-        if name not in names:
-            raise CheckError(f"{text} has no '{name}'", advice=one_of(name, names))
-    _check_complete(text, function, given, names)
-    cut = Cut(proper=True) if space is Space.paper else Cut(tail=True)
-    return function(**given, cut=cut)
-
-
-# What a function takes beside sizes.
-INTERNAL = ("tiles", "inner", "batch_tiles", "cut")
-
-
-def _check_complete(
-    text: str, function: Callable[..., Program], given: dict[str, Any], names: list[str]
-) -> None:
-    known = inspect.signature(function).parameters
-    missing = [n for n in names if n not in given and known[n].default is inspect.Parameter.empty]
-    if missing:
-        example = ",".join(f"{name}=1024" for name in missing)
-        raise CheckError(f"{text} needs {', '.join(missing)}", advice=f"write --size {example}")
-    for name, value in given.items():
-        default = known[name].default
-        wanted = int if default is inspect.Parameter.empty else type(default)
-        if wanted is not type(value) and not (wanted is bool and value in (0, 1)):
-            raise CheckError(
-                f"{name}={value} is not {'a whole number' if wanted is int else 'a word'}"
-            )
-
-
-def _own_program(text: str, found: object) -> Program:
-    match found:
-        case LoopNest():
-            return found.done()
-        case Program():
-            return found
-    raise CheckError(
-        f"{text} is a {type(found).__name__}",
-        advice=other_kind(found)
-        or "it should be a LoopNest, its program, or a function that returns one",
-    )
-
-
-def target_for(own: Machine, space: Space) -> Target:
-    match space:
-        case Space.paper:
-            return paper(own)
-        case Space.default:
-            return everything(own)
-        case Space.tensor:
-            return with_tensor_cores(own)
-        case Space.bf16:
-            return with_tensor_cores(own, "bf16")
+        found = python_value(text, given, (Program, LoopNest))
+        return own_nest(found, text, other_kind(found))
+    return named_nest(text, given, space, other_command)
 
 
 def _kept(nest: Nest, file: Path | None, device: str | None) -> Kept:

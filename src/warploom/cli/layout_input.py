@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 from warploom.choices import LANGUAGES, SPELLINGS
-from warploom.errors import CheckError, EmitError, ParseError, UnsupportedError, one_of
-from warploom.layout.language.check import MOST_ELEMENTS
+from warploom.errors import EmitError, UnsupportedError, one_of
 from warploom.layout.patterns.access import Problem
 from warploom.layout.patterns.named import FIFTY, pattern
-from warploom.layout.patterns.pattern import load_pattern
+from warploom.layout.patterns.read import is_file, read_pattern
 
 NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 EXPORTS = (*LANGUAGES, *SPELLINGS)
@@ -26,11 +24,9 @@ def readers(texts: list[str], machine: str | None) -> list[Reader]:
     for text in texts:
         if text == "all":
             found += [(name, partial(pattern, name)) for name in FIFTY]
-        elif Path(text).suffix == ".toml" or Path(text).is_file():
-            found.append((text, partial(load_pattern, Path(text), machine)))
         else:
-            name = text if machine is None else f"{text}@{machine}"
-            found.append((name, partial(pattern, name)))
+            name = text if machine is None or is_file(text) else f"{text}@{machine}"
+            found.append((name, partial(read_pattern, text, machine)))
     return found
 
 
@@ -46,20 +42,3 @@ def known_export(how: str | None, name: str) -> None:
     language = "cuda" if how in SPELLINGS else how
     if not NAME.fullmatch(name) or is_reserved_function(name, language):
         raise EmitError(f"'{name[:40]}' cannot be a name in {language}", advice="give --name")
-
-
-def sizes(text: str) -> tuple[int, ...]:
-    """
-    >>> sizes("16x32")
-    (16, 32)
-    """
-    words = text.split("x")
-    if not all(word.isascii() and word.isdigit() and len(word) < 10 for word in words):
-        raise ParseError(f"'{text[:40]}' is no shape", advice="write 16x32")
-    found = tuple(int(word) for word in words)
-    total = 1
-    for number in found:
-        total *= number
-    if not 1 <= total <= MOST_ELEMENTS:
-        raise CheckError(f"a tensor of {total} elements", advice=f"between 1 and {MOST_ELEMENTS}")
-    return found

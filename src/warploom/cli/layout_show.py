@@ -10,12 +10,12 @@ from warploom.cli.commands.layout import CheckLayout, ShowLayout
 from warploom.cli.declare import STDOUT, Context
 from warploom.cli.guard import Status, run
 from warploom.cli.layout_check import check_lines, grid_lines, measured_lines
-from warploom.cli.layout_input import known_export, readers, sizes
+from warploom.cli.layout_input import known_export, readers
 from warploom.cli.output import kept_free, write, write_records
 from warploom.cli.say import echo
 from warploom.emit.index_function import exported
 from warploom.errors import ParseError, one_of
-from warploom.layout.formats.given import given_layout, row_major_addresses
+from warploom.layout.formats.given import given_layout, row_major_addresses, sizes
 from warploom.layout.language.evaluate import Numbers
 from warploom.layout.language.ir import Layout
 from warploom.layout.patterns.named import TYPES

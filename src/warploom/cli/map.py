@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -13,7 +13,6 @@ from warploom.array.code.program import Compiled
 from warploom.array.joint.model import MOST_TEMPORARY, JointModel
 from warploom.array.language.ir import Program
 from warploom.array.language.show import show_program
-from warploom.array.recipe import convolution, matmul, stencil
 from warploom.choices import TIMED
 from warploom.cli.command import command_words
 from warploom.cli.commands.map import Map, On
@@ -22,7 +21,7 @@ from warploom.cli.declare import Context
 from warploom.cli.guard import Status, check_meant, is_whole, run, status_of
 from warploom.cli.inputs import parse_sizes, python_value
 from warploom.cli.keeping import store_of
-from warploom.cli.map_view import candidate_record, print_candidate, show_tuned, word_of
+from warploom.cli.map_view import print_candidate, show_tuned, word_of
 from warploom.cli.names import other_command, other_kind
 from warploom.cli.output import kept_free, write, write_records
 from warploom.cli.progress import OnStates, progress
@@ -30,39 +29,25 @@ from warploom.cli.remembered import Answer, answer_of
 from warploom.cli.say import echo
 from warploom.cli.seconds import budget_of
 from warploom.emit.parts import with_notes
-from warploom.errors import CheckError, ParseError, one_of
+from warploom.errors import CheckError, ParseError
 from warploom.machine.record import machine_named
 from warploom.pipeline.mapped import (
     Choice,
     FarRig,
     Rig,
     blocked_choices,
-    choice_of,
     described,
     make,
     tune_choices,
 )
+from warploom.pipeline.mapping import candidate_record, check_blocked, choices_for
+from warploom.pipeline.named_program import named_program, sizes_of_layer
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Outcome
 from warploom.search.outcome_json import outcome_record
 from warploom.search.storage.store import Store
 from warploom.search.workers.cluster import Cluster
 from warploom.search.workers.farm import Farm
-
-NAMES: Mapping[str, Callable[[], Program]] = {
-    "total": workload.total,
-    "dot": workload.dot,
-    "matvec": workload.matvec,
-    "matmul": workload.matmul,
-    "stencil-1d": workload.stencil_1d,
-    "stencil-2d": workload.stencil_2d,
-    "conv": workload.convolution,
-}
-RECIPES: Mapping[str, Callable[[Program], Program]] = {
-    "matmul": matmul.mid_level,
-    "stencil-2d": stencil.mid_level,
-    "conv": convolution.mid_level,
-}
 
 
 @dataclass(slots=True)
@@ -134,7 +119,9 @@ def _worked(
                 return status_of(outcome)
             given = {"program": show_program(model.program), "sizes": sizes,
                      "plain": asked.plain, "fusion": asked.fusion.value}  # fmt: skip
-            found = _choices(model, budget, asked)
+            found = choices_for(
+                model, budget, asked.seed, asked.first, asked.sample, _wanted(asked), asked.among
+            )
         answer.whole = not asked.tune and is_whole(found)
         if not isinstance(found, Found):
             echo(f"{word_of(found)}: no candidate of '{asked.expr}' on {asked.machine}")
@@ -152,9 +139,11 @@ def _worked(
 def _blocked(asked: Map, context: Context) -> tuple[dict[str, Any], Outcome[list[Choice]]]:
     """A layer in products of blocks, and what names the question."""
     check_meant(context, ("fusion",), "with --blocked")
-    layer = _blocked_layer(asked)
-    found = blocked_choices(workload.VGG_16[layer], asked.machine, asked.memory, _wanted(asked))
-    return {"layer": layer, "blocked": True}, found
+    other = asked.count or asked.plain or asked.first or asked.sample is not None
+    check_blocked(asked.expr, asked.layer, bool(asked.size), other)
+    layer = workload.VGG_16[asked.layer or ""]
+    found = blocked_choices(layer, asked.machine, asked.memory, _wanted(asked))
+    return {"layer": asked.layer, "blocked": True}, found
 
 
 def _wanted(asked: Map) -> int:
@@ -194,31 +183,6 @@ def _tuned(
     return best, status_of(outcome)
 
 
-def _choices(model: JointModel, budget: Budget, asked: Map) -> Outcome[list[Choice]]:
-    if asked.first:
-        soon = model.first(asked.seed, budget)
-        return Found([choice_of(model, soon.answer)], True) if isinstance(soon, Found) else soon
-    wanted = _wanted(asked)
-    outcome = (
-        model.sample(wanted, asked.seed, budget) if asked.sample is not None
-        else model.best(wanted, max(asked.among, wanted), asked.seed, budget)
-    )  # fmt: skip
-    if not isinstance(outcome, Found):
-        return outcome
-    return Found([choice_of(model, each) for each in outcome.answer], outcome.complete,
-                 outcome.stopped)  # fmt: skip
-
-
-def _blocked_layer(asked: Map) -> str:
-    """The layer, if nothing beside it is asked for that goes another way."""
-    if asked.expr != "conv" or asked.layer is None or asked.size:
-        raise CheckError("--blocked is for a layer", advice="conv --layer conv4_2, and no --size")
-    if asked.count or asked.plain or asked.first or asked.sample is not None:
-        raise ParseError("--blocked goes with --best and --tune alone")
-    given_sizes(asked.expr, asked.layer, [])
-    return asked.layer
-
-
 def _check_asked(asked: Map, context: Context) -> None:
     """One question, and nothing beside it that is of another."""
     sample = asked.sample is not None
@@ -237,42 +201,22 @@ def _check_asked(asked: Map, context: Context) -> None:
 
 def find_program(text: str, plain: bool) -> Program:
     """One of the known expressions, in tiles unless it is to be left alone, or a user's own."""
-    if "::" in text:
-        if plain:
-            raise ParseError("what is your own is not rewritten", advice="leave --plain out")
-        found = python_value(text, {}, (Program,))
-        if isinstance(found, Program):
-            return found
-        raise CheckError(
-            f"{text} is a {type(found).__name__}",
-            advice=other_kind(found)
-            or "it should be a program of warploom.array.build, or a function that returns one",
-        )
-    if text not in NAMES:
-        raise ParseError(
-            f"no expression is called '{text[:80]}'",
-            advice=other_command(text) or one_of(text, [*NAMES, "FILE.py::NAME"]),
-        )
-    program = NAMES[text]()
-    if plain and text not in RECIPES:
-        raise ParseError(f"'{text}' is not rewritten", advice="leave --plain out")
-    return program if plain or text not in RECIPES else RECIPES[text](program)
+    if "::" not in text:
+        return named_program(text, plain, other_command)
+    if plain:
+        raise ParseError("what is your own is not rewritten", advice="leave --plain out")
+    found = python_value(text, {}, (Program,))
+    if isinstance(found, Program):
+        return found
+    raise CheckError(
+        f"{text} is a {type(found).__name__}",
+        advice=other_kind(found)
+        or "it should be a program of warploom.arrays, or a function that returns one",
+    )
 
 
 def given_sizes(expr: str, layer: str | None, size: list[str]) -> dict[str, int]:
-    given = parse_sizes(size, digits=10)
-    for name, value in given.items():
-        if not 1 <= value < 1 << 31:
-            raise CheckError(f"the size {name} is {value}", advice="sizes are from 1 to 2**31 - 1")
-    if layer is None:
-        return given
-    if expr != "conv":
-        raise CheckError(f"{expr} has no layers", advice="--layer is for conv")
-    if layer not in workload.VGG_16:
-        raise ParseError(
-            f"no layer is called '{layer[:80]}'", advice=one_of(layer, workload.VGG_16)
-        )
-    return {**workload.VGG_16[layer].sizes(), **given}
+    return sizes_of_layer(expr, layer, parse_sizes(size, digits=10))
 
 
 def _counted(model: JointModel, budget: Budget) -> tuple[Outcome[Any], dict[str, Any]]:

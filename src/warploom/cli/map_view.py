@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from warploom.array.code.program import Compiled
 from warploom.array.code.schedule import mapping_schedules
 from warploom.cli.say import echo
-from warploom.kernel.ir import Registers, Shared, walk
-from warploom.kernel.pool import pool_bytes
 from warploom.pipeline.mapped import Choice, front, make
 from warploom.search.outcome import Found, Impossible, Outcome, Undecided
 from warploom.search.outcome_json import outcome_record
@@ -21,29 +18,6 @@ SHOWN = 5  # trials
 
 def word_of(outcome: Outcome[Any]) -> str:
     return "impossible" if isinstance(outcome, Impossible) else str(outcome)
-
-
-def candidate_record(choice: Choice, compiled: Compiled) -> dict[str, Any]:
-    kernels = []
-    told = mapping_schedules(compiled)
-    for at, kernel in enumerate(compiled.kernels):
-        shared = [each for each in kernel.body if isinstance(each, Shared)]
-        words = [each.size or 1 for each in walk(kernel.body) if isinstance(each, Registers)]
-        kernels.append({
-            "name": kernel.name,
-            "schedule": told[at],
-            "runs": choice.runs
-            and {str(each): run for each, run in sorted(choice.runs[at].items())},
-            "group": list(kernel.block),
-            "registers": sum(words),
-            "shared_bytes": pool_bytes(shared),
-        })  # fmt: skip
-    return {
-        "sizes": dict(choice.sizes),
-        "tiles": dict(choice.tiles),
-        "kernels": kernels,
-        "temporary_bytes": compiled.temporary_bytes,
-    }
 
 
 def print_candidate(record: Mapping[str, Any]) -> None:

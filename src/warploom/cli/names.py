@@ -25,8 +25,8 @@ _KINDS = {
 def other_command(name: str) -> str:
     """Advice for a name that another command knows; none if none does."""
     # Here, not at the top: only who has mistaken a name waits for it.
-    from warploom.cli.map import NAMES
     from warploom.loopnest.kernels import KERNELS
+    from warploom.pipeline.named_program import NAMES
 
     known = {"loopnest": KERNELS, "array": NAMES, "kernel": names()}
     kinds = [kind for kind, listed in known.items() if name in listed]

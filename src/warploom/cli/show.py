@@ -28,6 +28,7 @@ from warploom.cli.ptx_input import CUDA_ENDS, left, loaded
 from warploom.cli.say import echo
 from warploom.errors import CheckError, ParseError
 from warploom.machine.record import machine_named
+from warploom.pipeline.named_nest import target_for
 from warploom.pipeline.nest import Nest
 from warploom.pipeline.pictures import picture
 from warploom.report.fill import drawn, shown_fill
@@ -111,7 +112,7 @@ def _map(subject: str, wanted: Show) -> tuple[Picture, Status]:
 def _nest(subject: str, wanted: Show) -> tuple[Picture, Status]:
     program = explore.find_program(subject, wanted.size, Space.default)
     machine = machine_named(wanted.machine or "h200")
-    nest = Nest(program, machine.rates, explore.target_for(machine, Space.default))
+    nest = Nest(program, machine.rates, target_for(machine, Space.default))
     budget = Budget(wanted.seconds)
     with progress(program.name), budget.interruptible():
         found = nest.search("tree", wanted.evaluations, budget=budget)

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from warploom.cli.say import echo
 from warploom.cli.view import coloured
 from warploom.index.show import show
+from warploom.pipeline.warp_result import WarpResult
 from warploom.search.budget import Budget
-from warploom.search.outcome import Found, Impossible, Outcome, Undecided, Verdict
-from warploom.search.outcome_json import outcome_record
+from warploom.search.outcome import Found, Impossible, Outcome, Undecided
 from warploom.sketch.simt.ir import Traced
 from warploom.sketch.simt.solve import Filled, reinstantiate, solve
 from warploom.sketch.synth.result_json import Record
@@ -25,7 +25,7 @@ def solve_warp(
     """Solves and prints; the outcomes, the last one at the last size tried, and the record."""
     outcomes = [solve(traced, laws=laws, budget=budget)]
     _say(name, outcomes[0])
-    sizes = [_record(traced, outcomes[0])]
+    sizes = [WarpResult(traced, outcomes[0]).record()]
     for other in larger:
         small = outcomes[-1]
         if not isinstance(small, Found):
@@ -34,7 +34,7 @@ def solve_warp(
         outcomes.append(outcome)
         label = ", ".join(f"{key}={value}" for key, value in other.sizes.items())
         _say(f"  carried over to {label}", outcome)
-        sizes.append(_record(other, outcome))
+        sizes.append(WarpResult(other, outcome).record())
     return outcomes, {"name": name, **sizes[0], "sizes": sizes}
 
 
@@ -56,16 +56,3 @@ def _lines(name: str, outcome: Outcome[Filled]) -> Iterator[str]:
             yield f"{name}: {coloured('impossible')}" + (f", {why}" if why else "")
         case Undecided(reason):
             yield f"{name}: {coloured('undecided')}, {reason.value}"
-
-
-def _record(traced: Traced, outcome: Outcome[Filled]) -> Record:
-    record: Record = {"size": dict(traced.sizes), **outcome_record(outcome)}
-    match outcome:
-        case Found(answer=filled):
-            fill = {hole: show(expr) for hole, expr in filled.fill.items()}
-            record |= {"verdict": filled.verification.verdict.value, "fills": [fill]}
-        case Impossible(why):
-            record |= {"verdict": Verdict.IMPOSSIBLE.value, "fills": [], "why": why}
-        case Undecided():
-            record |= {"verdict": Verdict.UNKNOWN.value, "fills": []}
-    return record

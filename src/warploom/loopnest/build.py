@@ -187,7 +187,16 @@ def _axes_of(access: ir.Access) -> set[ir.Axis]:
 
 @dataclass(slots=True, eq=False)
 class LoopNest:
-    """A program under construction."""
+    """A computation as loops over axes, in which nothing is decided yet: `explore` decides.
+
+    >>> from warploom import LoopNest, explore
+    >>> nest = LoopNest("scaled")
+    >>> i = nest.axis("n", 64)
+    >>> x, y = nest.array("x", i), nest.array("y", i)
+    >>> y[i] = 2.0 * x[i] + 1.0
+    >>> explore(nest, evaluations=1, model=True, space="paper").trial.wrong
+    ''
+    """
 
     name: str
     _axes: list[ir.Axis] = field(default_factory=list)

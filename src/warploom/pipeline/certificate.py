@@ -61,9 +61,9 @@ def certificate(
     from 0; `sizes` is what the sketch was built at, for the reader. What is not proved, or has no
     fill, is an error that says so.
 
-    >>> from warploom import load_text, synthesize
+    >>> from warploom import Sketch, synthesize
     >>> text = "x: [4] = range(0, 4)\\ny: [2] = + identity{fold_len=2}(x)\\n"
-    >>> proof = certificate(synthesize(load_text(text + "goal: [2] = [+(0, 1), +(2, 3)]")))
+    >>> proof = certificate(synthesize(Sketch.from_text(text + "goal: [2] = [+(0, 1), +(2, 3)]")))
     >>> proof["verdict"], proof["not_covered"]
     ('proved', ['rounding and overflow'])
     """

@@ -1,10 +1,11 @@
-"""`warploom.compile`: a sketch, or what its search gave, becomes a function on arrays."""
+"""`warploom.compile`: a sketch, or what any of the searches gave, becomes a function on arrays."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict, Unpack, overload
 
+from warploom.catalogue.loaded import Loaded
 from warploom.emit import emit
 from warploom.emit.dialect import Language
 from warploom.errors import CheckError, DeviceError, located
@@ -12,7 +13,9 @@ from warploom.index.ir import whole_number
 from warploom.kernel.dtype import DType, f32
 from warploom.kernel.ir import Kernel
 from warploom.kernel.wide import index_named
+from warploom.pictured import PublicResult
 from warploom.pipeline.length import output_shapes
+from warploom.pipeline.runnable import OfNoSketch, Runnable, runnable
 from warploom.pipeline.subject import Layout, Subject, dtype_named, tiled
 from warploom.runtime.callable import Callable, Device, load
 from warploom.runtime.plan import not_by_name
@@ -23,9 +26,29 @@ from warploom.sketch.code.tiling import Array, Tiled
 from warploom.sketch.term.ir import Shape, size
 
 
+class SketchOptions(TypedDict, total=False):
+    """What can be said of a sketch, and of nothing else."""
+
+    goal: int
+    lanes: int | None
+    steps: Mapping[str, int] | None
+    dtype: DType | str
+    warps: int
+    budget: Budget | None
+    index_bits: int
+
+
+@overload
+def compiled(result: Loaded, *, device: Device = "auto") -> Loaded: ...
+@overload
+def compiled(result: OfNoSketch, *, device: Device = "auto") -> Runnable: ...
+@overload
+def compiled(
+    result: Subject | Compiled, *, device: Device = "auto", **options: Unpack[SketchOptions]
+) -> Compiled: ...
 @located
 def compiled(
-    sketch: Subject,
+    result: Subject | PublicResult,
     *,
     goal: int = 0,
     lanes: int | None = None,
@@ -35,23 +58,67 @@ def compiled(
     device: Device = "auto",
     budget: Budget | None = None,
     index_bits: int = 32,
-) -> Compiled:
-    """A sketch of either kind, or what its search gave, as a function on arrays.
+) -> Compiled | Loaded | Runnable:
+    """A function on arrays: of a sketch, or of what any public call returned.
 
-    The best fill is searched, verified and run on the simulator before anything comes back.
-    `lanes` is the length of the axis across lanes; `steps={"x": 32, "w": 0}` says how far apart the
-    tiles of an input begin (0: all read the same). The result takes the inputs, or inputs and
-    outputs; `.text("cuda")` is the kernel, and where it runs is the `device` of `runtime.load`.
-    With `index_bits=64` arrays may have more elements than 32-bit indices allow.
+    Of a sketch the best fill is searched, verified and run on the simulator before anything comes
+    back. `lanes` is the length of the axis across lanes; `steps={"x": 32, "w": 0}` says how far
+    apart the tiles of an input begin (0: all read the same). With `index_bits=64` arrays may have
+    more elements than 32-bit indices allow. These, `goal`, `dtype`, `warps` and `budget` are for
+    sketches alone.
+
+    The function takes the inputs, or inputs and outputs. `device` says where it runs: `auto` (where
+    the arrays are: on a GPU, or else on the simulator), `cuda`, `opencl`, `c`, `ptx`, `simulator`.
+    `.text("cuda")` is the kernel. Of a layout, the function gives the places of elements.
+
+    >>> import numpy as np, warploom
+    >>> s = warploom.Sketch("turned by one")
+    >>> x = s.input("x", 4)
+    >>> y = s.hole("rots", x, main=0, second=0, out=0)
+    >>> s.goal(lambda x: [x[1], x[2], x[3], x[0]])
+    >>> turned = warploom.compile(s)
+    >>> turned(np.arange(8, dtype=np.float32)).tolist()  # two tiles of four
+    [1.0, 2.0, 3.0, 0.0, 5.0, 6.0, 7.0, 4.0]
     """
     if steps is not None and not isinstance(steps, Mapping):
         raise CheckError(
             f"steps are numbers by input, not {steps!r:.40}", advice='write steps={"x": 32}'
         )
+    own = _of_no_sketch(result, device)
+    if own is not None:
+        _check_alone(result, (goal, lanes, steps, dtype, warps, budget, index_bits))
+        return own
     apart = {name: _number(step) for name, step in (steps or {}).items()}
     kind, index = dtype_named(dtype), index_named(index_bits)
     layout = Layout(_number(lanes), apart, kind, _number(warps), index=index)
-    return Compiled(tiled(sketch, layout, goal=goal, budget=budget), device)
+    subject: Any = result  # what is neither a sketch nor a result is refused there, by its kind
+    return Compiled(tiled(subject, layout, goal=goal, budget=budget), device)
+
+
+def _of_no_sketch(result: Any, device: Device) -> Compiled | Loaded | Runnable | None:
+    """What is a function already, or has a kernel of its own."""
+    match result:
+        case Compiled() | Loaded() | Runnable():
+            if device not in ("auto", result.device):
+                raise CheckError(
+                    f"{result!r} is compiled already", advice="say the device where it is made"
+                )
+            return result
+        case PublicResult():
+            return runnable(result, device)
+    return None
+
+
+def _check_alone(result: object, given: tuple[object, ...]) -> None:
+    """What is for sketches is not left out in silence."""
+    names = ("goal", "lanes", "steps", "dtype", "warps", "budget", "index_bits")
+    usual = (0, None, None, f32, 4, None, 32)
+    for name, value, other in zip(names, given, usual, strict=True):
+        if value != other:
+            raise CheckError(
+                f"a {type(result).__name__} has no {name} to choose",
+                advice=f"leave {name} out: it is for sketches",
+            )
 
 
 def _number(given: Any) -> Any:
@@ -60,11 +127,11 @@ def _number(given: Any) -> Any:
     return given if whole is None else whole
 
 
-class Compiled:
+class Compiled(PublicResult):
     """A kernel of a sketch, ready to run: called with its inputs it makes its outputs."""
 
     def __init__(self, made: Tiled, device: Device = "auto") -> None:
-        self.tiled = made
+        self.tiled, self.device = made, device
         self.function: Callable = load(made.kernel, device)
 
     @property
@@ -75,6 +142,10 @@ class Compiled:
     def text(self, language: Language = "cuda") -> str:
         """The kernel in a language by its name, such as `cuda`."""
         return emit(self.kernel, language)
+
+    def record(self) -> dict[str, Any]:
+        """What `warploom kernel --json` writes of a sketch that is neither checked nor timed."""
+        return {"name": self.tiled.tiling.name, "settings": {}, "doc": self.kernel.doc}
 
     def __repr__(self) -> str:
         tiling = self.tiled.tiling

@@ -42,6 +42,13 @@ def device_function(
     `subject` is a name (`device_function("load-structures", fields=5)`; `warploom kernel` lists
     them), a sketch of either kind, or what its search gave. A function that only moves values is,
     in CUDA, a template over what it moves; for others, and for other languages, `dtype` says it.
+
+    >>> import warploom
+    >>> header = warploom.device_function("load-structures", fields=3)
+    >>> header
+    <warploom device function load_structures_3>
+    >>> header.text("cuda").count("__shfl_sync") > 0
+    True
     """
     if isinstance(subject, str):
         if goal != 0 or budget is not None:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from warploom.emit.parts import with_notes
-from warploom.errors import CheckError, InternalError
+from warploom.errors import CheckError, InternalError, UnsupportedError
 from warploom.kernel.ir import Kernel
 from warploom.loopnest.bound import Bound, Reason
 from warploom.loopnest.decided import Implementation
@@ -28,7 +28,7 @@ from warploom.loopnest.space import DECIDED, NestSpace
 from warploom.loopnest.target import DEFAULT, Target
 from warploom.loopnest.trial import Tried, tried
 from warploom.machine.rates import Rates
-from warploom.pictured import Pictured
+from warploom.pictured import PublicResult
 from warploom.search.branching.bound import Best, minimise
 from warploom.search.branching.candidate import Bits, Candidates, Flags, Numbers
 from warploom.search.branching.decided import decision_from, decision_record, decisions_of
@@ -45,7 +45,7 @@ from warploom.search.branching.problem import SpaceProblem
 from warploom.search.budget import Budget, BudgetSpentError
 from warploom.search.engine import OnProgress, Progress, Result, Watch
 from warploom.search.history import History
-from warploom.search.outcome import Found, Outcome
+from warploom.search.outcome import Found, NothingFoundError, Outcome
 from warploom.search.outcome_json import Record, outcome_record, statistics_record
 from warploom.search.statistics import Statistics
 from warploom.search.storage.content import content_digest
@@ -83,9 +83,13 @@ class Kept:
 NOTHING_KEPT = Kept()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Explored(Pictured):
-    """`candidate` is the best implementation, in its space; `bound` holds for all of them."""
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Explored(PublicResult):
+    """What `explore` found: the best implementation of a loop nest that was looked at.
+
+    `nanoseconds` is its time, measured on `device`, or by the model where that is None; no
+    implementation takes less than `bound`. `candidate` is the implementation in its space.
+    """
 
     outcome: Outcome[Best]
     candidate: Candidates | None
@@ -94,8 +98,57 @@ class Explored(Pictured):
     evaluated: int
     trial: Tried | None
     statistics: Statistics
-    nest: Nest | None = field(default=None, repr=False)  # what was explored
-    history: History | None = field(default=None, repr=False)
+    nest: Nest | None = None  # what was explored
+    history: History | None = None
+    device: str | None = None  # where times were taken
+
+    def __str__(self) -> str:
+        name = "loop nest" if self.nest is None else self.nest.program.name
+        if self.candidate is None:
+            return f"{name}: {self.outcome}"
+        how = f"measured on {self.device}" if self.device else "by the model: not measured"
+        lines = [
+            f"{name}: {time_words(self.nanoseconds)} {how}",
+            f"  no implementation takes less than {time_words(self.bound)}; "
+            f"{self.evaluated} were looked at",
+        ]
+        if self.nest is not None:
+            lines.append(f"  schedule: {self.nest.schedule(self.candidate)}")
+        return "\n".join([*lines, *([] if self.trial is None else [f"  it {self.trial}"])])
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
+    @property
+    def _known_nest(self) -> Nest:
+        if self.nest is None:
+            raise UnsupportedError("what was explored is not known any more: explore it again")
+        return self.nest
+
+    @property
+    def program(self) -> Program:
+        """The loop nest that was explored."""
+        return self._known_nest.program
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel of the best implementation."""
+        if self.candidate is None:
+            name = self._known_nest.program.name
+            raise NothingFoundError(
+                f"'{name}' has no implementation to write: {self.outcome}", self.outcome
+            )
+        return self._known_nest.kernel(self)
+
+    def reasons(self) -> list[Reason]:
+        """Why no implementation can be faster than the bound: the slowest resource first."""
+        return self._known_nest.reasons()
+
+    def record(self) -> Record:
+        """What `warploom explore --json` writes."""
+        nest = self._known_nest
+        head = {"name": nest.program.name, "machine": nest.rates.name}
+        return {**head, **nest.record(self, NOTHING_KEPT, self.device)}
 
 
 class Nest:

@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from html import escape
 
+import numpy as np
+
+from warploom.catalogue.conversion import wrong_results
+from warploom.catalogue.entry import Entry, Parameters
+from warploom.catalogue.loaded import Loaded
 from warploom.errors import UnsupportedError, WarploomError
+from warploom.index.evaluate import evaluate
 from warploom.index.show import show as show_index
 from warploom.kernel.dtype import f32
+from warploom.kernel.ir import ArrayParam, Kernel
 from warploom.loopnest.schedule import time_words
 from warploom.loopnest.show import show
 from warploom.pipeline.certificate import closed
+from warploom.pipeline.compiled import Compiled
+from warploom.pipeline.converted import ConvertedResult
+from warploom.pipeline.entry import entry_of
+from warploom.pipeline.layouts import LayoutResult
+from warploom.pipeline.mapping import MappedResult
 from warploom.pipeline.nest import Explored
+from warploom.pipeline.warp_result import WarpResult
+from warploom.report import mapping, request
 from warploom.report.fill import Shown, drawn
+from warploom.report.kernel import picture as simulation
+from warploom.report.kernel import simulated
 from warploom.report.mapping import code_part
 from warploom.report.nest import bound_part, decisions_part, loops_part
 from warploom.report.page import listing
@@ -40,6 +57,59 @@ def filled(found: Filled, code: bool | None = None, brief: bool = False) -> Pict
     made = Shown(verifier.program, taken, flow, verifier.verify(taken), tiled, without, False)
     holes = tuple(Fact(f"hole {name}", show_index(expr)) for name, expr in found.fill.items())
     return drawn(made, found.traced.name, holes)
+
+
+def warp_result(found: WarpResult, code: bool | None = None, brief: bool = False) -> Picture:
+    """The picture of what `solve` found."""
+    return filled(found.filled, code, brief)
+
+
+def mapped(found: MappedResult, number: int = 0, brief: bool = False) -> Picture:
+    """The picture of one candidate of a mapping."""
+    return mapping.picture(found.compiled(number), brief)
+
+
+def layout(found: LayoutResult, brief: bool = False) -> Picture:
+    """The request that waits longest, in rows as they are and in the layout."""
+    return request.picture(found.compared(), brief)
+
+
+def loaded(found: Loaded, brief: bool = False) -> Picture:
+    """A kernel of the catalogue, run on the simulator on one of its sizes."""
+    return entry_picture(found.entry, found.kernel, found.settings, brief)
+
+
+def compiled(found: Compiled, brief: bool = False) -> Picture:
+    """The kernel of a sketch, run on the simulator on one of its sizes."""
+    entry = entry_of(found.tiled.tiling.name, found.tiled)
+    return entry_picture(entry, found.kernel, {}, brief)
+
+
+def entry_picture(
+    entry: Entry, kernel: Kernel, settings: Parameters, brief: bool = False
+) -> Picture:
+    """A kernel on the largest of its sizes, or where it is to be brief on the smallest, beside its
+    specification."""
+    sizes = entry.sizes(**entry.settings(settings))
+    size = (min if brief else max)(sizes, key=lambda each: sum(each.values()))
+    case = entry.case(kernel, size, 0, **settings)
+    arguments = case.fresh()
+    seen = simulated(kernel, arguments)
+    right = entry.agrees(kernel, case, arguments)
+    return simulation(replace(seen, verdict="as specified" if right else "not as specified"), brief)
+
+
+def converted(found: ConvertedResult, brief: bool = False) -> Picture:
+    """The kernel of a conversion, run on the simulator on the numbers of the elements."""
+    kernel = found.kernel
+    x, y = (np.zeros(2 * _elements(each), each.dtype.numpy) for each in kernel.arrays)
+    seen = simulated(kernel, [2, np.arange(x.size).astype(x.dtype), y])
+    wrong = wrong_results(found.conversion, found.way, "simulator")
+    return simulation(replace(seen, verdict=wrong or "as specified"), brief)
+
+
+def _elements(array: ArrayParam) -> int:
+    return int(evaluate(array.size, {"blocks": 1}))
 
 
 def explored(found: Explored, brief: bool = False) -> Picture:

@@ -9,14 +9,21 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from warploom.errors import UnsupportedError
+from warploom.errors import UnsupportedError, located
 from warploom.report.page import notebook
 from warploom.report.picture import Picture
 
 PICTURES = {
     "warploom.array.code.program.Compiled": "warploom.report.mapping:picture",
+    "warploom.catalogue.loaded.Loaded": "warploom.pipeline.picture:loaded",
     "warploom.layout.wavefronts.picture.Compared": "warploom.report.request:picture",
+    "warploom.pipeline.compiled.Compiled": "warploom.pipeline.picture:compiled",
+    "warploom.pipeline.converted.ConvertedResult": "warploom.pipeline.picture:converted",
+    "warploom.pipeline.layouts.LayoutResult": "warploom.pipeline.picture:layout",
+    "warploom.pipeline.mapping.MappedResult": "warploom.pipeline.picture:mapped",
     "warploom.pipeline.nest.Explored": "warploom.pipeline.picture:explored",
+    "warploom.pipeline.runnable.Runnable": "warploom.pipeline.pictures:of_result",
+    "warploom.pipeline.warp_result.WarpResult": "warploom.pipeline.picture:warp_result",
     "warploom.report.kernel.Simulated": "warploom.report.kernel:picture",
     "warploom.report.ptx.Observed": "warploom.report.ptx:picture",
     "warploom.search.history.History": "warploom.report.search:picture",
@@ -39,9 +46,25 @@ def drawer(record: object) -> Callable[..., Picture]:
     )
 
 
+@located
 def picture(record: object, **options: Any) -> Picture:
-    """The picture of a record; options are those of its kind, and `brief`, which all have."""
+    """The picture of what a public call returned: a page, figures, a few lines of text.
+
+    `.save("page.html")` writes one page that opens anywhere, `.save("figure.svg")` its figures. A
+    notebook shows the page. Options are those of the kind of record, and `brief`, which all have.
+
+    >>> import warploom
+    >>> s = warploom.Sketch.from_text("x: [2] = range(0, 2)\\ngoal: [2] = [0, 1]", "as it is")
+    >>> page = warploom.show(warploom.synthesize(s))
+    >>> page.title, page.html.startswith("<!doctype html>")
+    ('as it is', True)
+    """
     return drawer(record)(record, **options)
+
+
+def of_result(found: Any, **options: Any) -> Picture:
+    """A function has the picture of what it was compiled from."""
+    return picture(found.result, **options)
 
 
 def inline(record: object) -> str:

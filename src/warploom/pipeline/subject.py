@@ -13,6 +13,7 @@ import numpy as np
 
 from warploom.errors import CheckError, one_of
 from warploom.kernel.dtype import DType
+from warploom.pipeline.warp_result import WarpResult
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Impossible, NothingFoundError, Outcome, Undecided
 from warploom.sketch.build import Sketch
@@ -29,7 +30,15 @@ from warploom.sketch.synth.solve import synthesize
 from warploom.sketch.term.ir import Program
 
 Subject: TypeAlias = (
-    Program | Sketch | Result | SketchFunction | Traced | Filled | Outcome[Filled] | Tiled
+    Program
+    | Sketch
+    | Result
+    | SketchFunction
+    | Traced
+    | Filled
+    | Outcome[Filled]
+    | WarpResult
+    | Tiled
 )
 
 
@@ -74,6 +83,8 @@ def tiled(
         case Traced():
             _check_warp_layout(layout)
             return tiled(solve(subject, budget=budget), layout)
+        case WarpResult():
+            return tiled(subject.outcome, layout)
         case Filled() | Found() | Impossible() | Undecided():
             _check_warp_layout(layout)
             return tiled_sketch(
@@ -85,7 +96,7 @@ def tiled(
             )
     raise CheckError(
         f"a {type(subject).__name__} cannot be compiled",
-        advice="give warploom.load_file(path), or load_text of a text"
+        advice="give Sketch.from_file(path), or Sketch.from_text of a text"
         if isinstance(subject, str | PurePath)
         else "give a Sketch, a program, a warp sketch, or what its search gave",
     )

@@ -74,7 +74,14 @@ class Switch:
 class Budget:
     """`seconds` of wall time and `megabytes` of resident memory; None is unlimited.
 
-    The memory is that of the whole process: what was there before the search counts, too.
+    The memory is that of the whole process: what was there before the search counts, too. A budget
+    begins when it is made. A search whose budget is spent keeps what it found.
+
+    >>> from warploom import Budget, Sketch, synthesize
+    >>> s = Sketch.from_text("x: [4] = range(0, 4)\\ny: [4] = ?rots{main=0,second=0,out=0}(x)\\n"
+    ...                      "goal: [4] = [1, 2, 3, 0]", "turned")
+    >>> print(synthesize(s, budget=Budget(seconds=0)))
+    turned: undecided: time budget spent
     """
 
     seconds: float | None = None

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ import numpy.typing as npt
 from warploom.errors import CheckError, calling_line, located
 from warploom.index.ir import whole_number
 from warploom.sketch import holes
+from warploom.sketch.front import load_file, load_text
 from warploom.sketch.term import goals, ir, spec
 from warploom.sketch.term.assemble import Assembly, at
 from warploom.sketch.term.laws import default_laws, laws_named
@@ -29,6 +31,7 @@ from warploom.sketch.term.lex import is_name
 from warploom.sketch.term.limits import check_shape, show_shape
 from warploom.sketch.term.opaque import Opaque
 from warploom.sketch.term.operator import OPERATORS, WORD
+from warploom.sketch.term.show import to_swflow
 
 Option = int | tuple[int, ...] | list[int] | None
 
@@ -52,7 +55,26 @@ class Value(Opaque):
 
 
 class Sketch:
-    """A program under construction: inputs, then steps, of which some are holes, then a goal."""
+    """A kernel with holes: inputs, then steps, of which some are holes, then the goal.
+
+    `Sketch("name")` is filled line by line; `Sketch.from_file` and `Sketch.from_text` read one that
+    is written down. A goal is plain Python on the inputs.
+
+    >>> from warploom import Sketch, synthesize
+    >>> s = Sketch("sums")
+    >>> x = s.input("x", 12)
+    >>> regs = s.apply("load_rep", x, shape=(4, 3), name="regs")  # four lanes, three registers
+    >>> a = s.hole("row_xforms", regs, name="a")  # a hole: move data within each lane
+    >>> b = s.hole("col_xforms", a, name="b")  # a hole: exchange data between lanes
+    >>> out = s.sum("identity", b, name="out")
+    >>> s.goal(lambda x: x.reshape(4, 3).sum(axis=1))
+    >>> print(synthesize(s))
+    sums: found, 1 fill, all there are; proved
+      a  xform[cf=0,cr=-1,dr=4]  regs.flat[x0 * 3 + (x1 - x0) % 3]
+      b  xform[cf=-1,cr=1,dr=3]  a.flat[(x1 - x0) % 4 * 3 + x1]
+    >>> Sketch.from_text(s.text(), "again").text() == s.text()
+    True
+    """
 
     @located
     def __init__(self, name: str) -> None:
@@ -61,10 +83,48 @@ class Sketch:
                 f"a sketch is named by a text, not by {_kind(name)}", advice='write Sketch("sums")'
             )
         self.name = name
-        self._assembly = Assembly(holes)
+        self._under_construction = Assembly(holes)
+        self._read: ir.Program | None = None  # what was read is finished
         self._inputs: list[npt.NDArray[Any]] = []  # numbers of symbols
         self._next_symbol = 0
         self._made = 0
+
+    @classmethod
+    @located
+    def from_text(cls, text: str, name: str = "<text>") -> Sketch:
+        """The sketch that a `.swflow` text means. Errors call the text by this name.
+
+        >>> Sketch.from_text("x: [2] = range(0, 2)\\ngoal: [2] = [0, 1]", "as it is")
+        <warploom sketch as it is: 1 step, 0 holes>
+        """
+        return cls._of(load_text(text, name))
+
+    @classmethod
+    @located
+    def from_file(cls, path: str | Path) -> Sketch:
+        """The sketch in a `.swflow` file."""
+        return cls._of(load_file(path))
+
+    @classmethod
+    def _of(cls, program: ir.Program) -> Sketch:
+        made = cls(program.name)
+        made._read = program
+        return made
+
+    @property
+    def _assembly(self) -> Assembly:
+        if self._read is not None:
+            raise CheckError(
+                f"'{self.name}' was read from a text and is finished",
+                advice="write Sketch(name) to build one line by line",
+            )
+        return self._under_construction
+
+    def __repr__(self) -> str:
+        steps = self._under_construction.steps if self._read is None else self._read.steps
+        holes = sum(isinstance(each, ir.Apply) and each.gathers.is_hole for each in steps)
+        words = (f"{len(steps)} step{'s' * (len(steps) != 1)}", f"{holes} hole{'s' * (holes != 1)}")
+        return f"<warploom sketch {self.name}: {', '.join(words)}>"
 
     # -- inputs ----------------------------------------------------------------------------------
 
@@ -239,7 +299,14 @@ class Sketch:
     @located
     def program(self) -> ir.Program:
         """The finished program."""
-        return self._assembly.program(self.name)
+        if self._read is not None:
+            return self._read
+        return self._under_construction.program(self.name)
+
+    @located
+    def text(self) -> str:
+        """The sketch as `.swflow` text, which `Sketch.from_text` reads."""
+        return to_swflow(self.program())
 
     # -- inside ----------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ def load_text(text: str, name: str = "<text>") -> Program:
     """The program that a text means, or one located error. `name` is what errors call the text."""
     if not isinstance(text, str):
         raise CheckError(
-            f"a sketch is a text, not {type(text).__name__}", advice="load_file takes a path"
+            f"a sketch is a text, not {type(text).__name__}", advice="Sketch.from_file takes a path"
         )
     return load(text, name, holes)
 
@@ -27,7 +27,7 @@ def load_file(path: str | Path) -> Program:
     if not isinstance(path, str | Path):
         raise CheckError(
             f"a file is named by a text or a path, not by a {type(path).__name__}",
-            advice="load_text takes the sketch itself",
+            advice="Sketch.from_text takes the sketch itself",
         )
     path = Path(path)
     try:

@@ -1,4 +1,4 @@
-"""A user's sketch, a `Sketch` or its program: read as one; its text; is it right?"""
+"""A user's sketch, a `Sketch` or its program: read as one; is it right?"""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from warploom.errors import CheckError, located
 from warploom.sketch.build import Sketch
 from warploom.sketch.term.evaluate import Fill
 from warploom.sketch.term.ir import Goal, Program
-from warploom.sketch.term.show import to_swflow
 from warploom.sketch.term.verify import Verification, verify
 
 
@@ -18,15 +17,9 @@ def program_of(given: Program | Sketch) -> Program:
         kind = "string" if isinstance(given, str) else type(given).__name__
         raise CheckError(
             f"this takes a sketch, not a {kind}",
-            advice="give a Sketch, its program(), or what load_text and load_file read",
+            advice="give a Sketch; Sketch.from_file and Sketch.from_text read one",
         )
     return given
-
-
-@located
-def text_of(sketch: Program | Sketch) -> str:
-    """A sketch as `.swflow` text."""
-    return to_swflow(program_of(sketch))
 
 
 @located
@@ -35,7 +28,17 @@ def verified(
 ) -> Verification:
     """Runs a sketch with that fill on symbols and on random numbers, and compares with its goal.
 
-    `laws`, "flatten" or "none", is up to what they must be equal; by default the goal says.
+    `fill` has the number of the choice of each hole, as `result.fills` lists them; a sketch without
+    holes needs none. `laws`, "flatten" or "none", is up to what they must be equal; by default the
+    goal says.
+
+    >>> from warploom import Sketch, verify
+    >>> s = Sketch("turned by one")
+    >>> x = s.input("x", 4)
+    >>> y = s.gather([1, 2, 3, 0], x, name="y")
+    >>> s.goal(lambda x: [x[1], x[2], x[3], x[3]])
+    >>> print(verify(s))  # the last cell is wrong
+    refuted: cell (3) holds 0, should hold 3 (1 cells are wrong)
     """
     program = program_of(sketch)
     if not isinstance(goal, Goal):

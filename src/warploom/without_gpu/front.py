@@ -104,6 +104,33 @@ def emulate(
     accesses race as plain ones do. A launch is stopped after `seconds`. Large ones are compiled,
     and without `races` and `counters` they use as many `cores` as there are, or as are said.
     `heap_bytes` are for device malloc (8 MiB).
+
+    >>> import numpy as np, warploom
+    >>> text = '''
+    ... .version 7.0
+    ... .target sm_80
+    ... .address_size 64
+    ... .visible .entry twice(.param .u64 p) {
+    ...   .reg .b32 %r1; .reg .f32 %f1; .reg .b64 %rd<4>;
+    ...   ld.param.u64 %rd1, [p];
+    ...   cvta.to.global.u64 %rd1, %rd1;
+    ...   mov.u32 %r1, %tid.x;
+    ...   mul.wide.u32 %rd2, %r1, 4;
+    ...   add.s64 %rd3, %rd1, %rd2;
+    ...   ld.global.f32 %f1, [%rd3];
+    ...   add.f32 %f1, %f1, %f1;
+    ...   st.global.f32 [%rd3], %f1;
+    ...   ret;
+    ... }'''
+    >>> x = np.arange(4, dtype=np.float32)
+    >>> _ = warploom.emulate(text)[1, 4](x)  # one block of four threads
+    >>> x.tolist()
+    [0.0, 2.0, 4.0, 6.0]
+    >>> try:
+    ...     warploom.emulate(text)[1, 8](x)  # four threads too many
+    ... except warploom.WarploomError as error:
+    ...     print(error.message[:74])
+    ld.global.f32: out-of-bounds access of 4 bytes, 16 bytes into argument 0 (
     """
     options = {
         "races": races, "benign": benign, "check": check, "counters": counters, "seconds": seconds,

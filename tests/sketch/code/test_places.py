@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from warploom import Sketch, load_text, synthesize, to_swflow
+from warploom import Sketch, synthesize
 from warploom import compile as compiled
 from warploom.errors import WarploomError
 from warploom.kernel.ir import Shuffle, walk
+from warploom.sketch.front import load_text
 from warploom.sketch.term.ir import Program
+from warploom.sketch.term.show import to_swflow
 
 SMALL = """
 @step=4 x: [6] = range(0, 6)

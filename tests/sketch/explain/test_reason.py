@@ -10,7 +10,7 @@ from bench.common.sketch.generate import seeded
 from bench.common.sketch.nested import FLATTEN, nested_sketch, plain
 from tests.sketch.explain import brute
 
-from warploom import Budget, Sketch, to_swflow
+from warploom import Budget, Sketch
 from warploom.errors import CheckError, SearchError, UnsupportedError
 from warploom.search.outcome import Found, Impossible
 from warploom.sketch.explain import blame, suggest
@@ -21,6 +21,7 @@ from warploom.sketch.front import load_text
 from warploom.sketch.synth.solve import synthesize
 from warploom.sketch.term.ir import Program
 from warploom.sketch.term.laws import laws_said
+from warploom.sketch.term.show import to_swflow
 
 HEAD = "x: [12] = range(0, 12)\nregs: [4,3] = load_rep(x)\n"
 SUM = "sum: [4] = + identity{fold_len=3}(t)\ngoal: [4] trove_sum{n=3}\n"

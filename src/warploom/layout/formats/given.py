@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from warploom.errors import CheckError, WarploomError
+from warploom.errors import CheckError, ParseError, WarploomError
 from warploom.layout.formats.cute import read_cute
 from warploom.layout.formats.export import read_cute_type
 from warploom.layout.formats.shared_text import read_call
 from warploom.layout.formats.triton import from_offset_bases, read_bases
+from warploom.layout.language.check import MOST_ELEMENTS
 from warploom.layout.language.evaluate import Numbers, values
 from warploom.layout.language.expression import sizes_of
 from warploom.layout.language.ir import Layout
@@ -51,3 +52,20 @@ def row_major_addresses(layout: Layout, problem: Problem) -> Numbers:
         )
     table = values(layout)  # the first coordinate fastest
     return np.ascontiguousarray(table.reshape(sizes[::-1]).T).ravel()
+
+
+def sizes(text: str) -> tuple[int, ...]:
+    """
+    >>> sizes("16x32")
+    (16, 32)
+    """
+    words = text.split("x")
+    if not all(word.isascii() and word.isdigit() and len(word) < 10 for word in words):
+        raise ParseError(f"'{text[:40]}' is no shape", advice="write 16x32")
+    found = tuple(int(word) for word in words)
+    total = 1
+    for number in found:
+        total *= number
+    if not 1 <= total <= MOST_ELEMENTS:
+        raise CheckError(f"a tensor of {total} elements", advice=f"between 1 and {MOST_ELEMENTS}")
+    return found

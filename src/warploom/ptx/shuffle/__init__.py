@@ -82,6 +82,33 @@ def rewrite(
     `select` is `pays` for what the machine's table says wins, or `all`. `variant` is `corner` for
     correct code, `predicated` for the same with the shuffle behind a predicate, and for studies
     of time `no-corner` and `no-load`, which compute something else.
+
+    >>> import warploom
+    >>> text = '''
+    ... .version 7.0
+    ... .target sm_80
+    ... .address_size 64
+    ... .visible .entry sums(.param .u64 p, .param .u64 q) {
+    ...   .reg .b32 %r1; .reg .f32 %f<4>; .reg .b64 %rd<7>;
+    ...   ld.param.u64 %rd1, [p];
+    ...   ld.param.u64 %rd2, [q];
+    ...   cvta.to.global.u64 %rd1, %rd1;
+    ...   cvta.to.global.u64 %rd2, %rd2;
+    ...   mov.u32 %r1, %tid.x;
+    ...   mul.wide.u32 %rd3, %r1, 4;
+    ...   add.s64 %rd4, %rd1, %rd3;
+    ...   add.s64 %rd5, %rd2, %rd3;
+    ...   ld.global.nc.f32 %f1, [%rd4];
+    ...   ld.global.nc.f32 %f2, [%rd4+4];
+    ...   add.f32 %f3, %f1, %f2;
+    ...   st.global.f32 [%rd5], %f3;
+    ...   ret;
+    ... }'''
+    >>> found = warploom.insert_shuffles(text, select="all")
+    >>> found.kernels[0].shuffles, found.kernels[0].deltas  # by lane distance
+    (1, {1: 1})
+    >>> "shfl.sync" in found.text
+    True
     """
     latency = _checked(select, variant, limit, machine)
     module = parse(text, name)

@@ -43,7 +43,24 @@ from warploom.sketch.simt.trace import Tracer
 
 @located
 def sketch(function: Callable[..., None]) -> SketchFunction:
-    """Makes a function `f(k, size=default, …)` a sketch."""
+    """Makes a function `f(k, size=default, …)` a sketch that is written lane by lane.
+
+    `k` has `warp`, `input`, `output`, `load`, `shuffle`, `accumulator` and others for the kernel,
+    and `swizzle`, `partition`, `condition` for holes. `.specification` says what it must compute,
+    `.at(lanes=8)` is the sketch at a size, and `warploom.solve` fills its holes.
+
+    >>> from warploom import solve, warp_sketch
+    >>> @warp_sketch
+    ... def turned(k, lanes=4):
+    ...     lane = k.warp(lanes)
+    ...     x, y = k.input("x", lanes), k.output("y", lanes)
+    ...     r = k.load(x, rounds=1)
+    ...     y[lane] = k.shuffle(r[0], k.swizzle(lane, lanes))  # which lane to read from: a hole
+    >>> _ = turned.specification(lambda x, lanes: [x[(i + 1) % lanes] for i in range(lanes)])
+    >>> print(solve(turned))
+    turned: proved
+      swizzle  (lane + 1) % 4
+    """
     if not inspect.isfunction(function):
         raise CheckError(
             f"a warp sketch is a function, not a {type(function).__name__}",

@@ -101,7 +101,7 @@ def solve(
     which cell is wrong. One whose lanes race, for every fill that is known, is refused. A sketch
     function is taken at its own sizes.
     """
-    traced = _traced(sketch)
+    traced = traced_of(sketch)
     if laws is not None:
         traced = replace(traced, goal=replace(traced.goal, laws=laws_named(laws)))
     if not traced.holes:
@@ -147,7 +147,7 @@ def filled_of(given: Filled | Outcome[Filled], wanted: str = "kernel") -> Filled
     raise CheckError(reason, users_line(), advice)
 
 
-def _traced(given: Traced | SketchFunction) -> Traced:
+def traced_of(given: Traced | SketchFunction) -> Traced:
     if isinstance(given, SketchFunction):
         return given.at()
     if not isinstance(given, Traced):
@@ -384,7 +384,7 @@ def reinstantiate(
     A constant of a fill may mean itself or its distance to a size: the likeliest readings are tried
     first, then all of them are offered to the search at the new size.
     """
-    small, large = filled_of(small), _traced(large)
+    small, large = filled_of(small), traced_of(large)
     _check_same(small.traced, large)
     if not large.holes:
         return _checked(large)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from warploom.pictured import Pictured
+from warploom.errors import located
+from warploom.pictured import PublicResult
+from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Impossible, Reason, Undecided, Verdict
 from warploom.search.outcome_json import stopped_by
 from warploom.sketch.synth.fills import Fills
-from warploom.sketch.synth.show import fill_text
+from warploom.sketch.synth.show import fill_text, show_fill
 from warploom.sketch.term.ir import Apply, Goal, Program
 from warploom.sketch.term.verify import Verification
 
@@ -60,7 +64,13 @@ class Stats:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Result(Pictured):
+class Result(PublicResult):
+    """What `synthesize` found: the fills of a sketch, what is proved of them, and the kernel.
+
+    `print(result)` shows the first fill. `.kernel`, `.text("cuda")` and `.save("sums.cu")` are of
+    the first fill, too; `warploom.compile(result)` makes it a function on arrays.
+    """
+
     program: Program
     goal: Goal
     outcome: Found[Fills] | Impossible | Undecided
@@ -103,6 +113,31 @@ class Result(Pictured):
 
     def __repr__(self) -> str:
         return f"<{self}>"
+
+    @located
+    def fill_text(self, number: int = 0) -> str:
+        """A fill as index arithmetic, a line for each hole; fills are counted from 0."""
+        return show_fill(self, number)
+
+    @located
+    def certificate(
+        self, number: int = 0, sizes: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """The proof of one fill as plain data; written as JSON, `warploom verify FILE` checks it.
+
+        `sizes` is what the sketch was built at, for the reader.
+        """
+        found: dict[str, Any] = PublicResult.above("certificate")(self, number, sizes)
+        return found
+
+    @located
+    def transfer(self, larger: Any, *, budget: Budget | None = None) -> Result:
+        """The first fill that has a right counterpart in the same sketch at another size.
+
+        `undecided` if there is none, which says nothing of other fills.
+        """
+        found: Result = PublicResult.above("transferred")(self, larger, budget)
+        return found
 
     def described(self, number: int) -> dict[str, str]:
         """Fill `number` as text, by the name of the hole."""

@@ -83,6 +83,16 @@ def synthesize(
     means that there is none; with `only_symbols` such fills are given, with that verdict. With
     `parting` a long search of the default engine is done in pieces that are kept, on as many cores
     as that says; modes "all" and "best" only, as the first fill is soon found.
+
+    >>> from warploom import Sketch, synthesize
+    >>> s = Sketch.from_text("x: [4] = range(0, 4)\\ny: [4] = ?rots{main=0,second=0,out=0}(x)\\n"
+    ...                      "goal: [4] = [1, 2, 3, 0]", "turned")
+    >>> result = synthesize(s)
+    >>> print(result)
+    turned: found, 1 fill, all there are; proved
+      y  rot[shift=1]  x.flat[(x0 + 1) % 4]
+    >>> "__shfl_sync" in result.text("cuda")
+    True
     """
     if mode not in MODES or engine not in ENGINES:
         raise SearchError(

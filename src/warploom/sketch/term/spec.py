@@ -1,7 +1,13 @@
 """Specifications in plain Python: a function on arrays runs on symbols and becomes a goal.
 
-    >>> x = symbols((4,))
-    >>> total(x[i] for i in range(3))
+    >>> from warploom import Sketch, spec, synthesize
+    >>> s = Sketch("the largest of four")
+    >>> x = s.input("x", (1, 4))
+    >>> largest = s.fold("identity", x, operator="max")
+    >>> s.goal(lambda x: [spec.maximum(x)])
+    >>> synthesize(s).verdict.value
+    'proved'
+    >>> spec.total(spec.symbols((4,))[:3])  # elements are symbols, counted from 0
     +(0, 1, 2)
 
 `a + b + c` is one fold of three terms and `a * b` one of two; a sum of products nests. So it is

@@ -1,0 +1,119 @@
+"""`warploom.explore`: a loop nest in, the best implementation that is found out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from warploom.errors import CheckError, located, one_of
+from warploom.index.ir import whole_number
+from warploom.loopnest.build import LoopNest
+from warploom.loopnest.ir import Program
+from warploom.machine.record import machine_named
+from warploom.pipeline.named_nest import check_number, named_nest, own_nest, target_for
+from warploom.pipeline.nest import ENGINES, Explored, Nest
+from warploom.pipeline.timed_nest import GpuNestBench, Timer, far_nest_bench
+from warploom.runtime.gpu import gpu_name
+from warploom.runtime.rig import Bench, Built
+from warploom.search.budget import Budget, peak_megabytes
+from warploom.search.outcome import Impossible
+from warploom.search.statistics import Statistics
+from warploom.search.storage.store import Store, users_store
+from warploom.search.workers.cluster import Cluster
+
+NONE_LEFT = "no implementation fulfils all constraints"
+
+
+@located
+def explored(
+    kernel: str | LoopNest | Program,
+    size: Mapping[str, int] | None = None,
+    *,
+    machine: str = "h200",
+    space: str = "default",
+    fix: Sequence[str] = (),
+    engine: str = "tree",
+    evaluations: int = 500,
+    seconds: float | None = None,
+    seed: int = 0,
+    model: bool = False,
+    store: Store | bool = True,
+) -> Explored:
+    """Searches all implementations of a loop nest: orders, fusions, tiles, threads, memories.
+
+    `kernel` is a name that `warploom explore` knows, with its `size`, or a `LoopNest`. The other
+    arguments are the options of that command. On a machine with a GPU implementations are measured,
+    unless `model` says otherwise, and the store of this user keeps what was measured. Without a GPU
+    the lower bound of the model is minimised. The best implementation was run on the simulator.
+
+    >>> import numpy as np, warploom
+    >>> found = warploom.explore("axpy", {"n": 256}, evaluations=1, model=True, space="paper")
+    >>> found.nanoseconds >= found.bound
+    True
+    >>> x = np.arange(256, dtype=np.float32)
+    >>> z = warploom.compile(found)(x, x, alpha=2.0)
+    >>> bool((z == 3 * x).all())
+    True
+    """
+    check_engine(engine)
+    for name, value, least in (("evaluations", evaluations, 1), ("seed", seed, 0)):
+        if (whole_number(value) or 0) < least or whole_number(value) is None:
+            raise CheckError(f"{name}={value!r:.40}", advice=f"a whole number from {least} on")
+    budget = Budget(seconds)
+    with budget.interruptible(), budget.governing():  # the space takes a while to be built
+        program = _program(kernel, dict(size or {}), space)
+        own = machine_named(machine)
+        fixes = (fix,) if isinstance(fix, str) else tuple(fix)
+        nest = Nest(program, own.rates, target_for(own, space), fixes)
+    if not nest.is_possible:
+        return impossible(nest)
+    bench = bench_for(nest, model, engine)
+    kept = users_store() if store is True else store or None
+    timer = None if bench is None else Timer(nest, bench, budget, kept)
+    with budget.interruptible():
+        found = nest.search(engine, evaluations, measure=timer, budget=budget, seed=seed)
+    return replace(found, device=None if bench is None else bench.device)
+
+
+def check_engine(engine: str) -> None:
+    known = (*ENGINES, "exact")
+    if engine not in known:
+        raise CheckError(f"there is no engine '{engine!s:.40}'", advice=one_of(str(engine), known))
+
+
+def impossible(nest: Nest) -> Explored:
+    """What is said where decisions of the user leave nothing."""
+    nothing = Statistics({}, {}, 0.0, 0.0, peak_megabytes())
+    return Explored(Impossible(NONE_LEFT), None, math.inf, math.inf, 0, None, nothing, nest)
+
+
+def bench_for(nest: Nest, model: bool, engine: str, crew: object = None) -> Bench[Built] | None:
+    """Where implementations are timed; None where only the bound is known. Branch and bound proves
+    something of the bound, and of nothing else."""
+    if model or engine == "exact":
+        return None
+    if isinstance(crew, Cluster) and crew.measures:
+        return far_nest_bench(nest.program, nest.target.tensor, crew)
+    if gpu_name() is None:
+        return None
+    return GpuNestBench(nest.program, tensor=nest.target.tensor)
+
+
+def _program(kernel: Any, sizes: dict[str, Any], space: str) -> Program:
+    if not isinstance(kernel, str):
+        if sizes:
+            raise CheckError(
+                "a loop nest of your own says its sizes itself", advice="leave size out"
+            )
+        return own_nest(kernel, "what is explored")
+    given = {name: _number(value) for name, value in sizes.items()}
+    for value in given.values():
+        check_number(value)
+    return named_nest(kernel, given, space)
+
+
+def _number(value: Any) -> Any:
+    whole = whole_number(value)
+    return value if whole is None or isinstance(value, bool) else whole

@@ -1,0 +1,92 @@
+"""Which loop nest is meant: a name with sizes, or a nest of the user's own; and in which space.
+
+The command and `warploom.explore` ask here, so that both refuse the same with the same words.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from warploom.errors import CheckError, ParseError, one_of
+from warploom.loopnest.build import LoopNest
+from warploom.loopnest.ir import Program
+from warploom.loopnest.kernels import KERNELS, Cut
+from warploom.loopnest.target import Target, everything, paper, with_tensor_cores
+from warploom.machine.record import Machine
+
+# What a function takes beside sizes.
+INTERNAL = ("tiles", "inner", "batch_tiles", "cut")
+SPACES: Mapping[str, Callable[[Machine], Target]] = {
+    "default": everything,
+    "paper": paper,
+    "tensor": with_tensor_cores,
+    "tensor-bf16": lambda machine: with_tensor_cores(machine, "bf16"),
+}
+
+
+def target_for(machine: Machine, space: str) -> Target:
+    """Which decisions there are, on a machine."""
+    if space not in SPACES:
+        raise CheckError(f"there is no space '{space!s:.40}'", advice=one_of(str(space), SPACES))
+    return SPACES[space](machine)
+
+
+def named_nest(
+    name: str,
+    sizes: Mapping[str, Any],
+    space: str,
+    otherwise: Callable[[str], str] | None = None,
+) -> Program:
+    """One of the known computations; `otherwise` may know what to do with another name."""
+    if name not in KERNELS:
+        raise ParseError(
+            f"no loop nest is called '{name[:80]}'",
+            advice=(otherwise and otherwise(name)) or one_of(name, [*KERNELS, "FILE.py::NAME"]),
+        )
+    function = KERNELS[name]
+    names = [each for each in inspect.signature(function).parameters if each not in INTERNAL]
+    for each in sizes:
+        if each not in names:
+            raise CheckError(f"{name} has no '{each}'", advice=one_of(each, names))
+    _check_complete(name, function, sizes, names)
+    cut = Cut(proper=True) if space == "paper" else Cut(tail=True)
+    return function(**sizes, cut=cut)
+
+
+def _check_complete(
+    text: str, function: Callable[..., Program], given: Mapping[str, Any], names: list[str]
+) -> None:
+    known = inspect.signature(function).parameters
+    missing = [n for n in names if n not in given and known[n].default is inspect.Parameter.empty]
+    if missing:
+        example = ",".join(f"{name}=1024" for name in missing)
+        raise CheckError(f"{text} needs {', '.join(missing)}", advice=f"write --size {example}")
+    for name, value in given.items():
+        default = known[name].default
+        wanted = int if default is inspect.Parameter.empty else type(default)
+        if wanted is not type(value) and not (wanted is bool and value in (0, 1)):
+            raise CheckError(
+                f"{name}={value} is not {'a whole number' if wanted is int else 'a word'}"
+            )
+        check_number(value)
+
+
+def check_number(value: object) -> None:
+    """Sizes that no computation has, though they are numbers."""
+    if type(value) is int and not 1 <= value < 1 << 31:
+        raise CheckError(f"a size of {value}", advice="sizes are from 1 to 2**31 - 1")
+
+
+def own_nest(found: object, what: str, otherwise: str = "") -> Program:
+    """The program of what a user has built."""
+    match found:
+        case LoopNest():
+            return found.done()
+        case Program():
+            return found
+    raise CheckError(
+        f"{what} is a {type(found).__name__}",
+        advice=otherwise or "it should be a LoopNest, its program, or a function that returns one",
+    )
