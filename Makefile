@@ -59,6 +59,7 @@ accept: $(STAMP)
 	$(BIN)/warploom bench synth --limits --ablation --json bench/results/synth.json
 	$(BIN)/warploom bench growth --seconds 120 --json bench/results/growth.json
 	$(BIN)/python -m bench.cli.budgets
+	$(BIN)/python -m bench.cli.startup
 	$(BIN)/python -m bench.ptx.speed
 	$(BIN)/python -m bench.sketch.operators
 	$(BIN)/python -m bench.machine.races

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,3 +89,19 @@ def keep_caches_private() -> None:
     base = _cache_home()
     private = base is not None and make_private(Path(base))
     os.environ["XDG_CACHE_HOME"] = base if base and private else str(temporary_folder())
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """While NumPy is imported. Its OpenBLAS starts a thread for each core, which takes a tenth of
+    the time of a small search, and nothing of ours asks BLAS for anything. What users say counts,
+    and processes that are started later know nothing of it."""
+    name = "OPENBLAS_NUM_THREADS"
+    if name in os.environ:
+        yield
+        return
+    os.environ[name] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[name]

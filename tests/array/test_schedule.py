@@ -48,7 +48,7 @@ def test_launch_and_memory_are_the_kernels() -> None:
 
 
 def test_loops_are_where_they_run() -> None:
-    """Words for blocks, threads and loops stand there if and only if some map runs so."""
+    """Words for blocks, threads and loops stand there only if some map runs so."""
     seen = set()
     for compiled in candidates(4):
         for spread, text in zip(compiled.spreads, mapping_schedules(compiled), strict=True):

@@ -21,7 +21,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_header_says_sizes_launch_verdict_and_command(cli: Cli, tmp_path: Path, way: str) -> None:
+def test_a_header_says_launch_verdict_and_command(cli: Cli, tmp_path: Path, way: str) -> None:
     out = tmp_path / "first.c"
     ran = cli(*WAYS[way], "-o", str(out))
     assert ran.status == 0, ran.err

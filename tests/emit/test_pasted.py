@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bench.common.loopnest.running import implementations
 from tests.emit.test_hip import accepted, needs_clang
 from tests.tools import require
 
@@ -24,6 +25,11 @@ from warploom.kernel.dtype import f16, f32, i32
 from warploom.kernel.evaluate import run
 from warploom.kernel.ir import Kernel
 from warploom.layout.language.parse import parse
+from warploom.loopnest.build import LoopNest
+from warploom.loopnest.lower import lower
+from warploom.loopnest.space import NestSpace
+from warploom.loopnest.target import everything
+from warploom.machine.record import H200
 from warploom.native import c_compiler
 from warploom.runtime.compile import compile_cuda
 
@@ -143,3 +149,16 @@ def test_a_users_names_stay() -> None:
         assert re.search(r"\binside\[", text)
         assert "helped_floor_mod(" in text
         assert "helped_floor_mod_[" in text
+
+
+def test_names_of_a_loop_nest_stay() -> None:
+    """Arrays are called as in the program, counters begin with the name of their axis."""
+    nest = LoopNest("blur")
+    row, tap = nest.axis("row", 16, 4), nest.axis("tap", 8, 4)
+    nest.array("blurred", row)[row] = nest.sum(nest.array("image", 16, 8)[row, tap], over=tap)
+    space = NestSpace(nest.done(), everything(H200))
+    for made in implementations(space, 3, seed=1):
+        text = emit(lower(made), "cuda")
+        assert re.search(r"const float\* __restrict__ image, float\* __restrict__ blurred", text)
+        counters = re.findall(r"for \(int (\w+) =", text)
+        assert all(re.match("row|tap", each) for each in counters)

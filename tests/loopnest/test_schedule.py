@@ -108,7 +108,7 @@ def test_what_is_staged_is_in_the_shared_arrays() -> None:
 
 
 def test_decisions_of_a_user_are_said() -> None:
-    """Two stages that are fixed: the kernel has two arrays, and the sentence says so."""
+    """An array that a user sends through shared memory is said to go there."""
     own = space()
     temporary = next(t for t in own.program.temporaries if t.name.startswith("A"))
     fixes = [f"lowered({temporary})=TRUE", f"stages({temporary})=2"]

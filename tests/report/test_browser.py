@@ -180,7 +180,7 @@ def check_page(browser: Browser, name: str, folder: Path) -> list[str]:
         for theme in ("light", "dark"):
             tab.theme(theme)
             found += [f"{name}, {theme}: {each}" for each in tab.ask(PALE)]
-        for width in (1600, 320):
+        for width in (1400, 320):
             tab.resize(width, 900)
             tab.ask(
                 "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"

@@ -20,7 +20,7 @@ from warploom.sketch.code.memory import inputs_of
 from warploom.sketch.code.need import scalars_of
 from warploom.sketch.code.trial import shapes_at
 from warploom.sketch.term.evaluate import evaluate
-from warploom.sketch.term.ir import Fold, Symbol, leaves_of, size
+from warploom.sketch.term.ir import Apply, Fold, Symbol, leaves_of, size
 from warploom.sketch.term.read import live_steps
 
 LARGE = ("transposition", "large", "stencil", "gaussian")
@@ -119,6 +119,20 @@ def test_requests_are_those_of_the_evaluator(name: str) -> None:
         assert counted.requests == warps * len(stream.requests)
         if name == "small":  # its tiles begin at sectors
             assert counted.sectors == warps * sectors_of(stream)
+
+
+def test_axes_have_names_and_formulas_stand_first() -> None:
+    drawn = page_of("small")
+    result = found("small")
+    assert "registers →, lanes ↓" in drawn.html or "registers →, rows ↓" in drawn.html
+    assert "requests →, sectors of 32 bytes ↓" in drawn.html
+    assert "registers →" in drawn.svgs["steps"]
+    first = drawn.parts[0]
+    assert first.heading == "What was found"
+    applied = [step for step in result.program.steps if isinstance(step, Apply)]
+    holes = [step.name for step in applied if step.gathers.is_hole]
+    assert holes
+    assert all(f"{name} = " in first.html for name in holes)
 
 
 def test_without_code() -> None:

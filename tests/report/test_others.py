@@ -6,9 +6,10 @@ import json
 import re
 from html import unescape
 
+import numpy as np
 import pytest
 from bench.common.narrowed import of
-from tests.report.pages import explored, launched, mapped, page_of
+from tests.report.pages import EXAMPLES, explored, launched, mapped, page_of
 
 from warploom.array.code.schedule import mapping_schedules
 from warploom.array.mapping.constraint import GLOBAL, GROUP, LOCAL
@@ -16,9 +17,12 @@ from warploom.emit import emit
 from warploom.errors import CheckError, Span
 from warploom.index.ir import Const
 from warploom.loopnest.lower import lower
+from warploom.pipeline.pictures import picture
+from warploom.ptx import load
 from warploom.report.chart import Bar, Series, bars, bars_html, lines
 from warploom.report.mapping import stage_rows
 from warploom.report.nest import loop_rows, statement_words
+from warploom.report.ptx import observed
 from warploom.report.search import figures_of
 from warploom.report.tree import enclosing
 from warploom.search.engine import Progress
@@ -52,6 +56,16 @@ def test_a_race_marks_its_two_lines() -> None:
     (race,) = launched().report.races
     assert {of(Span, each.label).line for each in (race.first, race.second)} == {31, 34}
     assert "write at race.ptx:31" in page_of("ptx").lines[1]
+
+
+def test_a_mangled_kernel_is_titled_as_in_its_source() -> None:
+    text = (EXAMPLES / "ptx" / "race.ptx").read_text()
+    own = re.findall(r"\.entry (\w+)", text)[0]
+    kernel = load(re.sub(rf"\b{own}\b", "_ZN2my4raceEPfS0_", text), "race.ptx").kernel()
+    given = [np.arange(64, dtype=np.float32), np.zeros(64, np.float32)]
+    drawn = picture(observed(kernel, kernel.launch(1, 64, given, races="all", counters=True)))
+    assert drawn.title == "my::race"
+    assert drawn.lines[0].startswith("my::race: ")
 
 
 def test_figures_of_ptx_are_the_emulators() -> None:

@@ -126,8 +126,12 @@ class Command:
 
     def run(self, asked: Any, context: Context) -> None:
         """Imports what does the work, and does it."""
+        from warploom.options import one_blas_thread  # here: help needs none of it
+
         module, _, function = self.work.partition(":")
-        getattr(import_module(module), function)(asked, context)
+        with one_blas_thread():
+            work = getattr(import_module(module), function)
+        work(asked, context)
 
 
 @dataclass(frozen=True)

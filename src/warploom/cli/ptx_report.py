@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Any
 
-from warploom.cli.commands.ptx import Report as ReportOptions
+from warploom.cli.commands.ptx import Reported
 from warploom.cli.declare import Context
 from warploom.cli.guard import Status
 from warploom.cli.output import kept_free, write_records
@@ -24,7 +24,7 @@ from warploom.runtime.compile import Usage, ptx_usage
 KIND = "ptx report"
 
 
-def report(asked: ReportOptions, _context: Context) -> None:
+def report(asked: Reported, _context: Context) -> None:
     def action(findings: list[dict[str, Any]]) -> Status:
         with kept_free(asked.json_file):
             pass

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from warploom.cli.commands.store import Export, List, Prune, Show
+from warploom.cli.commands.store import Export, List, Prune, ShowKept
 from warploom.cli.declare import Context
 from warploom.cli.guard import Status, run
 from warploom.cli.output import kept_free, write, write_records
@@ -31,7 +31,7 @@ def list_(asked: List, _context: Context) -> None:
     run(action)
 
 
-def show(asked: Show, _context: Context) -> None:
+def show(asked: ShowKept, _context: Context) -> None:
     def action() -> Status:
         with kept_free(asked.json_file):
             kept = _found(_store(asked.place), asked.number)

@@ -116,7 +116,7 @@ def drawn(
     lines, owners = _code(made)
     streams = made.streams
     heats = [heat_map(stream) for stream in streams]
-    parts = [Part("", _stage(made, grids, lines, owners))]
+    parts = [*_formulas(made), Part("", _stage(made, grids, lines, owners))]
     figures = [Figure("steps", _caption(made), side_by_side(_caption(made), grids))]
     if heats:
         parts.append(Part("Memory", heat_html(heats), HEAT_NOTE))
@@ -132,6 +132,17 @@ def drawn(
         ("flow.css", "flow.js"),
         rules([*grids, *heats]),
     )
+
+
+def _formulas(made: Shown) -> list[Part]:
+    """The index expression of each hole: what was searched for stands first."""
+    listed = []
+    for panel in made.flow.panels:
+        step = None if panel.step is None else made.program.steps[panel.step]
+        if isinstance(step, Apply) and step.gathers.is_hole:
+            listed.append((_about(made, panel, ())[2], ""))
+    note = "x0, x1, … are the indices of an element of what a step makes."
+    return [Part("What was found", listing(listed), note)] if listed else []
 
 
 def _caption(made: Shown) -> str:
@@ -155,7 +166,14 @@ def grid_of(flow: Flow, panel: Panel) -> Grid:
         heads,
         tuple("none" if tone < 0 else f"k{_shade(tone)}" for tone in panel.tones),
         panel.texts,
+        (),
+        *_axes(flow, panel),
     )
+
+
+def _axes(flow: Flow, panel: Panel) -> tuple[str, str]:
+    """What columns and rows are."""
+    return ("registers", f"{flow.row}s") if panel.kind == "registers" else ("elements", "")
 
 
 def _shade(tone: float) -> int:

@@ -13,7 +13,7 @@ from warploom.report.svg import Drawing
 
 _LETTER = 6.3  # pixels of a letter in a cell
 _NARROWEST, _TALL, _GAP = 17, 17, 1
-_HEAD = 34  # above a grid that is drawn
+_HEAD, _AXES = 44, 35  # above a grid that is drawn: title, detail, labels of the axes
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,7 @@ class Grid:
     """Cells in row-major order; `kinds` are classes of the theme, "" for a cell with nothing in it.
 
     The last row may be short. `told` is what a pointer is told of a cell, where there is more.
+    `across` and `down` say what columns and rows are: registers, banks, lanes.
     """
 
     title: str
@@ -31,6 +32,14 @@ class Grid:
     kinds: tuple[str, ...]
     texts: tuple[str, ...]
     told: tuple[str, ...] = ()
+    across: str = ""
+    down: str = ""
+
+    @property
+    def axes(self) -> str:
+        """The labels of both axes, in one line."""
+        named = ((self.across, "→"), (self.down, "↓"))
+        return ", ".join(f"{word} {arrow}" for word, arrow in named if word)
 
     @property
     def letters(self) -> int:
@@ -72,6 +81,7 @@ class Grid:
             f"width:min(100%,{self.panel_width:.0f}px)"
         )
         detail = f"<p>{escape(self.detail)}</p>" if self.detail else ""
+        detail += f'<p class="axes">{escape(self.axes)}</p>' if self.axes else ""
         heads = "".join(f"<span>{escape(head)}</span>" for head in self.heads)
         first = f'<div class="r head"><span></span>{heads}</div>' if heads else ""
         rows = "".join(map(self._row, range(len(self.rows))))
@@ -100,6 +110,8 @@ class Grid:
         drawing.text(x, y + 10, self.title, size=12)
         if self.detail:
             drawing.text(x, y + 23, self.detail, "label", size=9)
+        if self.axes:
+            drawing.text(x, y + _AXES, self.axes, "label", size=9)
         for row, name in enumerate(self.rows):
             top = y + _HEAD + row * (_TALL + _GAP)
             drawing.text(x + self.label_width - 6, top + 12, name, "label", "end", 10)
@@ -110,7 +122,7 @@ class Grid:
                     left, top, self.cell_width, _TALL, self.kinds[at] or "empty", self.texts[at],
                     told,
                 )  # fmt: skip
-        return x + max(self.width, len(self.title) * 8, len(self.detail) * 6)
+        return x + max(self.width, len(self.title) * 8, len(self.detail) * 6, len(self.axes) * 6)
 
 
 def side_by_side(title: str, grids: Sequence[Grid], widest: float = 1500) -> str:

@@ -87,7 +87,7 @@ class _Reasons:
         word = "cell" if count == 1 else "cells"
         return Grid(
             title, f"{count} {word} marked", grid.columns, grid.rows, grid.heads, tuple(kinds),
-            grid.texts,
+            grid.texts, (), grid.across, grid.down,
         )  # fmt: skip
 
     def _facts(self) -> tuple[Fact, ...]:

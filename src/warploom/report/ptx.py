@@ -13,6 +13,7 @@ from pathlib import Path
 from warploom.errors import Span
 from warploom.machine.race import Race, Side
 from warploom.pictured import Pictured
+from warploom.ptx.demangle import demangled
 from warploom.ptx.launch import Kernel, Report
 from warploom.ptx.shuffle import KernelReport, rewrite
 from warploom.ptx.traffic import TrafficRow, traffic_rows
@@ -97,7 +98,7 @@ class _Launch:
             parts.insert(2, Part("Where most is lost", figures[0].html))
         return Picture(
             "Launch of PTX",
-            self.seen.kernel.name,
+            demangled(self.seen.kernel.name),
             self._facts(),
             tuple(part for part in parts if part is not None),
             tuple(figures),
@@ -174,7 +175,7 @@ class _Launch:
 
     def _lines(self) -> list[str]:
         facts = "; ".join(f"{fact.label} {fact.value}" for fact in self._facts())
-        lines = [f"{self.seen.kernel.name}: {facts}"]
+        lines = [f"{demangled(self.seen.kernel.name)}: {facts}"]
         lines += [f"  race: {race_words(*each)}" for each in self.races]
         for place, group in groupby(self.rows, key=_row_place):
             lines.append(f"  {place}: {place.text}")

@@ -54,6 +54,8 @@ def grid_of(compared: Compared, request: Request) -> Grid:
         tuple("" if each is None else f"h{min(each.wavefront, HEATS - 1)}" for each in cells),
         tuple("" if each is None else str(each.wavefront) for each in cells),
         tuple("" if each is None else _told(compared, each) for each in cells),
+        "banks",
+        "lanes",
     )
 
 

@@ -163,6 +163,8 @@ def heat_map(stream: Stream) -> Grid:
         tuple(f"h{heat_of(cell, most)}" if cell else "" for cell in cells),
         tuple(str(cell) if cell else "" for cell in cells),
         tuple(told),
+        "requests",
+        "banks" if stream.shared else "sectors of 32 bytes",
     )
 
 

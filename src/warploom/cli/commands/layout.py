@@ -126,7 +126,7 @@ class Solve:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Show:
+class ShowLayout:
     """The options of one call."""
 
     layout: str = argument(REQUIRED, metavar="LAYOUT")
@@ -154,7 +154,7 @@ class Show:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Check:
+class CheckLayout:
     """The options of one call."""
 
     layout: str = argument(REQUIRED, metavar="LAYOUT")
@@ -190,8 +190,8 @@ COMMAND = Group(
     "Layouts of shared memory and registers.",
     (
         Command("solve", SOLVE, Solve, "warploom.cli.layout:solve"),
-        Command("show", SHOW, Show, "warploom.cli.layout_show:show"),
-        Command("check", CHECK, Check, "warploom.cli.layout_show:check"),
+        Command("show", SHOW, ShowLayout, "warploom.cli.layout_show:show"),
+        Command("check", CHECK, CheckLayout, "warploom.cli.layout_show:check"),
         Command("convert", CONVERT, Convert, "warploom.cli.layout_convert:convert_command"),
     ),
 )

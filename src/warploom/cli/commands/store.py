@@ -46,7 +46,7 @@ class List:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Show:
+class ShowKept:
     """The options of one call."""
 
     number: str = argument(REQUIRED, metavar="NUMBER")
@@ -83,7 +83,7 @@ COMMAND = Group(
     HELP,
     (
         Command("list", _LIST, List, "warploom.cli.store:list_"),
-        Command("show", _SHOW, Show, "warploom.cli.store:show"),
+        Command("show", _SHOW, ShowKept, "warploom.cli.store:show"),
         Command("export", "All results as JSON.", Export, "warploom.cli.store:export"),
         Command("prune", _PRUNE, Prune, "warploom.cli.store:prune"),
     ),

@@ -119,3 +119,11 @@ def _by_rows(layout: ir.Rotate | ir.Exchange | ir.Tile, row: Numbers, column: Nu
             return (block * height + row % height) * width + column % width
         case _:
             assert_never(layout)
+
+
+def distinct(numbers: Numbers) -> Numbers:
+    """Each once, in order. np.unique imports masked arrays, which takes longer than a search."""
+    ordered = np.sort(numbers, axis=None)
+    new = np.ones(len(ordered), bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
+    return ordered[new]

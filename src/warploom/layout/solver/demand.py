@@ -15,7 +15,7 @@ from math import lcm
 import numpy as np
 
 from warploom.index.bits import BitMap
-from warploom.layout.language.evaluate import Numbers
+from warploom.layout.language.evaluate import Numbers, distinct
 from warploom.layout.patterns.access import IDLE, pieces
 from warploom.layout.solver.frame import Frame, Free
 from warploom.layout.solver.subspace import Span, basis_of
@@ -66,7 +66,7 @@ def _of_access(
     merged: Counter[tuple[bytes, int]] = Counter()
     for (*row, floor), count in sorted(known.items()):
         governing_budget().check()
-        merged[(_normal(np.unique(row)).tobytes(), floor)] += count
+        merged[(_normal(distinct(np.array(row))).tobytes(), floor)] += count
     found = []
     for (key, floor), count in merged.items():
         points = np.frombuffer(key, dtype=np.int64)

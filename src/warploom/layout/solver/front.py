@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import islice
+from itertools import islice, tee
 
 from warploom.errors import UnsupportedError
 from warploom.layout.language import family
@@ -174,9 +174,10 @@ def _alternatives(
     found = []
     with contextlib.suppress(*STOPS):
         for name, layouts in families.items():
-            for layout in layouts:
+            known, counted = tee(layouts)
+            for layout, promise in zip(known, task.promises(counted), strict=True):
                 budget.check()
-                if task.promise(layout).least > least:
+                if promise.least > least:
                     continue
                 answer = task.answer(layout)
                 if answer is not None and answer.cost <= least:

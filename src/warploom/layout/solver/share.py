@@ -8,7 +8,7 @@ from itertools import combinations, islice
 
 import numpy as np
 
-from warploom.layout.language.evaluate import Numbers
+from warploom.layout.language.evaluate import Numbers, distinct
 from warploom.layout.solver.demand import Demand, Demands
 from warploom.layout.solver.subspace import Span, elements
 from warploom.search.budget import governing_budget
@@ -110,7 +110,7 @@ def wavefronts(demand: Demand, columns: Sequence[int], shared: Sequence[int] = (
     """What a set of points takes: the most different words in one bank."""
     points = np.array(demand.points, dtype=np.int64)
     # Of all points that share a word the least stands for them.
-    words = np.unique((points[:, None] ^ elements(shared)).min(axis=1))
+    words = distinct((points[:, None] ^ elements(shared)).min(axis=1))
     bank = np.zeros_like(words)
     for place, column in enumerate(columns):
         bank ^= (words >> place & 1) * column

@@ -159,9 +159,9 @@ def _tried(
 def _promised(task: Task, watch: Watch, batch: list[Layout]) -> list[tuple[Promise, Layout]]:
     """Layouts with what each promises, by what it costs about and then in their order."""
     found = []
-    for layout in batch:
+    for layout, promise in zip(batch, task.promises(batch), strict=True):
         watch.pause("layouts")
-        found.append((task.promise(layout), layout))
+        found.append((promise, layout))
     return sorted(found, key=lambda pair: pair[0].about)
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
+from itertools import groupby, islice
 from typing import Any
 
 import numpy as np
 
 from warploom.errors import InternalError
 from warploom.layout.language.build import row_major
-from warploom.layout.language.evaluate import Numbers, extended
+from warploom.layout.language.evaluate import Numbers, distinct, extended
 from warploom.layout.language.ir import Compose, Layout, Matrix, Shift, Swizzle
 from warploom.layout.language.laws import simplify
 from warploom.layout.patterns.access import Problem, check_problem
@@ -22,6 +23,7 @@ from warploom.layout.wavefronts.cost import Groups, Mask, Meter, Score
 from warploom.layout.wavefronts.lower_bound import Chunks, Torn, chunks_of
 
 FEW = 24  # groups of an access that are counted before all are
+TOGETHER, MOST_TOGETHER = 16, 1 << 17  # layouts, and their elements, that one call counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class _Few:
 
 
 def _few(rows: int, groups: Groups, floors: Numbers) -> _Few:
-    chosen = np.unique(np.linspace(0, max(0, len(floors) - 1), rows).astype(np.int64))
+    chosen = distinct(np.linspace(0, max(0, len(floors) - 1), rows).astype(np.int64))
     chosen = chosen[: len(floors)]
     wanted = groups.wanted[chosen]
     elements = np.where(wanted, groups.elements[chosen], 0)
@@ -200,16 +202,29 @@ class Task:
     def promise(self, layout: Layout, rows: int = FEW) -> Promise:
         """Counts so many groups of each access; the others take at least what they take in every
         layout, and about as much more as these."""
-        least, about = [], []
-        some = self._translations if is_linear(layout) else self._some(rows)
-        found = self.meter.served(extended(layout, some.elements), some.wanted)
-        taken = np.bincount(some.access, found * some.times, minlength=len(some.shares))
-        for count, (few_least, whole, groups, times) in zip(taken, some.shares, strict=True):
-            more = int(count) - few_least
-            least.append(whole + more)
-            about.append(whole + more * groups // times)
+        return next(self.promises([layout], rows))
+
+    def promises(self, layouts: Iterable[Layout], rows: int = FEW) -> Iterator[Promise]:
+        """What each of them promises; several are counted in one call."""
+        for linear, some in groupby(layouts, is_linear):
+            sample = self._translations if linear else self._some(rows)
+            together = max(1, min(TOGETHER, MOST_TOGETHER // sample.elements.size))
+            while several := list(islice(some, together)):
+                yield from self._promises(sample, several)
+
+    def _promises(self, some: _Sample, layouts: list[Layout]) -> Iterator[Promise]:
+        places = np.concatenate([extended(layout, some.elements) for layout in layouts])
+        found = self.meter.served(places, np.concatenate([some.wanted] * len(layouts)))
+        weighed = found.reshape(len(layouts), -1) * some.times
         steps = self.bound.steps
-        return Promise(*(self.weighted(Score(tuple(c), steps)) for c in (least, about)))
+        for row in weighed:
+            taken = np.bincount(some.access, row, minlength=len(some.shares)).tolist()
+            least, about = [], []
+            for count, (few_least, whole, groups, times) in zip(taken, some.shares, strict=True):
+                more = int(count) - few_least
+                least.append(whole + more)
+                about.append(whole + more * groups // times)
+            yield Promise(*(self.weighted(Score(tuple(c), steps)) for c in (least, about)))
 
     @cached_property
     def _translations(self) -> _Sample:

@@ -9,7 +9,6 @@ file that is damaged or not ours is refused and left as it is.
 from __future__ import annotations
 
 import json
-import logging
 import sqlite3
 import time
 import warnings
@@ -302,6 +301,8 @@ def users_store() -> Store | None:
 
 @lru_cache(maxsize=1)
 def _store_of_process() -> Store:
+    import logging  # here, not at the top: what is wrong with a store is rare
+
     logging.getLogger("warploom").warning(
         "warning: no home folder is known: results are kept for this run alone; "
         "name a file with --store or WARPLOOM_STORE"

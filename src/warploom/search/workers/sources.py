@@ -25,7 +25,8 @@ def sources_digest() -> str:
     found = hashlib.sha256()
     for name, path in sorted((_name(path), path) for path in _files()):
         found.update(f"{name}\0".encode())
-        found.update(hashlib.sha256(Path(path).read_bytes()).digest())
+        with open(path, "rb", buffering=0) as file:
+            found.update(hashlib.sha256(file.read()).digest())
     return found.hexdigest()
 
 
@@ -78,5 +79,5 @@ def _walked(folder: str) -> Iterator[str]:
 
 def _name(path: str) -> str:
     """The path within the package, equal on every system; empty for an archive."""
-    inside = path.startswith(str(_ROOT))
-    return os.path.relpath(path, _ROOT).replace(os.sep, "/") if inside else ""
+    root = f"{_ROOT}{os.sep}"
+    return path.removeprefix(root).replace(os.sep, "/") if path.startswith(root) else ""
