@@ -14,7 +14,7 @@ from warploom.bench import synth as table
 from warploom.bench.measure import Request, apart
 from warploom.bench.published import published
 from warploom.bench.script import purpose, run_script, scripts
-from warploom.cli.commands.bench import Bench, Table
+from warploom.cli.commands.bench import BenchOptions, Table
 from warploom.cli.declare import STDOUT, Context
 from warploom.cli.guard import Status, check_meant, run
 from warploom.cli.output import kept_free, write_records
@@ -25,7 +25,7 @@ from warploom.sketch.synth.result_json import Record
 OWN = ("match", "quick", "limits", "ablation", "seconds", "json_file")  # options of tables alone
 
 
-def bench(asked: Bench, context: Context) -> None:
+def bench(asked: BenchOptions, context: Context) -> None:
     def action() -> Status:
         if asked.listed:
             return _listed()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warploom.cli.commands.check import Check
+from warploom.cli.commands.check import CheckOptions
 from warploom.cli.declare import Context
 from warploom.cli.guard import Status, run
 from warploom.cli.inputs import parse_sizes, python_value
@@ -16,7 +16,7 @@ from warploom.layout.own import Examined, SharedTile, examine
 MOST_TILES = 1000
 
 
-def check(asked: Check, _context: Context) -> None:
+def check(asked: CheckOptions, _context: Context) -> None:
     def action() -> Status:
         if "::" not in asked.name:
             raise ParseError(

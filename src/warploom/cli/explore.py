@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from warploom import emit
-from warploom.cli.commands.explore import Engine, Explore, Space
+from warploom.cli.commands.explore import Engine, ExploreOptions, Space
 from warploom.cli.crew import crew_of
 from warploom.cli.declare import Context
 from warploom.cli.guard import Status, check_meant, is_whole, run, status_of
@@ -47,11 +47,11 @@ from warploom.search.workers.cluster import Cluster
 from warploom.search.workers.farm import Farm
 
 
-def explore(asked: Explore, context: Context) -> None:
+def explore(asked: ExploreOptions, context: Context) -> None:
     run(partial(_explored, asked, context))
 
 
-def _explored(asked: Explore, context: Context) -> Status:
+def _explored(asked: ExploreOptions, context: Context) -> Status:
     answer, kept_in = answer_of(context.obj), store_of(asked.store, asked.no_store)
     _check_asked(asked, context)
     record: dict[str, Any] = {"name": asked.kernel, "machine": asked.machine}
@@ -84,7 +84,7 @@ def _explored(asked: Explore, context: Context) -> Status:
     return status
 
 
-def _nest(asked: Explore, answer: Answer) -> tuple[Nest, Budget]:
+def _nest(asked: ExploreOptions, answer: Answer) -> tuple[Nest, Budget]:
     """The space, after its program was shown, and what is left of the time."""
     budget = budget_of(asked.seconds)
     program = find_program(asked.kernel, asked.size, asked.space)
@@ -95,7 +95,7 @@ def _nest(asked: Explore, answer: Answer) -> tuple[Nest, Budget]:
         return Nest(program, own.rates, target_for(own, asked.space), asked.fix), budget
 
 
-def _check_asked(asked: Explore, context: Context) -> None:
+def _check_asked(asked: ExploreOptions, context: Context) -> None:
     """Nothing beside a question that is of another."""
     if not asked.estimate:
         check_meant(context, ("walks", "cut", "depth"), "without --estimate")
@@ -119,7 +119,7 @@ def _bounded(nest: Nest) -> dict[str, Any]:
     return {"bound": nest.least()}
 
 
-def _bench(nest: Nest, asked: Explore, crew: Farm | Cluster | None) -> Bench[Built] | None:
+def _bench(nest: Nest, asked: ExploreOptions, crew: Farm | Cluster | None) -> Bench[Built] | None:
     """Where implementations are timed; None where only the bound is known. Branch and bound proves
     something of the bound, and of nothing else."""
     if asked.model or asked.engine is Engine.exact:
@@ -133,7 +133,7 @@ def _bench(nest: Nest, asked: Explore, crew: Farm | Cluster | None) -> Bench[Bui
 
 def _searched(
     nest: Nest,
-    wanted: Explore,
+    wanted: ExploreOptions,
     budget: Budget,
     bench: Bench[Built] | None,
     store: Store | None,
@@ -263,7 +263,7 @@ def _explain(nest: Nest) -> list[dict[str, Any]]:
     ]
 
 
-def _estimate(nest: Nest, asked: Explore, crew: Farm | Cluster | None) -> dict[str, Any]:
+def _estimate(nest: Nest, asked: ExploreOptions, crew: Farm | Cluster | None) -> dict[str, Any]:
     cut = math.inf if asked.cut is None else asked.cut * 1e6
     helpers = None if crew is None else HelpedNest(nest, crew)
     first, second = nest.estimates(asked.walks, asked.seed, cut, asked.depth, helpers)

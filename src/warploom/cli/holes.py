@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from textwrap import wrap
 from typing import Any
 
-from warploom.cli.commands.holes import Holes
+from warploom.cli.commands.holes import HolesOptions
 from warploom.cli.declare import Context
 from warploom.cli.guard import Status, run
 from warploom.cli.output import kept_free, write_records
@@ -18,7 +18,7 @@ from warploom.sketch.term.limits import show_shape
 _WIDTH = 88
 
 
-def holes(asked: Holes, _context: Context) -> None:
+def holes(asked: HolesOptions, _context: Context) -> None:
     def action() -> Status:
         with kept_free(asked.json_file):
             name = asked.name

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from warploom.cli.commands.layout import Solve
+from warploom.cli.commands.layout import SolveOptions
 from warploom.cli.declare import Context
 from warploom.cli.guard import Status, attempt, is_whole, run, status_of, worst
 from warploom.cli.keeping import store_of
@@ -39,7 +39,7 @@ class Solving:
     """One call, and what has come of it so far; texts are written last, as they may go to standard
     output. Ctrl-C (`pressed`) is for all problems, time and memory for each."""
 
-    asked: Solve
+    asked: SolveOptions
     answer: Answer
     pressed: Budget = field(default_factory=Budget)
     records: list[dict[str, Any]] = field(default_factory=list)
@@ -127,7 +127,7 @@ class Solving:
             self.texts.append((asked.proof, _certified(front, budget)))
 
 
-def solve(asked: Solve, context: Context) -> None:
+def solve(asked: SolveOptions, context: Context) -> None:
     run(Solving(asked, answer_of(context.obj)).all)
 
 

@@ -8,7 +8,7 @@ from warploom.catalogue.conversion import conversion_text, wrong_results
 from warploom.catalogue.conversion_tuning import GpuWayBench, best_way, tune_way, with_way
 from warploom.catalogue.tuning import Tuner
 from warploom.choices import CONVERSIONS
-from warploom.cli.commands.layout import Convert
+from warploom.cli.commands.layout import ConvertOptions
 from warploom.cli.declare import Context
 from warploom.cli.guard import Status, run
 from warploom.cli.keeping import store_of
@@ -35,7 +35,7 @@ from warploom.runtime.measure import gpu_library
 from warploom.search.budget import Budget
 
 
-def convert_command(asked: Convert, context: Context) -> None:
+def convert_command(asked: ConvertOptions, context: Context) -> None:
     def action() -> Status:
         if asked.element not in TYPES:
             raise ParseError(

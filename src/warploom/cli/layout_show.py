@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from warploom.cli.commands.layout import Check, Show
+from warploom.cli.commands.layout import CheckLayoutOptions, ShowLayoutOptions
 from warploom.cli.declare import STDOUT, Context
 from warploom.cli.guard import Status, run
 from warploom.cli.layout_check import check_lines, grid_lines, measured_lines
@@ -25,11 +25,11 @@ from warploom.pipeline.pictures import picture as draw
 from warploom.report.picture import check_name
 
 
-def show(asked: Show, _context: Context) -> None:
+def show(asked: ShowLayoutOptions, _context: Context) -> None:
     run(partial(_shown, asked))
 
 
-def _shown(asked: Show) -> Status:
+def _shown(asked: ShowLayoutOptions) -> Status:
     drawn = None
     known_export(asked.emit, asked.name)
     if asked.picture is not None:
@@ -55,7 +55,9 @@ def _shown(asked: Show) -> Status:
     return Status.FOUND
 
 
-def _in_use(asked: Show, task: Task, found: Layout, lines: list[str]) -> Compared | None:
+def _in_use(
+    asked: ShowLayoutOptions, task: Task, found: Layout, lines: list[str]
+) -> Compared | None:
     """How it serves one request, in lines that are added, and as a picture if one is wanted."""
     addresses = row_major_addresses(found, task.problem)
     lines += grid_lines(task, addresses, asked.access, asked.step)
@@ -64,7 +66,9 @@ def _in_use(asked: Show, task: Task, found: Layout, lines: list[str]) -> Compare
     return None if asked.picture is None else _compared(asked, task, addresses, lines)
 
 
-def _compared(asked: Show, task: Task, addresses: Numbers, lines: list[str]) -> Compared:
+def _compared(
+    asked: ShowLayoutOptions, task: Task, addresses: Numbers, lines: list[str]
+) -> Compared:
     """One request in rows as they are, and in the layout."""
     plain = np.arange(task.problem.size, dtype=np.int64)
     pairs = (("rows as they are", plain), (asked.layout[:40], addresses))
@@ -72,11 +76,11 @@ def _compared(asked: Show, task: Task, addresses: Numbers, lines: list[str]) -> 
     return Compared(asked.pattern or "", task, requests, tuple(lines))
 
 
-def check(asked: Check, _context: Context) -> None:
+def check(asked: CheckLayoutOptions, _context: Context) -> None:
     run(partial(_checked, asked))
 
 
-def _checked(asked: Check) -> Status:
+def _checked(asked: CheckLayoutOptions) -> Status:
     with kept_free(asked.json_file):
         task = _task_of(asked.pattern)
         found = _layout_for(task, asked.layout)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from warploom.cli.commands.machines import Machines
+from warploom.cli.commands.machines import MachinesOptions
 from warploom.cli.declare import Context
 from warploom.cli.guard import Status, run
 from warploom.cli.output import kept_free, write_records
@@ -22,7 +22,7 @@ _LIMITS = {
 _CYCLES = ("shuffle", "shared", "l1", "corner", "l2")
 
 
-def machines(asked: Machines, _context: Context) -> None:
+def machines(asked: MachinesOptions, _context: Context) -> None:
     def action() -> Status:
         with kept_free(asked.json_file):
             found = [machine_named(each) for each in ([asked.machine] if asked.machine else KNOWN)]

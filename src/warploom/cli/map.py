@@ -15,7 +15,7 @@ from warploom.array.language.ir import Program
 from warploom.array.language.show import show_program
 from warploom.array.recipe import convolution, matmul, stencil
 from warploom.choices import TIMED
-from warploom.cli.commands.map import Map, On
+from warploom.cli.commands.map import MapOptions, On
 from warploom.cli.crew import crew_of
 from warploom.cli.declare import Context
 from warploom.cli.guard import Status, check_meant, is_whole, run, status_of
@@ -81,11 +81,11 @@ class Helped:
     budget: Budget
 
 
-def map_(asked: Map, context: Context) -> None:
+def map_(asked: MapOptions, context: Context) -> None:
     run(partial(_mapped, asked, context))
 
 
-def _mapped(asked: Map, context: Context) -> Status:
+def _mapped(asked: MapOptions, context: Context) -> Status:
     _check_asked(asked, context)
     answer, kept = answer_of(context.obj), store_of(asked.store, asked.no_store)
     made = Made({"name": asked.expr, "machine": asked.machine})
@@ -105,7 +105,7 @@ def _mapped(asked: Map, context: Context) -> Status:
 
 
 def _worked(
-    asked: Map,
+    asked: MapOptions,
     context: Context,
     answer: Answer,
     made: Made,
@@ -142,7 +142,7 @@ def _worked(
     return status
 
 
-def _blocked(asked: Map, context: Context) -> tuple[dict[str, Any], Outcome[list[Choice]]]:
+def _blocked(asked: MapOptions, context: Context) -> tuple[dict[str, Any], Outcome[list[Choice]]]:
     """A layer in products of blocks, and what names the question."""
     check_meant(context, ("fusion",), "with --blocked")
     layer = _blocked_layer(asked)
@@ -150,12 +150,12 @@ def _blocked(asked: Map, context: Context) -> tuple[dict[str, Any], Outcome[list
     return {"layer": layer, "blocked": True}, found
 
 
-def _wanted(asked: Map) -> int:
+def _wanted(asked: MapOptions) -> int:
     """How many candidates."""
     return asked.sample or (asked.candidates if asked.tune else 1)
 
 
-def _model(asked: Map, answer: Answer, budget: Budget) -> tuple[dict[str, int], JointModel]:
+def _model(asked: MapOptions, answer: Answer, budget: Budget) -> tuple[dict[str, int], JointModel]:
     with budget.governing():  # rewriting to tiles takes a while, too
         sizes = given_sizes(asked.expr, asked.layer, asked.size)
         program = find_program(asked.expr, asked.plain)
@@ -167,7 +167,7 @@ def _model(asked: Map, answer: Answer, budget: Budget) -> tuple[dict[str, int], 
 
 
 def _tuned(
-    asked: Map,
+    asked: MapOptions,
     given: Mapping[str, Any],
     choices: list[Choice],
     helped: Helped,
@@ -187,7 +187,7 @@ def _tuned(
     return best, status_of(outcome)
 
 
-def _choices(model: JointModel, budget: Budget, asked: Map) -> Outcome[list[Choice]]:
+def _choices(model: JointModel, budget: Budget, asked: MapOptions) -> Outcome[list[Choice]]:
     if asked.first:
         soon = model.first(asked.seed, budget)
         return Found([choice_of(model, soon.answer)], True) if isinstance(soon, Found) else soon
@@ -202,7 +202,7 @@ def _choices(model: JointModel, budget: Budget, asked: Map) -> Outcome[list[Choi
                  outcome.stopped)  # fmt: skip
 
 
-def _blocked_layer(asked: Map) -> str:
+def _blocked_layer(asked: MapOptions) -> str:
     """The layer, if nothing beside it is asked for that goes another way."""
     if asked.expr != "conv" or asked.layer is None or asked.size:
         raise CheckError("--blocked is for a layer", advice="conv --layer conv4_2, and no --size")
@@ -212,7 +212,7 @@ def _blocked_layer(asked: Map) -> str:
     return asked.layer
 
 
-def _check_asked(asked: Map, context: Context) -> None:
+def _check_asked(asked: MapOptions, context: Context) -> None:
     """One question, and nothing beside it that is of another."""
     sample = asked.sample is not None
     if asked.count + sample + asked.best + asked.tune + asked.first > 1:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from warploom.cli.commands.ptx import Run, Shuffle, Volatile
+from warploom.cli.commands.ptx import RunOptions, ShuffleOptions, Volatile
 from warploom.cli.declare import STDOUT, Context
 from warploom.cli.guard import Status, complain, run
 from warploom.cli.output import kept_free, write, write_records
@@ -36,7 +36,7 @@ from warploom.search.outcome import Verdict
 KIND = "ptx run"
 
 
-def shuffle(asked: Shuffle, _context: Context) -> None:
+def shuffle(asked: ShuffleOptions, _context: Context) -> None:
     def action() -> Status:
         # What people read goes to standard error.
         records: list[dict[str, Any]] = []
@@ -122,7 +122,7 @@ def _judge(done: Rewrite) -> bool:
     return any(verdict is Verdict.REFUTED for verdict in verdicts)
 
 
-def run_kernel(asked: Run, _context: Context) -> None:
+def run_kernel(asked: RunOptions, _context: Context) -> None:
     def action(findings: list[dict[str, Any]]) -> Status:
         if asked.save == STDOUT:
             raise ParseError("arrays do not go to standard output", advice="give --save a file")

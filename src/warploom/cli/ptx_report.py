@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Any
 
-from warploom.cli.commands.ptx import Report as ReportOptions
+from warploom.cli.commands.ptx import ReportOptions
 from warploom.cli.declare import Context
 from warploom.cli.guard import Status
 from warploom.cli.output import kept_free, write_records

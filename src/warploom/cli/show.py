@@ -17,7 +17,7 @@ from warploom.catalogue import find
 from warploom.cli import explore
 from warploom.cli import map as mapping
 from warploom.cli.commands.explore import Space
-from warploom.cli.commands.show import Kind, Show
+from warploom.cli.commands.show import Kind, ShowOptions
 from warploom.cli.declare import Context
 from warploom.cli.guard import Status, run, status_of
 from warploom.cli.inputs import find_input, parse_parameters
@@ -47,7 +47,7 @@ AMONG = 500  # candidates of a mapping to choose the most promising from
 MOST_SAMPLES = 1 << 14  # of a search's history that is drawn; we write fewer than a thousand
 
 
-def show(asked: Show, _context: Context) -> None:
+def show(asked: ShowOptions, _context: Context) -> None:
     def action() -> Status:
         if asked.out is not None:
             check_name(asked.out)
@@ -77,7 +77,7 @@ def _record(made: Picture) -> dict[str, Any]:
 # -- the kinds -------------------------------------------------------------------------------------
 
 
-def _sketch(subject: str, wanted: Show) -> tuple[Picture, Status]:
+def _sketch(subject: str, wanted: ShowOptions) -> tuple[Picture, Status]:
     program = find_input(subject).build(parse_parameters(wanted.size))
     if isinstance(program, Traced):
         outcome = solve(program, budget=Budget(wanted.seconds))
@@ -97,7 +97,7 @@ def _sketch(subject: str, wanted: Show) -> tuple[Picture, Status]:
     return picture(result, number=number, code=wanted.code), status_of(result.outcome)
 
 
-def _map(subject: str, wanted: Show) -> tuple[Picture, Status]:
+def _map(subject: str, wanted: ShowOptions) -> tuple[Picture, Status]:
     program = mapping.find_program(subject, plain=False)
     sizes = mapping.given_sizes(subject, None, wanted.size)
     model = JointModel(program, sizes, machine_named(wanted.machine or "cuda"))
@@ -108,7 +108,7 @@ def _map(subject: str, wanted: Show) -> tuple[Picture, Status]:
     return picture(compile_candidate(model.plan, outcome.answer[0])), Status.FOUND
 
 
-def _nest(subject: str, wanted: Show) -> tuple[Picture, Status]:
+def _nest(subject: str, wanted: ShowOptions) -> tuple[Picture, Status]:
     program = explore.find_program(subject, wanted.size, Space.default)
     machine = machine_named(wanted.machine or "h200")
     nest = Nest(program, machine.rates, explore.target_for(machine, Space.default))
@@ -118,7 +118,7 @@ def _nest(subject: str, wanted: Show) -> tuple[Picture, Status]:
     return picture(found), status_of(found.outcome)
 
 
-def _kernel(subject: str, wanted: Show) -> tuple[Picture, Status]:
+def _kernel(subject: str, wanted: ShowOptions) -> tuple[Picture, Status]:
     """A kernel of the catalogue, on the largest of its sizes, beside its specification."""
     entry = find(subject)
     settings = parse_parameters(wanted.size)
@@ -133,7 +133,7 @@ def _kernel(subject: str, wanted: Show) -> tuple[Picture, Status]:
     return picture(replace(seen, verdict=verdict)), Status.FOUND if right else Status.IMPOSSIBLE
 
 
-def _ptx(subject: str, wanted: Show) -> tuple[Picture, Status]:
+def _ptx(subject: str, wanted: ShowOptions) -> tuple[Picture, Status]:
     random = np.random.default_rng(0)
     kernel, deadline = loaded(subject, "sm_90a", wanted.kernel, wanted.seconds)
     report = kernel.launch(
@@ -145,7 +145,7 @@ def _ptx(subject: str, wanted: Show) -> tuple[Picture, Status]:
     return picture(observed(kernel, report)), status
 
 
-def _kept(subject: str, wanted: Show) -> tuple[Picture, Status]:
+def _kept(subject: str, wanted: ShowOptions) -> tuple[Picture, Status]:
     """A record that was written: the history of a search, or fills with their sketch."""
     try:
         record = json.loads(Path(subject).read_bytes())
@@ -180,7 +180,7 @@ def _kept_history(record: dict[str, Any]) -> History:
 
 
 def _kept_fill(
-    text: str, fills: list[Any], rest: Mapping[object, object], wanted: Show
+    text: str, fills: list[Any], rest: Mapping[object, object], wanted: ShowOptions
 ) -> tuple[Picture, Status]:
     """A fill is read back, evaluated and verified: nothing that a record says is taken for it."""
     number, goal = wanted.fill or 0, rest.get("goal", 1)
@@ -196,7 +196,7 @@ def _kept_fill(
     return drawn(made, name), status
 
 
-DRAWN: dict[Kind, Callable[[str, Show], tuple[Picture, Status]]] = {
+DRAWN: dict[Kind, Callable[[str, ShowOptions], tuple[Picture, Status]]] = {
     Kind.sketch: _sketch,
     Kind.map: _map,
     Kind.nest: _nest,

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from warploom.cli.commands.store import Export, List, Prune, Show
+from warploom.cli.commands.store import ExportOptions, ListOptions, PruneOptions, ShowResultOptions
 from warploom.cli.declare import Context
 from warploom.cli.guard import Status, run
 from warploom.cli.output import kept_free, write, write_records
@@ -17,7 +17,7 @@ from warploom.errors import CheckError, ParseError
 from warploom.search.storage.store import Kept, Store, users_store
 
 
-def list_(asked: List, _context: Context) -> None:
+def list_(asked: ListOptions, _context: Context) -> None:
     def action() -> Status:
         with kept_free(asked.json_file):
             store = _store(asked.place)
@@ -31,7 +31,7 @@ def list_(asked: List, _context: Context) -> None:
     run(action)
 
 
-def show(asked: Show, _context: Context) -> None:
+def show(asked: ShowResultOptions, _context: Context) -> None:
     def action() -> Status:
         with kept_free(asked.json_file):
             kept = _found(_store(asked.place), asked.number)
@@ -45,7 +45,7 @@ def show(asked: Show, _context: Context) -> None:
     run(action)
 
 
-def export(asked: Export, _context: Context) -> None:
+def export(asked: ExportOptions, _context: Context) -> None:
     def action() -> Status:
         with kept_free(None, asked.out):
             records = [_record(each) | {"value": each.value} for each in _store(asked.place).all()]
@@ -55,7 +55,7 @@ def export(asked: Export, _context: Context) -> None:
     run(action)
 
 
-def prune(asked: Prune, _context: Context) -> None:
+def prune(asked: PruneOptions, _context: Context) -> None:
     def action() -> Status:
         if asked.all_ and asked.days is not None:
             raise ParseError("--all and --days exclude each other")

@@ -13,7 +13,7 @@ from typing import cast
 
 from warploom.catalogue.entry import Parameter
 from warploom.cli.commands.shared import Form
-from warploom.cli.commands.synth import Synth
+from warploom.cli.commands.synth import SynthOptions
 from warploom.cli.crew import crew_of
 from warploom.cli.declare import STDOUT, Context
 from warploom.cli.guard import Status, attempt, complain, run, status_of, worst
@@ -129,11 +129,11 @@ def _remove_older(proof: Path) -> None:
         echo(f"removed the older '{proof}': this answer has no certificate", err=True)
 
 
-def synth(asked: Synth, context: Context) -> None:
+def synth(asked: SynthOptions, context: Context) -> None:
     run(partial(_synthesized, asked, context))
 
 
-def _synthesized(given: Synth, context: Context) -> Status:
+def _synthesized(given: SynthOptions, context: Context) -> Status:
     store_of(given.store, given.no_store)
     if not given.sketches and _on_terminal():
         list_names()
@@ -147,7 +147,7 @@ def _synthesized(given: Synth, context: Context) -> Status:
         return synth_all(texts, asked, given.json_file, given.out, answer, given.proof)
 
 
-def _check_asked(given: Synth) -> None:
+def _check_asked(given: SynthOptions) -> None:
     """Options that contradict each other, or mean nothing together."""
     of_text = given.out or given.form is not Form.kernel or given.index_bits != 32
     if given.text is None and (of_text or given.lanes or given.step or given.dtype):
@@ -161,7 +161,7 @@ def _check_asked(given: Synth) -> None:
         raise ParseError("--memory must be finite", advice="without it there is no limit")
 
 
-def _asked(given: Synth) -> Asked:
+def _asked(given: SynthOptions) -> Asked:
     modes = {"all": given.all_, "first": given.first, "best": given.best}
     usual = "all" if given.text is None else "best"
     return Asked(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from warploom.cli.commands.verify import Verify
+from warploom.cli.commands.verify import VerifyOptions
 from warploom.cli.declare import Context
 from warploom.cli.guard import Status, complain, run, worst
 from warploom.cli.output import kept_free, write_records
@@ -19,7 +19,7 @@ MOST_BYTES = 256 << 20
 CHECKERS = {"fill": check_fill, "layout": check_layout_and_text}
 
 
-def verify(asked: Verify, _context: Context) -> None:
+def verify(asked: VerifyOptions, _context: Context) -> None:
     def action() -> Status:
         told: list[dict[str, Any]] = []
         with kept_free(asked.json_file, so_far=told):

@@ -43,7 +43,7 @@ class Table(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bench:
+class BenchOptions:
     """The options of one call."""
 
     name: str = argument("synth", metavar="NAME", help=f"{', '.join(Table)}, or a script.")
@@ -59,4 +59,4 @@ class Bench:
     json_file: Path | None = json_option()
 
 
-COMMAND = Command("bench", HELP, Bench, "warploom.cli.bench:bench")
+COMMAND = Command("bench", HELP, BenchOptions, "warploom.cli.bench:bench")

@@ -23,7 +23,7 @@ Exit status: 0 right, 1 something is wrong, 2 bad input."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Check:
+class CheckOptions:
     """The options of one call."""
 
     name: str = argument(REQUIRED, metavar="FILE.py::NAME")
@@ -31,4 +31,4 @@ class Check:
     json_file: Path | None = json_option()
 
 
-COMMAND = Command("check", HELP, Check, "warploom.cli.check:check")
+COMMAND = Command("check", HELP, CheckOptions, "warploom.cli.check:check")

@@ -59,7 +59,7 @@ class Space(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Explore:
+class ExploreOptions:
     """The options of one call."""
 
     kernel: str = argument(REQUIRED, metavar="KERNEL")
@@ -106,4 +106,4 @@ class Explore:
     json_file: Path | None = json_option()
 
 
-COMMAND = Command("explore", HELP, Explore, "warploom.cli.explore:explore")
+COMMAND = Command("explore", HELP, ExploreOptions, "warploom.cli.explore:explore")

@@ -21,7 +21,7 @@ Examples:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Holes:
+class HolesOptions:
     """The options of one call."""
 
     name: str | None = argument(None, metavar="NAME")
@@ -29,4 +29,4 @@ class Holes:
     json_file: Path | None = json_option()
 
 
-COMMAND = Command("holes", HELP, Holes, "warploom.cli.holes:holes")
+COMMAND = Command("holes", HELP, HolesOptions, "warploom.cli.holes:holes")

@@ -91,7 +91,7 @@ def _name_option() -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Solve:
+class SolveOptions:
     """The options of one call."""
 
     patterns: list[str] = argument([], metavar="PATTERN")
@@ -126,7 +126,7 @@ class Solve:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Show:
+class ShowLayoutOptions:
     """The options of one call."""
 
     layout: str = argument(REQUIRED, metavar="LAYOUT")
@@ -154,7 +154,7 @@ class Show:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Check:
+class CheckLayoutOptions:
     """The options of one call."""
 
     layout: str = argument(REQUIRED, metavar="LAYOUT")
@@ -163,7 +163,7 @@ class Check:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Convert:
+class ConvertOptions:
     """The options of one call."""
 
     source: str = option(REQUIRED, "--from", metavar="LAYOUT", help="What threads hold.")
@@ -189,9 +189,9 @@ COMMAND = Group(
     "layout",
     "Layouts of shared memory and registers.",
     (
-        Command("solve", SOLVE, Solve, "warploom.cli.layout:solve"),
-        Command("show", SHOW, Show, "warploom.cli.layout_show:show"),
-        Command("check", CHECK, Check, "warploom.cli.layout_show:check"),
-        Command("convert", CONVERT, Convert, "warploom.cli.layout_convert:convert_command"),
+        Command("solve", SOLVE, SolveOptions, "warploom.cli.layout:solve"),
+        Command("show", SHOW, ShowLayoutOptions, "warploom.cli.layout_show:show"),
+        Command("check", CHECK, CheckLayoutOptions, "warploom.cli.layout_show:check"),
+        Command("convert", CONVERT, ConvertOptions, "warploom.cli.layout_convert:convert_command"),
     ),
 )

@@ -23,11 +23,11 @@ Examples:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Machines:
+class MachinesOptions:
     """The options of one call."""
 
     machine: str | None = argument(None, metavar="MACHINE", help="A name, or a FILE.toml.")
     json_file: Path | None = json_option()
 
 
-COMMAND = Command("machines", HELP, Machines, "warploom.cli.machines:machines")
+COMMAND = Command("machines", HELP, MachinesOptions, "warploom.cli.machines:machines")

@@ -63,7 +63,7 @@ On = StrEnum("On", list(TIMED))  # type: ignore[misc]  # the one list of devices
 
 
 @dataclass(frozen=True, kw_only=True)
-class Map:
+class MapOptions:
     """The options of one call."""
 
     expr: str = argument(REQUIRED, metavar="EXPR")
@@ -101,4 +101,4 @@ class Map:
     json_file: Path | None = json_option()
 
 
-COMMAND = Command("map", HELP, Map, "warploom.cli.map:map_")
+COMMAND = Command("map", HELP, MapOptions, "warploom.cli.map:map_")

@@ -79,7 +79,7 @@ class Volatile(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shuffle:
+class ShuffleOptions:
     """The options of one call."""
 
     source: str = argument(REQUIRED, metavar="IN.ptx", help="- is standard input.")
@@ -105,8 +105,8 @@ class Shuffle:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
-    """The options of one call."""
+class _Launch:
+    """Which kernel, on how many threads, with which arguments."""
 
     source: str = argument(REQUIRED, metavar="IN.ptx|IN.cu", help="- is standard input.")
     kernel: str | None = kernel_option()
@@ -115,6 +115,12 @@ class Run:
     arg: list[str] = arg_option()
     variable: list[str] = variable_option()
     shared: int = shared_option()
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(_Launch):
+    """The options of one call."""
+
     heap: int | None = option(
         None, "--heap", metavar="BYTES", help="Bytes for device malloc; 8 MiB if not said."
     )
@@ -143,16 +149,9 @@ class Run:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report:
+class ReportOptions(_Launch):
     """The options of one call."""
 
-    source: str = argument(REQUIRED, metavar="IN.ptx|IN.cu", help="- is standard input.")
-    kernel: str | None = kernel_option()
-    grid: str = grid_option()
-    block: str = block_option()
-    arg: list[str] = arg_option()
-    variable: list[str] = variable_option()
-    shared: int = shared_option()
     machine: str = option(
         "h200", "--machine", metavar="NAME|FILE", help="Whose limits hold and whose banks serve."
     )
@@ -166,8 +165,8 @@ COMMAND = Group(
     "ptx",
     "Shuffles into finished PTX; PTX run without a GPU.",
     (
-        Command("shuffle", SHUFFLE, Shuffle, "warploom.cli.ptx:shuffle"),
-        Command("run", RUN, Run, "warploom.cli.ptx:run_kernel"),
-        Command("report", REPORT, Report, "warploom.cli.ptx_report:report"),
+        Command("shuffle", SHUFFLE, ShuffleOptions, "warploom.cli.ptx:shuffle"),
+        Command("run", RUN, RunOptions, "warploom.cli.ptx:run_kernel"),
+        Command("report", REPORT, ReportOptions, "warploom.cli.ptx_report:report"),
     ),
 )

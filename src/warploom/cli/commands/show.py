@@ -50,7 +50,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Show:
+class ShowOptions:
     """The options of one call."""
 
     subject: str = argument(REQUIRED, metavar="SUBJECT")
@@ -87,4 +87,4 @@ class Show:
     json_file: Path | None = json_option()
 
 
-COMMAND = Command("show", HELP, Show, "warploom.cli.show:show")
+COMMAND = Command("show", HELP, ShowOptions, "warploom.cli.show:show")

@@ -38,7 +38,7 @@ def _place() -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class List:
+class ListOptions:
     """The options of one call."""
 
     place: Path | None = _place()
@@ -46,7 +46,7 @@ class List:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Show:
+class ShowResultOptions:
     """The options of one call."""
 
     number: str = argument(REQUIRED, metavar="NUMBER")
@@ -55,7 +55,7 @@ class Show:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Export:
+class ExportOptions:
     """The options of one call."""
 
     out: Path = option(STDOUT, "-o", metavar="FILE", help="Where to; - is standard output.")
@@ -63,7 +63,7 @@ class Export:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prune:
+class PruneOptions:
     """The options of one call."""
 
     days: float | None = option(
@@ -82,9 +82,9 @@ COMMAND = Group(
     "store",
     HELP,
     (
-        Command("list", _LIST, List, "warploom.cli.store:list_"),
-        Command("show", _SHOW, Show, "warploom.cli.store:show"),
-        Command("export", "All results as JSON.", Export, "warploom.cli.store:export"),
-        Command("prune", _PRUNE, Prune, "warploom.cli.store:prune"),
+        Command("list", _LIST, ListOptions, "warploom.cli.store:list_"),
+        Command("show", _SHOW, ShowResultOptions, "warploom.cli.store:show"),
+        Command("export", "All results as JSON.", ExportOptions, "warploom.cli.store:export"),
+        Command("prune", _PRUNE, PruneOptions, "warploom.cli.store:prune"),
     ),
 )

@@ -78,7 +78,7 @@ class EngineName(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Synth:
+class SynthOptions:
     """The options of one call."""
 
     sketches: list[str] = argument([], metavar="SKETCH")
@@ -144,4 +144,4 @@ class Synth:
     json_file: Path | None = json_option()
 
 
-COMMAND = Command("synth", HELP, Synth, "warploom.cli.synth:synth")
+COMMAND = Command("synth", HELP, SynthOptions, "warploom.cli.synth:synth")

@@ -21,11 +21,11 @@ Exit status: 0 all hold, 1 one does not, 2 bad input, 3 one leaves something ope
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verify:
+class VerifyOptions:
     """The options of one call."""
 
     files: list[Path] = argument(REQUIRED, metavar="CERTIFICATE")
     json_file: Path | None = json_option()
 
 
-COMMAND = Command("verify", HELP, Verify, "warploom.cli.verify:verify")
+COMMAND = Command("verify", HELP, VerifyOptions, "warploom.cli.verify:verify")
