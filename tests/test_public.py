@@ -429,3 +429,9 @@ def test_a_layout_that_was_not_begun_is_undecided(monkeypatch: pytest.MonkeyPatc
 def test_modules_that_are_public_names_show_only_theirs() -> None:
     assert isinstance(warploom.arrays, ModuleType)
     assert {"f32", "f16", "bf16", "array", "program", "map_", "fold"} <= set(dir(warploom.arrays))
+
+
+def test_a_conversion_by_matrices_is_shown_too() -> None:
+    found = warploom.convert_layout("(32,6):(1,32)", "(32,6):(6,1)")
+    assert found.way == "matrices"
+    assert "instead of ldmatrix" in warploom.show(found).html

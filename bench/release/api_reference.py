@@ -6,6 +6,7 @@ of the package's docstring. Of what calls return, the public attributes and meth
 
 from __future__ import annotations
 
+import argparse
 import inspect
 import re
 from collections.abc import Iterator
@@ -190,6 +191,7 @@ def _prose(found: Any) -> str:
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__).parse_args()
     PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text(page())
     print(PAGE)

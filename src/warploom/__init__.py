@@ -33,8 +33,9 @@ And beside them:
   Budget           how long, and with how much memory, a search may go on
   WarploomError    the base of all errors: what is wrong, where, and what to do
 
-What a call returns prints as a short text, shows its picture in a notebook, and has `.kernel`,
-`.text("cuda")` and `.save(path)`, where the path ends in .json, .html, .svg, .cu, .hip, .cl or .c.
+What a search returns (of a layout, a sketch or a schedule) prints as a short text, shows its
+picture in a notebook, and has `.kernel`, `.text("cuda")` and `.save(path)`, where the path ends in
+.json, .html, .svg, .cu, .hip, .cl or .c.
 """
 
 from importlib import import_module

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -106,3 +107,22 @@ def test_a_layout_for_a_users_machine_has_a_certificate(cli: Cli, tmp_path: Path
     assert ran.status == 0, ran.err
     assert json.loads(proof.read_text())[0]["problem"]["machine"]["lanes"] == 64
     assert cli("verify", str(proof)).status == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (r"^clock = .*", "clock = 0", "rates.clock = 0"),
+        (r"dram = [\d.]+", "dram = 0", "'rates.device.dram' is missing, or zero"),
+        (r", dram = [\d.]+", "", "'rates.device.dram' is missing, or zero"),
+        (r'"\+" = ', "plus = ", "'rates.instructions.+' is missing"),
+    ],
+)
+def test_rates_are_above_zero(cli: Cli, tmp_path: Path, old: str, new: str, said: str) -> None:
+    text = (FILES / "b200.toml").read_text()
+    file = tmp_path / "mine.toml"
+    file.write_text(re.sub(old, new, text, count=1, flags=re.MULTILINE))
+    assert file.read_text() != text
+    ran = cli(*COMMANDS["explore"], "--machine", str(file))
+    assert ran.status == 2
+    assert said in ran.err

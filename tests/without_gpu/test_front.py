@@ -178,3 +178,12 @@ def test_what_does_not_compile_is_said_of_its_file(cuda: str, tmp_path: Path) ->
     with pytest.raises(DeviceError, match=r"mine\.cu\(4\): error: identifier \"b\"") as caught:
         warploom.emulate(file, "saxpy")
     assert "kernel.cu" not in caught.value.message
+
+
+def test_headers_beside_a_file_are_found(cuda: str, tmp_path: Path) -> None:
+    (tmp_path / "factor.cuh").write_text("#define FACTOR 3\n")
+    file = tmp_path / "mine.cu"
+    file.write_text('#include "factor.cuh"\n' + cuda.replace("a * x[i]", "FACTOR * x[i]"))
+    x, y = np.ones(32, np.float32), np.zeros(32, np.float32)
+    warploom.emulate(file, "saxpy")[1, 32](np.float32(1), x, y, 32)
+    assert (y == 3).all()

@@ -21,7 +21,7 @@ from typing import Any, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
 from warploom.errors import CheckError, ParseError, Source, Span, UnsupportedError, one_of
 from warploom.machine.latency import Latency
-from warploom.machine.rates import Rates
+from warploom.machine.rates import Pressure, Rates
 from warploom.machine.serving import KINDS, Group, Known, RequestKind, Serving
 
 T = TypeVar("T")
@@ -103,6 +103,8 @@ class Machine:
         return tuple(each.name for each in fields(self) if each.name not in vars(self))
 
 
+# Of rates: what time or room is divided by.
+_DIVIDE = ("clock", "processors", "processor_blocks", "processor_threads", "processor_registers")
 TABLES = ("latency", "rates", "serving")
 # What a table has from the record itself.
 SHARED = ("name", "lanes", "processors", "processor_threads")
@@ -155,7 +157,7 @@ def _rates_in(path: Path) -> Rates:
         raise ParseError(f"'{path}' is no record of rates", advice="it is an object of its fields")
     known = {each.name for each in fields(Rates)}
     given = {key: value for key, value in record.items() if key in known}
-    return _Reader(Source(str(path), "")).record(Rates, given, "")
+    return _Reader(Source(str(path), "")).rates(given, "")
 
 
 class _Reader:
@@ -224,11 +226,28 @@ class _Reader:
                 threads = vars(plain).get("multiprocessor_threads")
                 same = {"processors": plain.multiprocessors or None, "processor_threads": threads}
                 given = {key: value for key, value in same.items() if value is not None}
-                return self.record(Rates, own | given | table, name)
+                return self.rates(own | given | table, name)
         return Serving(
             plain.name, plain.lanes, plain.banks, self._groups(plain, table),
             plain.bank_bytes, plain.tensor_copies, plain.reverses_bits,
         )  # fmt: skip
+
+    def rates(self, given: Table, place: str) -> Rates:
+        """Rates by which work can be divided: none is zero, and an addition has a cost."""
+        at = f"{place}." if place else ""
+        made = self.record(Rates, given, place)
+        if "+" not in made.instructions:
+            missing = f"the field '{at}instructions.+' is missing"
+            self.fail(missing, "instructions", 'add "+" = { latency = … } to it')
+        for name in _DIVIDE:
+            if not getattr(made, name):
+                self.fail(f"{at}{name} = 0", name, "it is above zero")
+        for name in ("device", "processor", "thread"):
+            for each in fields(Pressure):
+                if not getattr(getattr(made, name), each.name):
+                    missing = f"the field '{at}{name}.{each.name}' is missing, or zero"
+                    self.fail(missing, name, f"add {each.name} = … to it, above zero")
+        return made
 
     def _groups(self, plain: Machine, table: Table) -> dict[tuple[RequestKind, int], Group]:
         """`ld8 = [1, 2, 4]` is the basis for loads of eight bytes; `st4` also serves narrower

@@ -8,7 +8,7 @@ from html import escape
 
 import numpy as np
 
-from warploom.catalogue.conversion import wrong_results
+from warploom.catalogue.conversion import conversion_kernel, wrong_results
 from warploom.catalogue.entry import Entry, Parameters
 from warploom.catalogue.loaded import Loaded
 from warploom.errors import UnsupportedError, WarploomError
@@ -100,12 +100,15 @@ def entry_picture(
 
 
 def converted(found: ConvertedResult, brief: bool = False) -> Picture:
-    """The kernel of a conversion, run on the simulator on the numbers of the elements."""
-    kernel = found.kernel
+    """The kernel of a conversion, run on the simulator on the numbers of the elements. The
+    simulator has no ldmatrix: instead of that way it shows the one by plain shared memory."""
+    way = "shared" if found.way == "matrices" else found.way
+    kernel = conversion_kernel(found.conversion, way)
     x, y = (np.zeros(2 * _elements(each), each.dtype.numpy) for each in kernel.arrays)
     seen = simulated(kernel, [2, np.arange(x.size).astype(x.dtype), y])
-    wrong = wrong_results(found.conversion, found.way, "simulator")
-    return simulation(replace(seen, verdict=wrong or "as specified"), brief)
+    wrong = wrong_results(found.conversion, way, "simulator")
+    said = "as specified" + "; drawn by plain accesses instead of ldmatrix" * (way != found.way)
+    return simulation(replace(seen, verdict=wrong or said), brief)
 
 
 def _elements(array: ArrayParam) -> int:

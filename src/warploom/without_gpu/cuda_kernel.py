@@ -36,9 +36,14 @@ def is_text(kernel: Any) -> bool:
 def compiled_text(
     text: str, shown_as: str, arch: str, options: Sequence[str] = (), compiler: Compiler = "auto"
 ) -> str:
-    """PTX of CUDA text, its lines called after the file or name that the text has."""
+    """PTX of CUDA text, its lines called after the file or name that the text has. Of a file,
+    headers that lie beside it are found."""
+    file = Path(shown_as)
+    beside = (f"-I{file.resolve().parent}",) if file.is_file() else ()
     try:
-        made = compile_cuda(text, arch, compiler=compiler, options=("-lineinfo", *options)).text
+        made = compile_cuda(
+            text, arch, compiler=compiler, options=("-lineinfo", *beside, *options)
+        ).text
     except DeviceError as error:
         said = _COMPLAINT.sub(lambda _: shown_as, error.message)
         raise DeviceError(said, error.span, error.advice) from None

@@ -57,7 +57,7 @@ REPORT = """What a launch asks of memory, for each instruction, in lines of the 
 
 Requests are those of warps. Sectors (32 bytes of global or local memory) and wavefronts (passes
 through the banks of shared memory) stand for each request, with what the same bytes would need at
-best in brackets. Branches say how many warps parted. Arguments are those of `warploom ptx run`.
+best in brackets. Branches say how many warps diverged. Arguments are those of `warploom ptx run`.
 
 \b
 Example:

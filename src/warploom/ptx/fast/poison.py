@@ -2,7 +2,7 @@
 
 A text that watches is written only for kernels that need it: those that read a register before it
 is written, and those of which a launch met shared memory that nobody wrote or a shuffle from a lane
-not there. The rules are those of `emulate/undefined.py`; where that one would go on with such a
+not there. The rules are those of `emulate/poison.py`; where that one would go on with such a
 value in memory of its own, or say an error, the launch is left to the evaluator.
 """
 
