@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 def test_the_demo_says_what_it_installs_and_for_how_long(tmp_path: Path) -> None:
     folder = tmp_path / "venv"
     told = subprocess.run(
-        ["make", "-n", "demo", f"VENV={folder}"],
+        ["make", "--no-print-directory", "-n", "demo", f"VENV={folder}"],
         cwd=ROOT, capture_output=True, text=True, check=True,
     ).stdout.splitlines()  # fmt: skip
     steps = [n for n, line in enumerate(told) if "-m venv" in line or "pip install" in line]
