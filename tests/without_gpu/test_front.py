@@ -187,3 +187,11 @@ def test_headers_beside_a_file_are_found(cuda: str, tmp_path: Path) -> None:
     x, y = np.ones(32, np.float32), np.zeros(32, np.float32)
     warploom.emulate(file, "saxpy")[1, 32](np.float32(1), x, y, 32)
     assert (y == 3).all()
+
+
+def test_threads_that_have_ended_count_as_arrived_at_a_barrier() -> None:
+    """As on the hardware; README and docs/without-gpu.md say so."""
+    body = ".reg .pred %p; .reg .b32 %r; mov.u32 %r, %tid.x; setp.ge.u32 %p, %r, 32;"
+    text = f".version 8.5\n.target sm_90\n.address_size 64\n.visible .entry k() {{ {body} "
+    report = warploom.emulate(text + "@%p exit; bar.sync 0; ret; }", races=True)[1, 64]()
+    assert not report.races
