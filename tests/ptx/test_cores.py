@@ -214,10 +214,12 @@ def test_nobody_still_writes_when_memory_is_put_back(monkeypatch: pytest.MonkeyP
         return futures.wait(going, timeout)
 
     args = words()
+    kernel = fresh()
+    kernel.launch(BLOCKS, BLOCK, [*words(), NUMBERS["own"]], engine="c", cores=CORES)  # compiles it
     before = threading.active_count()
     monkeypatch.setattr(cores_module, "wait", wait)
     with pytest.raises(KeyboardInterrupt):
-        fresh().launch(
+        kernel.launch(
             BLOCKS, BLOCK, [*args, NUMBERS["endless"]], engine="c", cores=CORES, seconds=0.3
         )
     assert next(pressed, None) is None  # both came

@@ -208,8 +208,10 @@ def test_branch_by_number() -> None:
 
 
 def test_endless_loop_ends() -> None:
+    body = "  ld.global.u32 %r9, [%rd1];\n  setp.eq.u32 %p1, %r9, 0;\n  @%p1 ret;\nagain:\n  bra again;"
+    launch(body, np.zeros(1, np.uint32))  # made ready, however long it takes
     with pytest.raises(DeviceError, match="did not end"):
-        launch("again:\n  bra again;", np.zeros(1, np.uint32), seconds=0.2)
+        launch(body, np.ones(1, np.uint32), seconds=1)
 
 
 @pytest.mark.parametrize(

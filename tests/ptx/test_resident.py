@@ -50,9 +50,8 @@ def run(source: str, blocks: int, **options: Any) -> np.ndarray:
     n = blocks * 32
     out = np.zeros(n, np.uint32)
     arguments = [np.zeros(1, np.uint32), np.zeros(n, np.uint32), out]
-    report = (
-        ptx.load(source, "k.ptx").kernel("k").launch(blocks, 32, arguments, seconds=20, **options)
-    )
+    options = {"seconds": 20, **options}
+    report = ptx.load(source, "k.ptx").kernel("k").launch(blocks, 32, arguments, **options)
     assert report.engine == "numpy"
     return out
 
@@ -72,12 +71,7 @@ def test_a_barrier_of_the_grid(
 def test_who_has_not_begun_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trial, "RESIDENT_THREADS", 64)
     with pytest.raises(LimitError, match="; 10 blocks of the grid have not begun"):
-        ptx.load(text(LOOKS["atomics"])).kernel("k").launch(
-            12,
-            32,
-            [np.zeros(1, np.uint32), *(np.zeros(12 * 32, np.uint32) for _ in range(2))],
-            seconds=0.3,
-        )
+        run(text(LOOKS["atomics"]), 12, seconds=1)
 
 
 @pytest.mark.parametrize(

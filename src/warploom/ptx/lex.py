@@ -15,10 +15,13 @@ from warploom.ptx.patience import look, timed
 IDENTIFIER = r"[A-Za-z_$%][\w$]*"
 
 # Blank runs and comments; an unclosed comment does not match and is reported where it opens.
-BLANK = re.compile(r"(?:\s+|//[^\n]*|/\*(?:[^*]|\*(?!/))*+\*/)*+")
+# Before Python 3.11.5 a possessive group whose last round fails after its first character keeps
+# that character (gh-106052): here rounds fail at once, or the group is not possessive.
+_BLANK = r"(?:\s++|//[^\n]*+|/\*(?:[^*]|(?!\*/)\*)*+\*/)*"
+BLANK = re.compile(_BLANK)
 
 TOKEN = re.compile(
-    r"(?:\s+|//[^\n]*|/\*(?:[^*]|\*(?!/))*+\*/)*+(?:"
+    rf"{_BLANK}(?:"
     r"(?P<number>0[fF][0-9a-fA-F]{8}(?!\w)|0[dD][0-9a-fA-F]{16}(?!\w)|0[xX][0-9a-fA-F]+U?"
     r"|0[bB][01]+U?|(?:\d+\.\d*|\.\d+(?!\w)|\d+(?=[eE]))(?:[eE][+-]?\d+)?|\d+U?)"
     rf"|(?P<name>{IDENTIFIER}(?:(?:\.|::)[\w$]+)*)"
@@ -29,7 +32,7 @@ TOKEN = re.compile(
 )
 
 # What never ends is matched as well: a search that failed would start again at the next quote.
-_BRACE = re.compile(r'[{}]|"(?:[^"\\\n]|\\.)*+"?|//[^\n]*|/\*(?:[^*]|\*(?!/))*+(?:\*/)?')
+_BRACE = re.compile(r'[{}]|"(?:[^"\\\n]|\\.)*+"?|//[^\n]*|/\*(?:[^*]|(?!\*/)\*)*+(?:\*/)?')
 
 _NUMBER = re.compile(
     r"(?P<single>0[fF][0-9a-fA-F]{8})|(?P<double>0[dD][0-9a-fA-F]{16})"

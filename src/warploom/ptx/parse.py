@@ -30,7 +30,7 @@ DEEPEST_SCOPE = 200
 
 # `@!%p1 opcode.mod::mod operands;` without comments or strings inside.
 _USUAL = re.compile(
-    rf"(?:@(!?)\s*({IDENTIFIER})\s+)?([A-Za-z]\w*+((?:(?:\.|::)\w++)*+))"
+    rf"(?:@(!?)\s*({IDENTIFIER})\s+)?([A-Za-z]\w*+((?:(?:\.|::)\w++)*))"
     r'(?:\s++(?!:)([^;/"]*+)|(?=[;{\[(]))()([^;/"]*+);'
 )
 _LABEL = re.compile(rf"({IDENTIFIER})\s*+:(?!:)(){BLANK.pattern}")

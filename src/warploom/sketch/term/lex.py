@@ -66,7 +66,8 @@ _TOKEN = re.compile(
 _WORD = re.compile(r"""[^\s()\[\]{}:?,@=+*\#"]+""")
 _NUMBER = re.compile(r"-?[0-9]+")
 # Many numbers, each followed by its comma: read in one go, since tables can be long.
-_RUN = re.compile(rf"(?:{_BLANK}-?[0-9]{{1,18}}+{_BLANK},)++")
+# Not "++": before Python 3.11.5 that loses the last of them (gh-106052).
+_RUN = re.compile(rf"(?:{_BLANK}-?[0-9]{{1,18}}+{_BLANK},)+")
 _COMMENT = re.compile(r"#[^\n]*+")
 _BAD_CHARACTER = re.compile("[\0-\x08\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 
