@@ -399,8 +399,11 @@ def test_the_best_that_cute_can_spell_is_written(cli: Cli, tmp_path: Path) -> No
 
 
 def test_the_objective_and_what_was_not_tried_are_told(cli: Cli) -> None:
-    ran = cli("layout", "solve", "stencil:34x34:f32", "--seconds", "0", "--no-store")
-    assert ran.status == 3
+    for seconds in ("0", "0.1", "0.3", "1"):  # on a busy machine even the first layout takes some
+        ran = cli("layout", "solve", "stencil:34x34:f32", "--seconds", seconds, "--no-store")
+        assert ran.status == 3
+        if "nothing was tried" not in ran.out:
+            break
     assert "objective: the fewest wavefronts of the tile" in ran.out
     assert "not tried: pad, swizzle, mixed" in ran.out
     assert "\n  pad " not in ran.out

@@ -15,9 +15,10 @@ from warploom.ptx.patience import look, timed
 IDENTIFIER = r"[A-Za-z_$%][\w$]*"
 
 # Blank runs and comments; an unclosed comment does not match and is reported where it opens.
-# Before Python 3.11.5 a possessive group whose last round fails after its first character keeps
-# that character (gh-106052): here rounds fail at once, or the group is not possessive.
-_BLANK = r"(?:\s++|//[^\n]*+|/\*(?:[^*]|(?!\*/)\*)*+\*/)*"
+# No group is possessive: before Python 3.11.5 such a one loses characters (gh-106052).
+_COMMENT = r"/\*[^*]*+(?:\*(?!/)[^*]*+)*"
+_STRING = r'"[^"\\\n]*+(?:\\.[^"\\\n]*+)*'
+_BLANK = rf"(?:\s++|//[^\n]*+|{_COMMENT}\*/)*"
 BLANK = re.compile(_BLANK)
 
 TOKEN = re.compile(
@@ -26,13 +27,13 @@ TOKEN = re.compile(
     r"|0[bB][01]+U?|(?:\d+\.\d*|\.\d+(?!\w)|\d+(?=[eE]))(?:[eE][+-]?\d+)?|\d+U?)"
     rf"|(?P<name>{IDENTIFIER}(?:(?:\.|::)[\w$]+)*)"
     r"|(?P<directive>\.[A-Za-z_]\w*(?:::\w+)*)"
-    r'|(?P<string>"(?:[^"\\\n]|\\.)*+")'
+    rf'|(?P<string>{_STRING}")'
     r"|(?P<mark>@@|[@!|,;:+\-*=<>()\[\]{}])"
     r"|(?P<end>\Z))"
 )
 
 # What never ends is matched as well: a search that failed would start again at the next quote.
-_BRACE = re.compile(r'[{}]|"(?:[^"\\\n]|\\.)*+"?|//[^\n]*|/\*(?:[^*]|(?!\*/)\*)*+(?:\*/)?')
+_BRACE = re.compile(rf'[{{}}]|{_STRING}"?|//[^\n]*|{_COMMENT}(?:\*/)?')
 
 _NUMBER = re.compile(
     r"(?P<single>0[fF][0-9a-fA-F]{8})|(?P<double>0[dD][0-9a-fA-F]{16})"

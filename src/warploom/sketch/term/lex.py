@@ -58,15 +58,15 @@ _FIXED = {
     **dict.fromkeys((*OPERATORS, WORD), Kind.FOLD),
 }  # fmt: skip
 
-_BLANK = r"(?:\s++|\#[^\n]*+)*+"
+_BLANK = r"(?:\s++|\#[^\n]*+)*"
 # A quote ends a string unless a backslash stands before it.
 _TOKEN = re.compile(
-    _BLANK + r"""([()\[\]{}:?,@=+*]|"(?:[^"\\]++|\\"|\\)*+"|"|[^\s()\[\]{}:?,@=+*\#"]++|\Z)"""
+    _BLANK + r"""([()\[\]{}:?,@=+*]|"[^"\\]*+(?:\\"?+[^"\\]*+)*"|"|[^\s()\[\]{}:?,@=+*\#"]++|\Z)"""
 )
 _WORD = re.compile(r"""[^\s()\[\]{}:?,@=+*\#"]+""")
 _NUMBER = re.compile(r"-?[0-9]+")
 # Many numbers, each followed by its comma: read in one go, since tables can be long.
-# Not "++": before Python 3.11.5 that loses the last of them (gh-106052).
+# No group is possessive: before Python 3.11.5 such a one loses characters (gh-106052).
 _RUN = re.compile(rf"(?:{_BLANK}-?[0-9]{{1,18}}+{_BLANK},)+")
 _COMMENT = re.compile(r"#[^\n]*+")
 _BAD_CHARACTER = re.compile("[\0-\x08\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
