@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,6 +33,31 @@ def test_children_end_too(tmp_path: Path) -> None:
         run_command([sys.executable, "-c", parent], "it was slow", 0.5)
     time.sleep(2.0)
     assert not mark.exists()
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="there is no alarm here")
+def test_an_alarm_while_a_command_is_started_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It came after the fork and before anybody owned the process, which went on by itself."""
+    started: list[subprocess.Popen[str]] = []
+
+    class Alarmed(subprocess.Popen[str]):
+        def __init__(self, *args: Any, **named: Any) -> None:
+            super().__init__(*args, **named)
+            started.append(self)
+            signal.raise_signal(signal.SIGALRM)
+
+    def over(_number: int, _frame: object) -> None:
+        raise TimeoutError("the time is over")
+
+    before = signal.signal(signal.SIGALRM, over)
+    monkeypatch.setattr(subprocess, "Popen", Alarmed)
+    try:
+        with pytest.raises(TimeoutError, match="the time is over"):
+            run_command([sys.executable, "-c", "import time; time.sleep(20)"], "no")
+        assert signal.getsignal(signal.SIGALRM) is over
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert [each.returncode for each in started] == [-signal.SIGKILL]
 
 
 def test_what_it_says() -> None:

@@ -12,8 +12,10 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any, Self
 
 from warploom.errors import DeviceError
 from warploom.options import from_environment
@@ -28,28 +30,64 @@ def run_command(
     program = find_program(command[0])
     if program is None:
         raise DeviceError(f"{failure}: '{command[0]}' is not there")
-    try:
-        # A group of its own: compilers start others, which must not outlive them.
-        process = subprocess.Popen(
-            [program, *command[1:]],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
-    except OSError as error:
-        raise DeviceError(f"{failure}: {error}") from None
-    with process:
+    with _SignalsHeldBack() as signals:
         try:
-            out, said = process.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired:
-            raise DeviceError(f"{failure}: it took more than {timeout:g} s") from None
-        finally:
-            if process.poll() is None:
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
+            # A group of its own: compilers start others, which must not outlive them.
+            process = subprocess.Popen(
+                [program, *command[1:]],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise DeviceError(f"{failure}: {error}") from None
+        with process:
+            try:
+                signals.let_through()
+                out, said = process.communicate(timeout=timeout)
+            except subprocess.TimeoutExpired:
+                raise DeviceError(f"{failure}: it took more than {timeout:g} s") from None
+            finally:
+                if process.poll() is None:
+                    with suppress(ProcessLookupError):
+                        os.killpg(process.pid, signal.SIGKILL)
     return subprocess.CompletedProcess(list(command), process.returncode, out, said)
+
+
+_STOPS = [
+    getattr(signal, each) for each in ("SIGINT", "SIGTERM", "SIGALRM") if hasattr(signal, each)
+]
+
+
+class _SignalsHeldBack:
+    """Signals whose handlers may raise are noted, until somebody can end what has been started.
+
+    One between the fork and the next line would leave the process without an owner. Blocking them
+    instead would block them in the process, too."""
+
+    def __init__(self) -> None:
+        self._late: list[int] = []
+        self._handlers: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():  # where handlers run
+            found = {each: signal.getsignal(each) for each in _STOPS}
+            self._handlers = {each: found[each] for each in found if callable(found[each])}
+        for each in self._handlers:
+            signal.signal(each, lambda number, _frame: self._late.append(number))
+        return self
+
+    def let_through(self) -> None:
+        """From now on they are handled, those that came first."""
+        while self._handlers:
+            signal.signal(*self._handlers.popitem())
+        while self._late:
+            signal.raise_signal(self._late.pop())
+
+    def __exit__(self, *_: object) -> None:
+        self.let_through()
 
 
 def find_program(name: str) -> str | None:

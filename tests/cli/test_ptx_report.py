@@ -40,3 +40,17 @@ def test_what_goes_wrong_in_the_kernel(cli: Cli) -> None:
     result = cli("ptx", "report", *SAXPY, "--arg", "i32=1001")
     assert result.status == 1
     assert "out-of-bounds" in result.err
+
+
+def test_equal_rows_are_one_with_a_count(cli: Cli, tmp_path: Path) -> None:
+    """A line of the source that is unrolled becomes instructions that ask for the same."""
+    text = Path("examples/ptx/saxpy.ptx").read_text()
+    (store,) = [line for line in text.splitlines() if "st.global" in line]
+    thrice = tmp_path / "thrice.ptx"
+    thrice.write_text(text.replace(store, store.strip() + " " + store.strip() + store))
+    words = (str(thrice), *SAXPY[1:], "--arg", "i32=1000")
+    result = cli("ptx", "report", *words, "--json", str(tmp_path / "out.json"))
+    assert result.out.count("st.global.f32    ") == 1, result.out
+    assert "3 × st.global.f32    " in result.out
+    (record,) = json.loads((tmp_path / "out.json").read_text())
+    assert sum(row["instruction"] == "st.global.f32" for row in record["rows"]) == 3

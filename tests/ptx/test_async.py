@@ -89,7 +89,7 @@ def test_bulk_copies_in_and_out() -> None:
     assert np.array_equal(out[:128], want)
     assert not out[128:].any()
     unfenced = run(body.replace("fence.proxy.async.shared::cta; ", ""), [source, out], races="all")
-    assert {race.second.words for race in unfenced.races} == {"read under way"}
+    assert {race.second.words for race in unfenced.races} == {"asynchronous read"}
 
 
 @pytest.mark.parametrize("swizzle", [0, 32, 64, 128])

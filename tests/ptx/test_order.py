@@ -164,7 +164,7 @@ def test_inlined_code_knows_where() -> None:
     assert place is not None
     assert [frame.file for frame in place.frames] == ["common.cuh", "racy.cu"]
     assert "inlined at racy.cu:" in place.words
-    assert race.first.words == "write under way"
+    assert race.first.words == "asynchronous write"
 
 
 def test_both_sides_are_named_where_they_were_inlined() -> None:

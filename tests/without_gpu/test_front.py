@@ -195,3 +195,50 @@ def test_threads_that_have_ended_count_as_arrived_at_a_barrier() -> None:
     text = f".version 8.5\n.target sm_90\n.address_size 64\n.visible .entry k() {{ {body} "
     report = warploom.emulate(text + "@%p exit; bar.sync 0; ret; }", races=True)[1, 64]()
     assert not report.races
+
+
+def test_a_report_prints_what_was_counted_and_nothing_else() -> None:
+    x, y, _ = data()
+    plain = warploom.emulate(PTX, races=False)[4, 256](x, y, 2.0, 1000)
+    assert plain.kernel in str(plain).splitlines()[0]
+    assert "4 blocks of 256 threads" in str(plain)
+    assert "'numpy'" in str(plain)
+    assert "races were not looked for" in str(plain)
+    assert "sectors" not in str(plain)
+    assert f"{plain.thread_instructions} thread instructions" in str(plain)
+    counted = warploom.emulate(PTX, counters=True)[4, 256](x, y, 2.0, 1000)
+    assert "no data races" in str(counted)
+    assert f"{counted.sectors} sectors of global memory" in str(counted)
+    assert counted.sectors > 300
+    assert repr(counted) == f"<{counted}>"
+    assert len(str(counted).splitlines()) == 3
+    assert counted._repr_html_().startswith(f"<pre>{plain.kernel}: 4 blocks")
+
+
+@pytest.mark.parametrize("call", [(), (np.zeros(4),), ((1,), (32,)), ((1,), (32,), (), 0)])
+def test_a_call_without_a_launch_configuration_names_the_form(call: tuple[Any, ...]) -> None:
+    with pytest.raises(DeviceError, match="no launch configuration") as caught:
+        warploom.emulate(PTX)(*call)
+    assert "write kernel[grid, block](arguments…)" in caught.value.advice
+    assert caught.value.span is not None
+    assert caught.value.span.source.name == __file__
+
+
+def test_a_list_is_no_memory() -> None:
+    with pytest.raises(DeviceError, match="list cannot be passed") as caught:
+        warploom.emulate(PTX)[1, 32]([1.0], np.zeros(4), 1.0, 4)
+    assert "np.asarray" in caught.value.advice
+    assert caught.value.span is not None
+    assert caught.value.span.source.name == __file__
+
+
+def test_one_pair_of_lines_is_one_finding(cuda: str) -> None:
+    """Four stores of one line race with four of another: four pairs of instructions."""
+    text = """extern "C" __global__ void both(float* x) {
+  if (threadIdx.x == 0) { x[0] = 1; x[1] = 1; x[2] = 1; x[3] = 1; }
+  if (threadIdx.x == 32) { x[0] = 2; x[1] = 2; x[2] = 2; x[3] = 2; }
+}"""
+    with pytest.raises(KernelError) as caught:
+        warploom.emulate(text)[1, 64](np.zeros(4, np.float32))
+    assert str(caught.value).count("data race") == 1
+    assert "(4 pairs of instructions of these lines)" in caught.value.message

@@ -28,7 +28,7 @@ from warploom.errors import (
     ParseError,
     UnsupportedError,
 )
-from warploom.ptx.findings import race_fault, rounding_note
+from warploom.ptx.findings import race_findings, rounding_note
 from warploom.ptx.launch import Report
 from warploom.ptx.shuffle import KernelReport, Rewrite, check, confirm, rewrite
 from warploom.search.outcome import Verdict
@@ -148,10 +148,10 @@ def run_kernel(asked: Run, _context: Context) -> None:
             record = _run_record(report, asked.counters)
             with kept_free(asked.json_file):
                 _print_output(report.output)
-            for race in report.races:
-                error = race_fault(chosen.owner, race)
-                findings.append(finding("race", error) | {"same_value": race.same_value})
-                complain(error)
+            for each in race_findings(chosen.owner, report.races):
+                counts = {"same_value": each.same_value, "pairs": each.pairs}
+                findings.append(finding("race", each.error) | counts)
+                complain(each.error)
             for race in report.rounding:
                 echo(f"note: {rounding_note(chosen.owner, race)}", err=True)
             status = Status.IMPOSSIBLE if report.races else Status.FOUND

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import groupby
 from typing import Any
 
@@ -117,8 +118,9 @@ def _show(
     echo(f"{'':38}{'requests':>10}{'lanes':>7}{'sectors each':>17}{'wavefronts each':>18}")
     for place, group in groupby(seen, key=lambda row: (row.file, row.line, row.text)):
         echo(f"{place[0]}:{place[1]}: {place[2]}")
-        for row in group:
-            echo(_line(row))
+        # One line of the source may become many instructions that ask for the same.
+        for line, count in Counter(map(_line, group)).items():
+            echo(f"  {count} × {line}" if count > 1 else f"  {line}")
     idle = sum(not row.requests for row in rows)
     if idle:
         echo(f"{idle} instructions that no thread came to are left out")
@@ -126,11 +128,11 @@ def _show(
 
 
 def _line(row: TrafficRow) -> str:
-    name = f"  {row.instruction}"
+    name = row.instruction
     if row.what == "branches":
-        return f"{name:38}{row.requests:10}   warps, {row.divergent} of them part"
+        return f"{name:36}{row.requests:10}   warps, {row.divergent} of them diverge"
     text = (
-        f"{name:38}{row.requests:10}{row.lanes_each:7.1f}"
+        f"{name:36}{row.requests:10}{row.lanes_each:7.1f}"
         f"{_each(row.sectors, row.least_sectors, row.requests):>17}"
         f"{_each(row.wavefronts, row.least_wavefronts, row.requests):>18}"
     ).rstrip()

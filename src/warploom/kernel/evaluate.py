@@ -85,7 +85,10 @@ def run(
         kernel,
         {n: (a.ctypes.data, a.ctypes.data + a.nbytes) for n, a in arrays.items()},
     )
-    report = Report(grid=binding.grid, threads=kernel.threads)
+    report = Report(
+        grid=binding.grid, threads=kernel.threads, kernel=kernel.name, counted=True,
+        races_checked=races,
+    )  # fmt: skip
     detector = (
         RaceDetector(
             binding.blocks, kernel.threads, kernel.warp_size, len(list(ir.walk(kernel.body))) + 1

@@ -43,7 +43,7 @@ class Side:
 
     @property
     def words(self) -> str:
-        return f"{self.kind.value} under way" if self.under_way else self.kind.value
+        return f"asynchronous {self.kind.value}" if self.under_way else self.kind.value
 
 
 @dataclass(frozen=True, slots=True)

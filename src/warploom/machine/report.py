@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from html import escape
+from math import prod
 
 from warploom.machine.counters import Counters
 from warploom.machine.race import Race
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Report(Counters):
-    """Memory figures are zero where nobody asked for them.
+    """What a launch did. Printed it is a few lines, with the figures that were counted.
+
+    Memory figures are zero where nobody asked for them: `counted` says whether somebody did, and
+    `races_checked` whether races were looked for.
 
     `mix` counts thread executions by opcode, where there are opcodes. `races` has one for each
     pair of instructions; a launch that stops at the first race gives none, it raises. `rounding`
@@ -26,6 +32,45 @@ class Report(Counters):
     races: list[Race] = field(default_factory=list)
     rounding: list[Race] = field(default_factory=list)
     output: list[str] = field(default_factory=list)  # what printf of the kernel said
+    kernel: str = ""  # its name
+    counted: bool = False
+    races_checked: bool = False
+
+    def __str__(self) -> str:
+        head, *rest = self._sentences()
+        return "\n".join([head, *(f"  {each}" for each in rest)])
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
+    def _repr_html_(self) -> str:
+        """For a notebook."""
+        return f"<pre>{escape(str(self))}</pre>"
+
+    def _sentences(self) -> Iterator[str]:
+        shape = f"{number_of(prod(self.grid), 'block')} of {number_of(self.threads, 'thread')}"
+        yield f"{self.kernel or 'a kernel'}: {shape}{self._ran}"
+        executed = f"; {self.thread_instructions} thread instructions" if self.mix else ""
+        yield self._found + executed
+        if self.counted:
+            yield (
+                f"{self.sectors} sectors of global memory; "
+                f"{number_of(self.bank_conflicts, 'bank conflict')}; "
+                f"{number_of(self.divergent_branches, 'divergent branch', 'es')}; "
+                f"{number_of(self.barriers, 'barrier')}"
+            )
+
+    @property
+    def _ran(self) -> str:
+        """By whom, if the clock ran."""
+        cores = f" on {self.cores} cores" if self.cores > 1 else ""
+        return f"; {self.seconds:.2g} s by engine '{self.engine}'{cores}" if self.seconds else ""
+
+    @property
+    def _found(self) -> str:
+        if not self.races_checked:
+            return "races were not looked for"
+        return number_of(len(self.races), "data race") if self.races else "no data races"
 
     @property
     def counters(self) -> Counters:
@@ -35,3 +80,11 @@ class Report(Counters):
     @property
     def thread_instructions(self) -> int:
         return sum(self.mix.values())
+
+
+def number_of(number: int, what: str, ending: str = "s") -> str:
+    """
+    >>> number_of(1, "block"), number_of(2, "branch", "es")
+    ('1 block', '2 branches')
+    """
+    return f"{number} {what}{'' if number == 1 else ending}"

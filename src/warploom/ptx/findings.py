@@ -2,13 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+
 from warploom.errors import KernelError, Span
-from warploom.machine.race import Race
+from warploom.machine.race import Race, Side
 from warploom.ptx.launch import LoadedModule
 
 
-def race_fault(module: LoadedModule, race: Race) -> KernelError:
-    """A race as an error at its second side; the first is named with its line."""
+@dataclass(frozen=True, slots=True)
+class RaceFinding:
+    """The races of one pair of source lines: the first that was seen, as an error.
+
+    `pairs` counts the pairs of instructions; a line may become many (unrolled, several elements).
+    """
+
+    error: KernelError
+    pairs: int
+    same_value: bool
+
+
+def race_findings(module: LoadedModule, races: Iterable[Race]) -> list[RaceFinding]:
+    """One finding for each pair of source lines, in the order in which they were seen."""
+    groups: dict[Hashable, list[Race]] = {}
+    for race in races:
+        sides = frozenset(_at(module, side) for side in (race.first, race.second))
+        groups.setdefault((sides, race.same_value), []).append(race)
+    return [
+        RaceFinding(race_fault(module, same[0], len(same)), len(same), same[0].same_value)
+        for same in groups.values()
+    ]
+
+
+def _at(module: LoadedModule, side: Side) -> Hashable:
+    """What a person sees of a side: what it does, on which line."""
+    place = module.places.at(side.label) if isinstance(side.label, Span) else None
+    return side.words, side.label if place is None else place.words
+
+
+def race_fault(module: LoadedModule, race: Race, pairs: int = 1) -> KernelError:
+    """A race as an error at its second side; the first is named with its line. `pairs` of
+    instructions of these lines race."""
     first, second = race.first, race.second
     spans = [each.label if isinstance(each.label, Span) else None for each in (first, second)]
     places = [None if span is None else module.places.at(span) for span in spans]
@@ -26,7 +60,11 @@ def race_fault(module: LoadedModule, race: Race) -> KernelError:
         f"thread {first.thread}: nothing orders them"
     )
     shown = places[1].span() if places[1] else None
-    return KernelError(message + (" (one value)" if race.same_value else ""), shown or spans[1])
+    if race.same_value:
+        message += " (both write the same value)"
+    if pairs > 1:
+        message += f" ({pairs} pairs of instructions of these lines)"
+    return KernelError(message, shown or spans[1])
 
 
 def rounding_note(module: LoadedModule, race: Race) -> str:

@@ -279,6 +279,8 @@ class Kernel:
             )  # fmt: skip
             report = self._run(asked, code, engine, cores)
         report.seconds = time.monotonic() - started
+        report.kernel = demangled(self.name)
+        report.counted, report.races_checked = counters, bool(races)
         return report
 
     def _run(self, asked: Asked, code: Code, engine: EngineName, cores: int | None) -> Report:

@@ -13,7 +13,7 @@ from typing import Any
 
 from warploom.errors import DeviceError, KernelError, located
 from warploom.ptx.emulate.asked import Volatile
-from warploom.ptx.findings import race_fault
+from warploom.ptx.findings import race_findings
 from warploom.ptx.launch import LoadedModule, Report
 from warploom.without_gpu.cuda_kernel import CudaKernel, is_cupy, is_text
 from warploom.without_gpu.numba_kernel import NumbaKernel, is_numba
@@ -22,6 +22,7 @@ from warploom.without_gpu.triton_kernel import TritonKernel, is_triton
 
 SECONDS = 60.0
 DEFAULT_ARCH = "sm_90"
+_SUCH = {"grid": "(4,)", "grid, block": "4, 256"}
 
 
 class Emulated:
@@ -34,19 +35,31 @@ class Emulated:
         self._options = options
 
     def __getitem__(self, launch: Any) -> Callable[..., Report]:
+        @located
         def call(*args: Any, **named: Any) -> Report:
             return self._run(self._kernel.prepare(launch, args, dict(named)))
 
         return call
 
+    @located
     def __call__(
-        self, grid: Any, block: Any, args: Any, *, shared_mem: int = 0
+        self, grid: Any = None, block: Any = None, args: Any = None, *more: Any,
+        shared_mem: int = 0, **named: Any,
     ) -> Report:  # fmt: skip
-        """As CuPy launches a `RawKernel`."""
-        if isinstance(self._kernel, TritonKernel | NumbaKernel):
-            raise DeviceError("write kernel[…](…)", advice="only CUDA text is launched this way")
+        """As CuPy launches a `RawKernel`: `kernel(grid, block, arguments)`."""
+        in_brackets = isinstance(self._kernel, TritonKernel | NumbaKernel)
+        if in_brackets or named or more or args is None:
+            form = "grid" if isinstance(self._kernel, TritonKernel) else "grid, block"
+            also = "" if in_brackets else "; kernel(grid, block, arguments) is CuPy's form"
+            raise DeviceError(
+                "the call has no launch configuration",
+                advice=f"write kernel[{form}](arguments…), such as kernel[{_SUCH[form]}](x){also}",
+            )
         if not isinstance(args, tuple | list):
-            raise DeviceError(f"arguments are a tuple, not a {type(args).__name__}")
+            raise DeviceError(
+                f"arguments are a tuple, not a {type(args).__name__}",
+                advice="write kernel[grid, block](arguments…), or kernel(grid, block, (x, y))",
+            )
         return self[grid, block, shared_mem](*args)
 
     def set_variable(self, name: str, value: Any) -> None:
@@ -68,7 +81,7 @@ class Emulated:
 
 
 def _racing(module: LoadedModule, report: Report) -> KernelError:
-    faults = [race_fault(module, race) for race in report.races]
+    faults = [each.error for each in race_findings(module, report.races)]
     if len(faults) == 1:
         error = faults[0]
     else:

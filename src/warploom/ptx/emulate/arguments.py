@@ -161,6 +161,9 @@ def _argument(
     return _scalar(parameter, arg, what)
 
 
+_INSTEAD = "give an array, as np.asarray(…, dtype=np.float32) makes one; kernels write into it"
+
+
 def _struct(arg: Any, what: str) -> bytes:
     """What is passed by value and has several parts, as bytes."""
     if isinstance(arg, np.ndarray | np.generic):
@@ -191,7 +194,10 @@ def _scalar(parameter: ir.Variable, arg: Any, what: str) -> npt.NDArray[np.uint8
                 return np.array([arg], floating).view(np.uint8)
         advice = "give a whole number, as int(…) makes one"
         raise DeviceError(f"{what} is a .{parameter.type}, a float is given", advice=advice)
-    raise DeviceError(f"{what} is a .{parameter.type}; {type(arg).__name__} cannot be passed")
+    raise DeviceError(
+        f"{what} is a .{parameter.type}; {type(arg).__name__} cannot be passed",
+        advice=_INSTEAD if isinstance(arg, list | tuple) else "give a NumPy array or a number",
+    )
 
 
 def _same_bits(parameter: ir.Variable, arg: Any, dtype: np.dtype[Any]) -> bool:
