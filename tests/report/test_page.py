@@ -40,13 +40,21 @@ def test_figures_are_well_formed_and_stand_alone(name: str) -> None:
         assert "--page:#ffffff" in text
 
 
+def sized(svg: str) -> ElementTree.Element:
+    return ElementTree.fromstring(svg)
+
+
 def test_files_by_name(tmp_path: Path) -> None:
     drawn = page_of("sums")
     assert list(drawn.files(tmp_path / "a.html")) == [tmp_path / "a.html"]
-    assert sorted(drawn.files(tmp_path / "a.svg")) == [
-        tmp_path / "a-memory.svg",
-        tmp_path / "a-steps.svg",
-    ]
+    ((name, text),) = drawn.files(tmp_path / "a.svg").items()
+    assert name == tmp_path / "a.svg"
+    whole, parts = sized(text), [sized(each) for each in drawn.svgs.values()]
+    assert sorted(drawn.svgs) == ["memory", "steps"]
+    assert float(whole.attrib["height"]) > sum(float(each.attrib["height"]) for each in parts)
+    inside = [each for each in whole if each.tag.endswith("svg")]
+    first, second = (float(each.attrib["y"]) for each in inside)
+    assert second - first >= float(inside[0].attrib["height"])
     page_of("impossible").save(tmp_path / "b.svg")
     assert (tmp_path / "b.svg").read_text().startswith("<svg")
 

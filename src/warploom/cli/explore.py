@@ -115,7 +115,7 @@ def _bounded(nest: Nest) -> dict[str, Any]:
     if not nest.is_possible:
         echo("impossible: no implementation fulfils all constraints")
         return {"outcome": "impossible"}
-    echo(f"no implementation takes less than {time_words(nest.least())}")
+    echo(nest.bound_words())
     return {"bound": nest.least()}
 
 

@@ -189,9 +189,12 @@ def _axes_of(access: ir.Access) -> set[ir.Axis]:
 class LoopNest:
     """A computation as loops over axes, in which nothing is decided yet: `explore` decides.
 
+    The tile sizes that an axis may have are said with it: `axis("n", 4096, (32, 64), (1, 2, 4))`
+    has two levels of tiles. An axis without any is one loop, and is not divided.
+
     >>> from warploom import LoopNest, explore
     >>> nest = LoopNest("scaled")
-    >>> i = nest.axis("n", 64)
+    >>> i = nest.axis("n", 64, (32, 64))
     >>> x, y = nest.array("x", i), nest.array("y", i)
     >>> y[i] = 2.0 * x[i] + 1.0
     >>> explore(nest, evaluations=1, model=True, space="paper").trial.wrong

@@ -46,6 +46,17 @@ def limit_words(reasons: Sequence[Reason]) -> str:
     return LIMITS.get(most.resource, most.resource)
 
 
+def bound_words(program: ir.Program, nanoseconds: float, fixed: bool = False) -> str:
+    """A lower bound, and of which implementations it holds: tiles that nobody gave, nobody tried.
+    `fixed`: decisions of the user leave out others, too."""
+    bare = [str(axis) for axis in program.axes if not axis.tiles]
+    tiles = f"with the tile sizes given (none for {and_words(bare)})" if bare else (
+        "with the tile sizes given"
+    )  # fmt: skip
+    also = " and the decisions fixed" if fixed else ""
+    return f"{tiles}{also}, no implementation takes less than {time_words(nanoseconds)}"
+
+
 def time_words(nanoseconds: float) -> str:
     """
     >>> [time_words(each) for each in (12.0, 3400.0, 5.6e6)]

@@ -22,7 +22,7 @@ from warploom.loopnest.bound import Bound, Reason
 from warploom.loopnest.decided import Implementation
 from warploom.loopnest.ir import Program
 from warploom.loopnest.lower import lower
-from warploom.loopnest.schedule import limit_words, nest_schedule, time_words
+from warploom.loopnest.schedule import bound_words, limit_words, nest_schedule, time_words
 from warploom.loopnest.show import show, show_instruction
 from warploom.loopnest.space import DECIDED, NestSpace
 from warploom.loopnest.target import DEFAULT, Target
@@ -87,8 +87,9 @@ NOTHING_KEPT = Kept()
 class Explored(PublicResult):
     """What `explore` found: the best implementation of a loop nest that was looked at.
 
-    `nanoseconds` is its time, measured on `device`, or by the model where that is None; no
-    implementation takes less than `bound`. `candidate` is the implementation in its space.
+    `nanoseconds` is its time, measured on `device`, or by the model where that is None. With the
+    tile sizes that the nest gives, no implementation takes less than `bound`. `candidate` is the
+    implementation in its space.
     """
 
     outcome: Outcome[Best]
@@ -107,12 +108,9 @@ class Explored(PublicResult):
         if self.candidate is None:
             return f"{name}: {self.outcome}"
         how = f"measured on {self.device}" if self.device else "by the model: not measured"
-        lines = [
-            f"{name}: {time_words(self.nanoseconds)} {how}",
-            f"  no implementation takes less than {time_words(self.bound)}; "
-            f"{self.evaluated} were looked at",
-        ]
+        lines = [f"{name}: {time_words(self.nanoseconds)} {how}"]
         if self.nest is not None:
+            lines.append(f"  {self.nest.bound_words()}; {self.evaluated} were looked at")
             lines.append(f"  schedule: {self.nest.schedule(self.candidate)}")
         return "\n".join([*lines, *([] if self.trial is None else [f"  it {self.trial}"])])
 
@@ -183,6 +181,10 @@ class Nest:
 
     def least(self) -> float:
         return float(self.bound(self.root)[0])
+
+    def bound_words(self) -> str:
+        """The bound, and of which implementations it holds."""
+        return bound_words(self.program, self.least(), bool(self.decisions))
 
     def implementation(self, candidate: Candidates) -> Implementation:
         return Implementation(self.space, candidate, 0)

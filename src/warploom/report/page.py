@@ -6,12 +6,14 @@ The page itself forbids it, too: its content policy allows what is inline, and n
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from html import escape
 from importlib.resources import files
 from typing import Any
 
+from warploom.errors import ensure
 from warploom.report.theme import classes, css, stylesheet
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
@@ -126,6 +128,20 @@ def standalone(svg: str) -> str:
         + "".join(line for line in asset("page.css").splitlines(True) if line.startswith("svg."))
     )
     return svg.replace(">", f"><style>{inside}</style>", 1) + "\n"
+
+
+def stacked(svgs: Sequence[str], gap: float = 24) -> str:
+    """Figures as one file, one below the other."""
+    inside, below, width = [], 0.0, 0.0
+    for svg in svgs:
+        size = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
+        ensure(size, "a figure says its size")
+        assert size is not None
+        inside.append(svg.replace("<svg ", f'<svg y="{below:g}" ', 1))
+        below, width = below + float(size[2]) + gap, max(width, float(size[1]))
+    box = f'viewBox="0 0 {width:g} {below - gap:g}" width="{width:g}" height="{below - gap:g}"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" class="figure" role="img" {box}>'
+    return standalone("".join([head, *inside, "</svg>"]))
 
 
 def notebook(figures: Sequence[tuple[str, str]], lines: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from warploom.errors import EmitError
-from warploom.report.page import page, standalone
+from warploom.report.page import page, stacked, standalone
 
 OTHERS = (".png", ".jpg", ".jpeg", ".gif", ".pdf")  # formats that are not written
 
@@ -91,17 +91,15 @@ class Picture:
         return {figure.name: standalone(figure.svg) for figure in self.figures}
 
     def files(self, file: str | Path) -> dict[Path, str]:
-        """The page, or for a name that ends in .svg the figures: what goes into which file.
-
-        One figure has the name itself, several have theirs behind it.
-        """
+        """The page, or for a name that ends in .svg all figures, one below the other: what goes
+        into the file. `svgs` has each figure by itself."""
         path = Path(file)
         check_name(path)
         if path.suffix != ".svg":
             return {path: self.html}
         if len(self.figures) == 1:
             return {path: standalone(self.figures[0].svg)}
-        return {path.with_stem(f"{path.stem}-{name}"): svg for name, svg in self.svgs.items()}
+        return {path: stacked([figure.svg for figure in self.figures])}
 
     def save(self, file: str | Path) -> None:
         for path, text in self.files(file).items():
