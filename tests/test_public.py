@@ -233,6 +233,12 @@ def test_every_result_is_saved_by_how_the_name_ends(kind: str, tmp_path: Path) -
     for ending, language in ((".cu", "cuda"), (".cl", "opencl"), (".c", "c")):
         result.save(tmp_path / f"it{ending}")
         assert (tmp_path / f"it{ending}").read_text() == result.text(language)
+    result.save(tmp_path / "it.cuh")
+    assert result.text("cuda") in (tmp_path / "it.cuh").read_text()
+    assert (tmp_path / "it.cuh").read_text().startswith("#ifndef WARPLOOM_IT_")
+    result.save(tmp_path / "it.svg")
+    assert (tmp_path / "it.svg").read_text().startswith("<svg")
+    assert not list(tmp_path.glob("it-*"))
     result.save(str(tmp_path / "it.json"))
     (record,) = json.loads((tmp_path / "it.json").read_text())
     assert record == json.loads(json.dumps(result.record()))

@@ -35,7 +35,7 @@ And beside them:
 
 What a search returns (of a layout, a sketch or a schedule) prints as a short text, shows its
 picture in a notebook, and has `.kernel`, `.text("cuda")` and `.save(path)`, where the path ends in
-.json, .html, .svg, .cu, .hip, .cl or .c.
+.json, .html, .svg, .cu, .cuh, .hip, .cl or .c.
 """
 
 from importlib import import_module

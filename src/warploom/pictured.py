@@ -50,5 +50,5 @@ class PublicResult(Pictured):
 
     def save(self, path: str | Path) -> None:
         """Writes a file; how it ends says what: `.json` the record, `.html` a page, `.svg` its
-        figures, `.cu`, `.cl`, `.c` and `.hip` the kernel."""
+        figures, `.cu`, `.cuh`, `.cl`, `.c` and `.hip` the kernel."""
         PublicResult.above("save")(self, path)

@@ -11,7 +11,7 @@ from tests.cli.conftest import Cli, cli
 from tests.tools import require
 
 from warploom import Sketch, device_function
-from warploom.errors import WarploomError
+from warploom.errors import EmitError, WarploomError
 from warploom.kernel.dtype import i32, u32
 
 __all__ = ["cli"]
@@ -86,3 +86,16 @@ def test_commands_of_the_page_run(
 def test_the_python_of_the_page_runs() -> None:
     (text,) = re.findall(r"```python\n(.*?)```", SECTION, re.DOTALL)
     exec(text, {})  # our own page
+
+
+def test_a_header_is_saved_by_how_its_name_ends(tmp_path: Path) -> None:
+    header = device_function("load-structures", fields=2)
+    header.save(tmp_path / "it.cuh")
+    assert (tmp_path / "it.cuh").read_text() == header.text("cuda")
+    header.save(tmp_path / "it.cl")
+    assert (tmp_path / "it.cl").read_text() == header.text("opencl")
+    with pytest.raises(EmitError, match=r"how the name ends") as caught:
+        header.save(tmp_path / "it.h")
+    assert caught.value.advice == "it may end in .cu, .cuh, .hip, .cl, .c"
+    with pytest.raises(EmitError, match="cannot write"):
+        header.save(tmp_path / "nowhere" / "it.cuh")

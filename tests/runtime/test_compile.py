@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from bench.common.kernel import kernels
 
+import warploom
 from warploom.emit.cuda import cuda
 from warploom.errors import AbsentError, DeviceError, UnsupportedError
 from warploom.kernel.ir import Kernel
@@ -159,3 +160,41 @@ def test_a_compiler_without_a_toolkit_is_no_compiler(
     with pytest.raises(AbsentError, match=r"'clang\+\+' compiles nothing for sm_90 here") as caught:
         compile_cuda(cuda(kernels.stencil()))
     assert "warploom[nvrtc]" in str(caught.value)
+
+
+INCLUDED = """#include <cstdint>
+#include <stdint.h>
+extern "C" __global__ void k(std::uint32_t* x, int64_t* y) { x[threadIdx.x] = (uint8_t)y[0]; }
+"""
+
+
+@needs_compiler
+@pytest.mark.parametrize("compiler", compilers())
+def test_types_of_stdint_are_known_to_every_compiler(compiler: Compiler) -> None:
+    assert ".entry k(" in compile_cuda(INCLUDED, compiler=compiler).text
+
+
+@pytest.mark.skipif("nvrtc" not in compilers(), reason="no NVRTC")
+def test_other_headers_of_the_host_are_advised_of() -> None:
+    with pytest.raises(DeviceError, match='cannot open source file "vector"') as caught:
+        compile_cuda("#include <vector>\n" + INCLUDED, compiler="nvrtc")
+    assert "NVRTC has no headers of the host" in caught.value.advice
+
+
+@needs_compiler
+def test_emitted_cuda_needs_no_header_and_two_headers_stand_in_one_file(tmp_path: Path) -> None:
+    solved = warploom.solve_layout("transpose:16x16:f32", "swizzle")
+    solved.save(tmp_path / "a.cuh", name="place_a")
+    solved.save(tmp_path / "b.cuh", name="place_b")
+    a, b = (tmp_path / f"{each}.cuh" for each in "ab")
+    parts = [
+        a.read_text(), b.read_text(), a.read_text(),  # one of them twice
+        warploom.device_function("load-structures", fields=3).text("cuda"),
+        warploom.load("aos-to-soa", fields=3).text("cuda"),
+        warploom.load("aos-to-soa", fields=3, dtype="float16").text("cuda"),
+        warploom.convert_layout("(32,4):(1,32)", "(32,4):(4,1)", element="f16").text("cuda"),
+    ]  # fmt: skip
+    text = "\n".join(parts)
+    assert "#include" not in text
+    compiled = compile_cuda(text.replace("aos_to_soa_3(", "other(", 1))
+    assert compiled.text.count(".entry") == 3

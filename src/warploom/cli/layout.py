@@ -122,7 +122,7 @@ class Solving:
             said, text = _emitted(front, asked.emit, asked.name)
             for line in said:
                 echo(line)
-            self.texts.append((asked.out, text))
+            self.texts.append((asked.out, _to_include(asked, text)))
         if asked.proof is not None:
             self.texts.append((asked.proof, _certified(front, budget)))
 
@@ -185,6 +185,14 @@ def _emitted(front: Front, how: str, name: str) -> tuple[list[str], str]:
         ]
         return [f"  {line}" for line in said], _noted(how, said) + text
     raise refused or InternalError("there is nothing to write")
+
+
+def _to_include(asked: Solve, text: str) -> str:
+    """A header can be included twice; a type of CuTe can be said twice as it is."""
+    from warploom.emit.helper import HEADER_ENDS, include_guard  # as above
+
+    is_header = asked.out.suffix.lower() in HEADER_ENDS and asked.emit not in SPELLINGS
+    return include_guard(asked.name, text) if is_header else text
 
 
 def _noted(how: str, said: list[str]) -> str:

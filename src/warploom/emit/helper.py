@@ -5,6 +5,7 @@ A helper's name says what it does and on which type, so that the text follows fr
 
 from __future__ import annotations
 
+import hashlib
 import re
 
 import numpy as np
@@ -43,6 +44,17 @@ def helper_prefix(owner: str) -> str:
     """What the names of the helpers of a kernel or function begin with: several texts then stand
     in one file, beside a user's own functions."""
     return f"{owner}_"
+
+
+HEADER_ENDS = (".cuh", ".h", ".hpp", ".hh")  # of files that others include
+
+
+def include_guard(name: str, text: str, comment: str = "") -> str:
+    """A text to be included any number of times. A digest tells texts of one name apart: were it
+    the name alone, of two that are included the second would be gone without a word."""
+    digest = hashlib.sha256(text.encode()).hexdigest()[:8].upper()
+    guard = f"WARPLOOM_{name.upper()}_{digest}"
+    return f"{comment}#ifndef {guard}\n#define {guard}\n\n{text}\n#endif\n"
 
 
 def is_helper_of(owner: str, name: str) -> bool:

@@ -5,7 +5,6 @@ A language is a name there, a module of this folder and its row here.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -14,6 +13,7 @@ from warploom.emit.c import c, c_text, flags_comment
 from warploom.emit.cuda import check_warp, cuda, cuda_text
 from warploom.emit.dialect import CUDA, OPENCL, C, Dialect, Language
 from warploom.emit.function import c_function, cuda_function, exchanged, opencl_function
+from warploom.emit.helper import include_guard
 from warploom.emit.hip import HIP, hip, hip_text
 from warploom.emit.opencl import opencl, opencl_text
 from warploom.emit.parts import comment_lines, exchange_buffer
@@ -148,14 +148,7 @@ def _header(function: DeviceFunction, backend: Backend) -> str:
         lines += comment_lines(f"Requires: {show(condition)}.")
     comment, text = "\n".join(lines) + "\n", backend.function(function)
     comment += flags_comment(text, function.kernel) if backend.loops else ""
-    guard = f"WARPLOOM_{function.name.upper()}_{_digest(text)}"
-    return f"{comment}#ifndef {guard}\n#define {guard}\n\n{text}\n#endif\n"
-
-
-def _digest(text: str) -> str:
-    """What tells functions of one name apart: were it the name alone, of two that are included the
-    second would be gone without a word."""
-    return hashlib.sha256(text.encode()).hexdigest()[:8].upper()
+    return include_guard(function.name, text, comment)
 
 
 def _names(function: DeviceFunction, backend: Backend) -> Iterable[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
 from warploom.catalogue import find_function
 from warploom.catalogue.entry import Entry, Parameter, Size
@@ -17,11 +18,12 @@ from warploom.catalogue.verify import Checked, verify
 from warploom.emit.dialect import Language
 from warploom.emit.language import function_text
 from warploom.emit.parts import with_notes
-from warploom.errors import CheckError, located
+from warploom.errors import CheckError, EmitError, located
 from warploom.kernel.dtype import DType, f32, u32
 from warploom.kernel.function import function_of, with_function_name
 from warploom.kernel.ir import Kernel
 from warploom.pipeline.entry import entry_of
+from warploom.pipeline.results import LANGUAGES, ending_of
 from warploom.pipeline.subject import Layout, Subject, dtype_named, tiled
 from warploom.runtime.callable import OF_CUDA_TEXT, Device
 from warploom.search.budget import Budget
@@ -115,6 +117,17 @@ class Header:
     def text(self, language: Language = "cuda", note: str = "") -> str:
         """The header in a language by its name, such as `cuda`; `note` ends its comment."""
         return function_text(with_notes(self.called_in(language).kernel, note), language)
+
+    @located
+    def save(self, path: str | Path, note: str = "") -> None:
+        """Writes the header; how the name ends says in which language: `.cuh` and `.cu` are CUDA,
+        `.cl`, `.c` and `.hip` the others."""
+        file = Path(path)
+        text = self.text(LANGUAGES[ending_of(file, LANGUAGES)], note)
+        try:
+            file.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise EmitError(f"cannot write '{file}': {error.strerror or error}") from None
 
     def verify(self, device: Device, sizes: Sequence[Size] | None = None) -> list[Checked]:
         """The header, included and called by a kernel, against the specification."""

@@ -85,6 +85,10 @@ class LayoutResult(PublicResult):
         """The index function to paste, or the layout in the words of `cute` or `triton`."""
         return exported(self.best, language, name, self.front.task.problem.element_bytes)
 
+    def save(self, path: str | Path, name: str = "place") -> None:
+        """Writes a file, as all results do; `name` is that of the function in a text."""
+        PublicResult.above("save")(self, path, name=name)
+
     def record(self) -> dict[str, Any]:
         """What `warploom layout solve --json` writes."""
         more = ways_record(self.chosen) if len(self.chosen.tried) > 1 else {}

@@ -6,12 +6,14 @@ Results of searches lie below kernels and know none; they ask here (`pictured.py
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from warploom.emit import emit
 from warploom.emit.dialect import Language
+from warploom.emit.helper import HEADER_ENDS, include_guard
 from warploom.errors import EmitError, UnsupportedError
 from warploom.kernel.ir import Kernel
 from warploom.pictured import PublicResult
@@ -26,7 +28,9 @@ from warploom.sketch.synth.transfer import transfer
 from warploom.sketch.term.show import to_swflow
 
 # By how the name of a file ends.
-LANGUAGES: Mapping[str, Language] = {".cu": "cuda", ".hip": "hip", ".cl": "opencl", ".c": "c"}
+LANGUAGES: Mapping[str, Language] = {
+    ".cu": "cuda", ".cuh": "cuda", ".hip": "hip", ".cl": "opencl", ".c": "c",
+}  # fmt: skip
 ENDINGS = (".json", ".html", ".svg", *LANGUAGES)
 
 
@@ -51,27 +55,35 @@ def record_of(result: PublicResult) -> dict[str, Any]:
     raise UnsupportedError(f"a {type(result).__name__} has no record", advice="save its text")
 
 
-def save(result: PublicResult, path: str | Path) -> None:
-    """A file of a result: what it is, is said by how its name ends."""
+def save(result: PublicResult, path: str | Path, **named: str) -> None:
+    """A file of a result: what it is, is said by how its name ends. `named` is for its text."""
     file = Path(path)
-    ending = file.suffix.lower()
-    if ending not in ENDINGS:
-        raise EmitError(
-            f"'{file.name}': how the name ends says what is written",
-            advice=f"it may end in {', '.join(ENDINGS)}",
-        )
+    ending = ending_of(file, ENDINGS)
     try:
         if ending in (".html", ".svg"):
             picture(result).save(file)
         else:
-            file.write_text(_content(result, ending), encoding="utf-8")
+            text = _content(result, ending, named)
+            guarded = include_guard(re.sub(r"\W", "_", file.stem), text)
+            file.write_text(guarded if ending in HEADER_ENDS else text, encoding="utf-8")
     except OSError as error:
         raise EmitError(f"cannot write '{file}': {error.strerror or error}") from None
 
 
-def _content(result: PublicResult, ending: str) -> str:
+def ending_of(file: Path, known: Iterable[str]) -> str:
+    """How the name of a file ends, which says what is written."""
+    ending = file.suffix.lower()
+    if ending not in known:
+        raise EmitError(
+            f"'{file.name}': how the name ends says what is written",
+            advice=f"it may end in {', '.join(known)}",
+        )
+    return ending
+
+
+def _content(result: PublicResult, ending: str, named: Mapping[str, str]) -> str:
     if ending in LANGUAGES:
-        return result.text(LANGUAGES[ending])
+        return result.text(LANGUAGES[ending], **named)
     return json.dumps([result.record()], indent=1, ensure_ascii=False) + "\n"
 
 

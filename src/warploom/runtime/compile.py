@@ -154,13 +154,39 @@ def _nvrtc() -> Any:
     return nvrtc if int(status) == 0 else None
 
 
+_NO_HOST = (
+    "NVRTC has no headers of the host: leave the include out, or give a file and have nvcc on PATH"
+)
+# NVRTC has no headers of the host. Of these people need the types alone, which are spelled as
+# NVIDIA's own library spells them there, so that both may be included.
+_WHOLE_NUMBERS = ("stdint.h", "cstdint")
+_TYPES = (
+    "#pragma once\n"
+    + "".join(
+        f"typedef signed {c} int{bits}_t;\ntypedef unsigned {c} uint{bits}_t;\n"
+        for bits, c in ((8, "char"), (16, "short"), (32, "int"), (64, "long long"))
+    )
+    + """typedef signed long long intptr_t;
+typedef unsigned long long uintptr_t;
+namespace std {
+using ::int8_t; using ::int16_t; using ::int32_t; using ::int64_t; using ::intptr_t;
+using ::uint8_t; using ::uint16_t; using ::uint32_t; using ::uint64_t; using ::uintptr_t;
+}
+"""
+)
+
+
 def _compile_nvrtc(
     nvrtc: Any, text: str, arch: str, kind: Kind, options: Sequence[str]
 ) -> Compiled:
     target = arch.replace("sm_", "compute_") if kind == "ptx" else arch
     flags = [f"--gpu-architecture={target}", "--std=c++17", *options]
     flags += [f"--include-path={folder}" for folder in include_folders()]
-    status, program = nvrtc.nvrtcCreateProgram(text.encode(), b"kernel.cu", 0, [], [])
+    names = [each.encode() for each in _WHOLE_NUMBERS]
+    headers = [_TYPES.encode()] * len(names)
+    status, program = nvrtc.nvrtcCreateProgram(
+        text.encode(), b"kernel.cu", len(names), headers, names
+    )
     _expect(nvrtc, status, "create a program")
     try:
         (status,) = nvrtc.nvrtcCompileProgram(
@@ -169,7 +195,11 @@ def _compile_nvrtc(
         log = _fetch(nvrtc, program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog)
         said = log.rstrip(b"\0").decode(errors="replace").strip()
         if int(status):
-            raise DeviceError(f"the kernel does not compile for {arch}:\n{said}")
+            lacks = "cannot open source file" in said
+            raise DeviceError(
+                f"the kernel does not compile for {arch}:\n{said}",
+                advice=_NO_HOST if lacks else "",
+            )
         if kind == "ptx":
             code = _fetch(nvrtc, program, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)
         else:
