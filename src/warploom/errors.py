@@ -9,7 +9,8 @@ import inspect
 import linecache
 import sys
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import lru_cache, wraps
@@ -288,6 +289,31 @@ def nearest(word: str, known: Iterable[str], otherwise: str, cutoff: float = 0.6
     """
     near = get_close_matches(word[:80], list(known), n=1, cutoff=cutoff)
     return f"did you mean {near[0]}?" if near else otherwise
+
+
+_commands: list[None] = []  # one for each command that is being run in this process
+
+
+@contextmanager
+def by_command() -> Iterator[None]:
+    """Within it, what is wrong is said to somebody at a command line."""
+    _commands.append(None)
+    try:
+        yield
+    finally:
+        _commands.pop()
+
+
+def spelled(command: str, python: str) -> str:
+    """An argument as it is written where it was given: options of the command line have dashes.
+
+    >>> spelled("--shape 32x32", "shape=(32, 32)")
+    'shape=(32, 32)'
+    >>> with by_command():
+    ...     spelled("--shape 32x32", "shape=(32, 32)")
+    '--shape 32x32'
+    """
+    return command if _commands else python
 
 
 def missing_extra(module: str, extra: str) -> AbsentError:

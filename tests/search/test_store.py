@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.search.workers import put_rows
 
-from warploom.errors import CheckError, WarploomError
+from warploom.errors import CheckError, WarploomError, by_command
 from warploom.search.storage.row import COLUMNS, OLD_FORMAT, OLD_TABLE, items, seal, text
 from warploom.search.storage.store import Key, Store, digest, sources_digest
 from warploom.search.workers.farm import Farm
@@ -103,6 +103,9 @@ def test_what_is_not_ours_or_damaged_is_refused_and_left(tmp_path: Path, make: o
     ours = Store(path, "")
     for action in (lambda: ours.get(KEY), lambda: ours.put(KEY, 1), ours.all, ours.forget):
         with pytest.raises(CheckError, match="left as it is") as caught:
+            action()
+        assert "WARPLOOM_STORE" in caught.value.advice
+        with by_command(), pytest.raises(CheckError) as caught:
             action()
         assert "--no-store" in caught.value.advice
         assert path.read_bytes() == before

@@ -14,7 +14,7 @@ import numpy as np
 
 from warploom.catalogue.matrix_text import matrix_text
 from warploom.emit.language import backend_of, emit
-from warploom.errors import AbsentError, DeviceError, UnsupportedError
+from warploom.errors import AbsentError, DeviceError, UnsupportedError, spelled
 from warploom.index.ir import Expr
 from warploom.index.table import lane_condition, lane_expression, thread_expression
 from warploom.kernel.build import Builder, RegisterArray, choose, from_index
@@ -53,7 +53,10 @@ def conversion_text(conversion: Conversion, way: str, language: str) -> str:
     backend_of(language)
     if way == "matrices":
         if language != "cuda":
-            raise UnsupportedError("ldmatrix and stmatrix are of CUDA", advice="--emit cuda")
+            raise UnsupportedError(
+                "ldmatrix and stmatrix are of CUDA",
+                advice=spelled("--emit cuda", "take .text('cuda')"),
+            )
         return matrix_text(conversion)
     return emit(conversion_kernel(conversion, way), language)
 

@@ -17,6 +17,7 @@ from warploom.errors import (
     LimitError,
     ParseError,
     WarploomError,
+    by_command,
 )
 from warploom.search.budget import BudgetSpentError
 from warploom.search.outcome import Found, Impossible, NothingFoundError, Outcome, Reason
@@ -84,7 +85,8 @@ def attempt(action: Callable[[], Status], tell: Tell = complain) -> Status:
     """The status of an action; an exception is told, and has a status of its own. Ctrl-C is not
     caught: it ends more than one action."""
     try:
-        return action()
+        with by_command():
+            return action()
     except Exception as error:  # noqa: BLE001  # the last line of defence
         told, status = _judged(error)
         tell(told, status)

@@ -10,7 +10,7 @@ from warploom.emit.literal import CHOICE, number_text
 from warploom.emit.parts import Lines, comment_lines, linear_thread, used_variables
 from warploom.emit.value import ValuePrinter
 from warploom.emit.width import IndexPrinter
-from warploom.errors import EmitError
+from warploom.errors import EmitError, spelled
 from warploom.index.ir import Expr, Var
 from warploom.index.laws import simplify
 from warploom.index.ranges import Ranges, range_of
@@ -273,7 +273,7 @@ class SimtPrinter:
     def tensor(self, stmt: ir.TensorProduct) -> None:
         raise EmitError(
             f"{self.dialect.language} has no tensor cores for '{stmt.target.name}'",
-            advice="emit CUDA, or explore without '--space tensor'",
+            advice="emit CUDA, or explore without " + spelled("'--space tensor'", "space='tensor'"),
         )
 
 

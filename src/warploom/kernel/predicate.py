@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import reduce
 from typing import assert_never
 
-from warploom.errors import EmitError
+from warploom.errors import EmitError, spelled
 from warploom.index.evaluate import totalise
 from warploom.index.ir import Const, Expr, Var, maximum, minimum, substitute, variables
 from warploom.index.laws import simplify
@@ -32,7 +32,7 @@ def predicate_exchanges(kernel: ir.Kernel, everywhere: bool = False) -> ir.Kerne
     if any(isinstance(each, ir.TensorProduct) for each in ir.walk(kernel.body)):
         raise EmitError(
             f"'{kernel.name}' multiplies on tensor cores, which threads without warps do not have",
-            advice="emit CUDA, or explore without '--space tensor'",
+            advice="emit CUDA, or explore without " + spelled("'--space tensor'", "space='tensor'"),
         )
     if not any(isinstance(each, ir.Barrier | ir.Shuffle) for each in ir.walk(kernel.body)):
         return kernel

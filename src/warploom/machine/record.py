@@ -19,7 +19,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
-from warploom.errors import CheckError, ParseError, Source, Span, UnsupportedError, one_of
+from warploom.errors import CheckError, ParseError, Source, Span, UnsupportedError, one_of, spelled
 from warploom.machine.latency import Latency
 from warploom.machine.rates import Pressure, Rates
 from warploom.machine.serving import KINDS, Group, Known, RequestKind, Serving
@@ -85,7 +85,8 @@ class Machine:
         raise MissingFieldError(
             f"the record of the machine '{self.name}' has no field '{name}' ({self.file})",
             advice=f"add {f'a table [{name}]' if is_table else f'{name} = …'} to a file for "
-            f"--machine; {', '.join(have)} have it, and `warploom machines {have[0]}` shows it",
+            f"{spelled('--machine', 'machine=')}; {', '.join(have)} have it, "
+            f"and `warploom machines {have[0]}` shows it",
         )
 
     def __eq__(self, other: object) -> bool:

@@ -30,7 +30,7 @@ from warploom.array.recipe.blocked import Blocks, convolution
 from warploom.array.recipe.choose import candidates, temporary_bytes
 from warploom.array.workload import Convolution
 from warploom.emit.parts import with_notes
-from warploom.errors import DeviceError
+from warploom.errors import DeviceError, spelled
 from warploom.kernel.dtype import DType, coded, decoded
 from warploom.kernel.ir import Kernel
 from warploom.machine.record import machine_named
@@ -291,7 +291,10 @@ def _device_name(where: Where) -> str:
     if where == "cuda":
         name = gpu_name()
         if name is None:
-            raise DeviceError("there is no GPU to measure on", advice="use --on opencl or --on c")
+            raise DeviceError(
+                "there is no GPU to measure on",
+                advice=f"use {spelled('--on opencl or --on c', 'opencl or c')}",
+            )
         return name
     if where == "opencl":
         return str(first_device().name)

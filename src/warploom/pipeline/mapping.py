@@ -14,7 +14,7 @@ from warploom.array.language.ir import Program
 from warploom.array.mapping.fusion import Fusion
 from warploom.emit import emit
 from warploom.emit.dialect import Language
-from warploom.errors import CheckError, ParseError, UnsupportedError, located, one_of
+from warploom.errors import CheckError, ParseError, UnsupportedError, located, one_of, spelled
 from warploom.index.ir import whole_number
 from warploom.kernel.ir import Kernel, Registers, Shared, walk
 from warploom.kernel.pool import pool_bytes
@@ -205,9 +205,17 @@ def _program(expr: str | Program, plain: bool) -> Program:
 def check_blocked(expr: str, layer: str | None, sized: bool, other: bool) -> None:
     """Products in blocks are of one layer, and answer one question."""
     if expr != "conv" or layer is None or sized:
-        raise CheckError("--blocked is for a layer", advice="conv --layer conv4_2, and no --size")
+        raise CheckError(
+            f"{spelled('--blocked', 'blocked')} is for a layer",
+            advice=spelled(
+                "conv --layer conv4_2, and no --size", "write 'conv', layer='conv4_2', and no size"
+            ),
+        )
     if other:
-        raise ParseError("--blocked goes with --best and --tune alone")
+        raise ParseError(spelled(
+            "--blocked goes with --best and --tune alone",
+            "blocked goes without plain, first and sample",
+        ))  # fmt: skip
     sizes_of_layer(expr, layer, {})
 
 

@@ -6,10 +6,11 @@ The command and `warploom.explore` ask here, so that both refuse the same with t
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from warploom.errors import CheckError, ParseError, one_of
+from warploom.errors import CheckError, ParseError, one_of, spelled
 from warploom.loopnest.build import LoopNest
 from warploom.loopnest.ir import Program
 from warploom.loopnest.kernels import KERNELS, Cut
@@ -61,8 +62,10 @@ def _check_complete(
     known = inspect.signature(function).parameters
     missing = [n for n in names if n not in given and known[n].default is inspect.Parameter.empty]
     if missing:
-        example = ",".join(f"{name}=1024" for name in missing)
-        raise CheckError(f"{text} needs {', '.join(missing)}", advice=f"write --size {example}")
+        by_name = dict.fromkeys(missing, 1024)
+        said = spelled(f"--size {','.join(f'{name}=1024' for name in by_name)}",
+                       f"size={json.dumps(by_name)}")  # fmt: skip
+        raise CheckError(f"{text} needs {', '.join(missing)}", advice=f"write {said}")
     for name, value in given.items():
         default = known[name].default
         wanted = int if default is inspect.Parameter.empty else type(default)

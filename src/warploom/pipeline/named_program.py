@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from warploom.array import workload
 from warploom.array.language.ir import Program
 from warploom.array.recipe import convolution, matmul, stencil
-from warploom.errors import CheckError, ParseError, one_of
+from warploom.errors import CheckError, ParseError, one_of, spelled
 
 NAMES: Mapping[str, Callable[[], Program]] = {
     "total": workload.total,
@@ -37,7 +37,9 @@ def named_program(name: str, plain: bool, otherwise: Callable[[str], str] | None
             advice=(otherwise and otherwise(name)) or one_of(name, [*NAMES, "FILE.py::NAME"]),
         )
     if plain and name not in RECIPES:
-        raise ParseError(f"'{name}' is not rewritten", advice="leave --plain out")
+        raise ParseError(
+            f"'{name}' is not rewritten", advice=f"leave {spelled('--plain', 'plain')} out"
+        )
     program = NAMES[name]()
     return program if plain or name not in RECIPES else RECIPES[name](program)
 
@@ -50,7 +52,9 @@ def sizes_of_layer(name: str, layer: str | None, given: Mapping[str, int]) -> di
     if layer is None:
         return dict(given)
     if name != "conv":
-        raise CheckError(f"{name} has no layers", advice="--layer is for conv")
+        raise CheckError(
+            f"{name} has no layers", advice=f"{spelled('--layer', 'layer')} is for conv"
+        )
     if layer not in workload.VGG_16:
         raise ParseError(
             f"no layer is called '{layer[:80]}'", advice=one_of(layer, workload.VGG_16)

@@ -9,7 +9,7 @@ from html import escape
 from typing import Any
 
 from warploom.emit import emit
-from warploom.errors import WarploomError
+from warploom.errors import WarploomError, spelled
 from warploom.report.code import NOBODY, STORED, steps_of_lines
 from warploom.report.grid import Grid, columns_of_text, rules, side_by_side
 from warploom.report.page import listing
@@ -90,7 +90,11 @@ def _kernel(
     steps = [step for step in program.steps if isinstance(step, Apply)]
     most = max((size(step.gathers.out_shape[1:]) for step in steps), default=0)
     if code is None and most > MOST_REGISTERS:
-        return None, f"a step has {most} registers in a lane; --code writes the kernel all the same"
+        asked = spelled("--code", "code=True")
+        return (
+            None,
+            f"a step has {most} registers in a lane; {asked} writes the kernel all the same",
+        )
     number = next(n for n, each in enumerate(program.goals) if each is goal)
     try:
         return tiled_program(program, fill, number, Layout()), ""

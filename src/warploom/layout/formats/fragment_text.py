@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from warploom.errors import CheckError, ParseError
+from warploom.errors import CheckError, ParseError, spelled
 from warploom.layout.conversion.fragment import (
     LANES,
     Fragment,
@@ -149,7 +149,10 @@ def _named(call: ast.Call, shape: tuple[int, ...] | None) -> Fragment:
     if name == "DistributedLinearLayout":
         return _linear(given)
     if shape is None:
-        raise ParseError(f"{_name(call)} does not say the shape", advice="give --shape 32x32")
+        raise ParseError(
+            f"{_name(call)} does not say the shape",
+            advice=f"give {spelled('--shape 32x32', 'shape=(32, 32)')}",
+        )
     match name:
         case "BlockedLayout":
             lists = [_numbers(given, names[0]) for names in _PARAMETERS[name]]

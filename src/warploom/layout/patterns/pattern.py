@@ -35,6 +35,7 @@ from warploom.errors import (
     UnsupportedError,
     WarploomError,
     one_of,
+    spelled,
 )
 from warploom.index.evaluate import evaluate
 from warploom.index.ir import Expr, variables
@@ -165,7 +166,8 @@ class _File:
     def _serving(self, named: str) -> Serving:
         """A file of a machine comes by the command line alone, where its bytes are looked at."""
         if named not in KNOWN:
-            advice = f"{one_of(named, KNOWN)}; --machine takes a FILE.toml"
+            option = spelled("--machine", "machine=")
+            advice = f"{one_of(named, KNOWN)}; {option} takes a FILE.toml"
             raise UnsupportedError(f"no machine called {named[:40]!r} is known", advice=advice)
         return machine_named(self._machine or named).serving
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from warploom.errors import CheckError, ParseError, nearest
+from warploom.errors import CheckError, ParseError, nearest, spelled
 from warploom.search.branching.candidate import Decision
 from warploom.search.propagate.propagator import Propagator
 from warploom.search.space.ir import Choice, Value
@@ -43,7 +43,9 @@ def _contradiction(
         return CheckError(f"{' and '.join(texts)} contradict each other", advice="give up one")
     return CheckError(
         f"no implementation has {' and '.join(map(str, conflict))}",
-        advice="--explain shows what is possible without it",
+        advice=spelled(
+            "--explain shows what is possible without it", "leave it out of fix, or fix another"
+        ),
     )
 
 

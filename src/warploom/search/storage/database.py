@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from warploom.errors import CheckError, DeviceError
+from warploom.errors import CheckError, DeviceError, spelled
 from warploom.search.storage.row import FORMAT, OLD_FORMAT, OLD_TABLE, TABLE
 
 _OURS = 0x57415250  # "WARP": SQLite keeps it in the header of the file
@@ -63,17 +63,25 @@ def make_ours(connection: sqlite3.Connection, path: Path) -> int:
     return found
 
 
+def another_store() -> str:
+    """Advice where a store is of no use."""
+    return spelled(
+        "name another file with --store, or none with --no-store",
+        "name another file in WARPLOOM_STORE, or pass store=False where a call takes it",
+    )
+
+
 def unusable(path: Path, why: str) -> DeviceError:
     return DeviceError(
         f"the store '{str(path)[:200]}' cannot be used: {why}",
-        advice="name another file with --store, or none with --no-store",
+        advice=another_store(),
     )
 
 
 def refused(path: Path, why: str) -> CheckError:
     return CheckError(
         f"the store '{path}' {why}; it is left as it is",
-        advice="move it away, or name another file with --store, or none with --no-store",
+        advice=f"move it away, or {another_store()}",
     )
 
 

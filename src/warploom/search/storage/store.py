@@ -19,10 +19,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from warploom.errors import CheckError, DeviceError, WarploomError
+from warploom.errors import CheckError, DeviceError, WarploomError, spelled
 from warploom.options import from_environment
 from warploom.private import temporary_folder
 from warploom.search.storage.database import (
+    another_store,
     check_header,
     format_of,
     is_there,
@@ -253,7 +254,7 @@ class Store:
         except (OSError, sqlite3.Error) as error:
             raise DeviceError(
                 f"the store '{self.path}' cannot be opened: {error}",
-                advice="name another file with --store, or none with --no-store",
+                advice=another_store(),
             ) from None
         # A row with bytes that are no text is one damaged row, and not the end of all reading.
         connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
@@ -305,6 +306,6 @@ def _store_of_process() -> Store:
 
     logging.getLogger("warploom").warning(
         "warning: no home folder is known: results are kept for this run alone; "
-        "name a file with --store or WARPLOOM_STORE"
+        f"name a file with {spelled('--store or WARPLOOM_STORE', 'WARPLOOM_STORE')}"
     )
     return Store(temporary_folder() / FILE)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from warploom.errors import CheckError, Span, UnsupportedError
+from warploom.errors import CheckError, Span, UnsupportedError, spelled
 from warploom.index.table import Ints
 from warploom.kernel.dtype import DType
 from warploom.kernel.ir import INTEGER_ONLY
@@ -74,7 +74,7 @@ def lanes_of(program: Program, asked: int | None) -> int:
         raise UnsupportedError(
             f"an axis of {found!r:.40} lanes",
             span,
-            f"a group of lanes has at most {WARP}: give --lanes (lanes=)",
+            f"a group of lanes has at most {WARP}: {spelled('give --lanes', 'pass lanes=')}",
         )
     return found
 
@@ -117,7 +117,7 @@ def check_in_lanes(step: Apply, lanes: int, dtype: DType) -> None:
         raise UnsupportedError(
             f"'{step.name}' of shape {list(shape)} does not lie in {lanes} lanes",
             step.span,
-            f"its first axis must have length {lanes}; or give --lanes (lanes=)",
+            f"its first axis must have length {lanes}; or {spelled('give --lanes', 'pass lanes=')}",
         )
     if step.fold is not None and size(shape[1:]) % step.fold:
         raise UnsupportedError(
@@ -139,7 +139,7 @@ def check_read(step: Step, lanes: int, span: Span | None) -> None:
             f"'{step.name}' of shape {list(shape)} is read by a hole or fold, and does not lie in"
             " lanes",
             span,
-            f"its first axis must have length {lanes}; or give --lanes (lanes=)",
+            f"its first axis must have length {lanes}; or {spelled('give --lanes', 'pass lanes=')}",
         )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from warploom.errors import SearchError
+from warploom.errors import SearchError, spelled
 from warploom.sketch.term.ir import Apply, Fold, Literal, Program, Step
 from warploom.sketch.term.laws import bag, obeys
 from warploom.sketch.term.zeros import may_be_lone
@@ -94,7 +94,7 @@ def _carried(steps: dict[int, Step], laws: tuple[str, ...]) -> dict[int, str]:
                 f"'{step.name}' holds folds with {' and with '.join(sorted(both))}, and later "
                 "folds take both apart: the search does not go that far under the laws",
                 step.span,
-                "search without laws: laws='none', --laws none",
+                "search without laws: " + spelled("--laws none", "laws='none'"),
             )
         found[position] = next(iter(both), "")
     return found

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from warploom.choices import ALWAYS, FLATTENED, NOT_KNOWN
-from warploom.errors import CheckError
+from warploom.errors import CheckError, spelled
 from warploom.sketch.term.ir import Fold, Term, fold_of
 from warploom.sketch.term.limits import MAX_CELLS, heights
 from warploom.sketch.term.operator import OPERATORS, WORD
@@ -67,7 +67,7 @@ def check_length(items: int) -> None:
     if items > MAX_CELLS:
         raise CheckError(
             f"flattened, a fold has more than {MAX_CELLS} items",
-            advice="compare without laws: laws='none', --laws none",
+            advice="compare without laws: " + spelled("--laws none", "laws='none'"),
         )
 
 
