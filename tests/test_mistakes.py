@@ -283,3 +283,41 @@ def test_what_comes_back_prints_as_people_read_it() -> None:
     assert str(none.outcome) == "impossible"
     assert str(Impossible("y[0] is wrong")) == "impossible: y[0] is wrong"
     assert str(Undecided(Reason.SECONDS)) == "undecided: time budget spent"
+
+
+ADVISED: dict[str, tuple[Callable[[], Any], str, str]] = {
+    "a device function": (
+        lambda: warploom.load("inclusive-scan"),
+        "'inclusive-scan' is a device function",
+        "device_function('inclusive-scan')",
+    ),
+    "a word for registers": (
+        lambda: warploom.convert_layout("foo", "mma_c()"),
+        "no register layout is called 'foo'",
+        "blocked([1, 4], [8, 4], [1, 1], [1, 0]), mma_a(2), mma_b(2), mma_c()",
+    ),
+    "a word for a pattern": (
+        lambda: warploom.solve_layout("foo"),
+        "no pattern is called 'foo'",
+        "known are transpose, ",
+    ),
+    "rows that do not divide a warp": (
+        lambda: warploom.solve_layout("transpose:24x40:f64"),
+        "24 does not divide 32",
+        "1, 2, 4, 8, 16 rows or a multiple of 32 would do",
+    ),
+    "columns that no step has": (
+        lambda: warploom.solve_layout("transpose:16x33:f32"),
+        "does not divide",
+        "would do; accesses of any size are written in a FILE.toml",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", ADVISED)
+def test_advice_says_what_would_work(mistake: str) -> None:
+    call, message, advice = ADVISED[mistake]
+    with pytest.raises(WarploomError) as caught:
+        call()
+    assert message in caught.value.message
+    assert advice in caught.value.advice

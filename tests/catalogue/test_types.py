@@ -115,6 +115,9 @@ def test_complex_numbers_are_pairs() -> None:
     assert (planes[1] == wide.imag).all()
     with pytest.raises(DeviceError, match="not contiguous"):
         warploom.load("aos-to-soa", fields=2)(x[::2])
+    with pytest.raises(DeviceError, match="has the shape") as caught:
+        warploom.load("transposition", m=8, n=4)(x[:32].reshape(8, 4))
+    assert caught.value.advice.startswith("complex numbers are taken as pairs")
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

@@ -404,7 +404,7 @@ def test_the_objective_and_what_was_not_tried_are_told(cli: Cli) -> None:
         assert ran.status == 3
         if "nothing was tried" not in ran.out:
             break
-    assert "objective: the fewest wavefronts of the tile" in ran.out
+    assert "objective: the fewest wavefronts, added up" in ran.out
     assert "not tried: pad, swizzle, mixed" in ran.out
     assert "\n  pad " not in ran.out
     assert "best so far" in ran.out

@@ -12,7 +12,7 @@ from importlib import import_module
 
 from warploom.catalogue.entry import Case, Entry, Parameters
 from warploom.catalogue.sketches import SKETCHES, SketchOnly
-from warploom.errors import CheckError, ParseError, nearest
+from warploom.errors import CheckError, ParseError, nearest, spelled
 from warploom.sketch.term.ir import Program
 
 # A file of the catalogue has a tuple ENTRIES; a new file is named here. They are read when a name
@@ -51,6 +51,11 @@ def find(name: str) -> Entry:
                 advice=f"fill it with 'warploom synth {name}'{instead}",
             )
     known = entries()
+    if name in function_entries():
+        raise ParseError(
+            f"'{name}' is a device function: no kernel, and not called on arrays",
+            advice=spelled(f"'warploom kernel {name}' writes it", f"device_function({name!r})"),
+        )
     raise ParseError(
         f"the catalogue has no kernel '{name[:80]}'",
         advice=nearest(name, known, "it has " + ", ".join(known)),

@@ -25,11 +25,14 @@ def answer_lines(front: Front) -> list[str]:
     lines = [f"{problem.name}: {size} elements of {problem.element_bytes} bytes on {machine}"]
     if task.torn is not None:
         return [*lines, f"impossible: {task.torn}"]
-    names = ", ".join([*problem.copies, *(access.name for access in problem.accesses)])
-    lines += [f"  accesses: {names}"[:WIDEST], f"  objective: {objective(task)}", ""]
+    names = " / ".join(access.name for access in problem.accesses)
+    lines.append(f"  accesses: {names}"[:WIDEST])
+    lines += [f"  filled by: {', '.join(problem.copies)}"[:WIDEST]] if problem.copies else []
+    lines += [f"  objective: {objective(task)}", ""]
     if not front.asked.begun and not front.others and front.asked.best is None:
         return [*lines, *_verdict_lines(front)]
-    lines.append(_row("", "per request", "cost", "least known by", "layout"))
+    lines.append("  wavefronts per request, one figure for each access")
+    lines.append(_row("", "wavefronts", "cost", "why none is lower", "layout"))
     for solved in (*front.others, front.asked):
         if solved.best is not None and solved.begun:
             counts, cost = str(solved.best.score), f"{float(solved.best.cost):g}"
@@ -50,14 +53,16 @@ def objective(task: Task) -> str:
     by = ", each access by its weight" if weighted else ""
     if task.worst:
         return f"the fewest wavefronts of the access with the most{by}"
-    return f"the fewest wavefronts of the tile: of every request of every access{by}"
+    return f"the fewest wavefronts, added up over all requests of all accesses{by}"
 
 
 def _known(front: Front, solved: Solved) -> str:
     """How it is known that nothing of a class costs less; or that it is not."""
     if isinstance(solved.outcome, Undecided):
         return "stopped: best so far"
-    return "the bound" if solved.best and solved.best.cost == front.task.least else solved.how
+    return (
+        "it meets the bound" if solved.best and solved.best.cost == front.task.least else solved.how
+    )
 
 
 def _copy_lines(front: Front) -> list[str]:
@@ -80,7 +85,7 @@ def _front_lines(front: Front) -> list[str]:
     """The answers that no other beats in wavefronts, waste, registers and operations."""
     if len(front.candidates) < 2:
         return []
-    lines = ["  not beaten: wavefronts, wasted bytes, address registers, operations of the index"]
+    lines = ["  trade-offs: wavefronts, wasted bytes, address registers, operations of the index"]
     return [*lines, *(f"  {_costs(front, each)}" for each in front.candidates), ""]
 
 
@@ -95,26 +100,32 @@ def _costs(front: Front, each: Candidate) -> str:
 
 
 def _verdict_lines(front: Front) -> list[str]:
-    task, asked = front.task, front.asked
+    asked = front.asked
     if front.kept:
         return [
             "keep yours, nothing to gain: rows as they are take the fewest wavefronts there are"
         ]
     match asked.outcome:
         case Found():
-            text = "" if front.best is None else show(task.layout(front.best))
-            return [f"found: {text}", "  no layout of any kind takes fewer: proved"]
+            return [f"found: {_named(front)}", "  no layout of any kind takes fewer: proved"]
         case Impossible(why):
             if front.best is None:
                 return [f"impossible: {why}"]
             if not asked.proved:
                 return [f"impossible: {why}", f"  {_gap(front)}"]
-            text = show(task.layout(front.best))
-            return [f"impossible: {why}", f"  best: {text}, that is the least of its class"]
+            return [f"impossible: {why}", f"  best: {_named(front)}, the least of its class"]
         case Undecided(reason):
             return [f"undecided: {reason.value}", f"  {_gap(front)}"]
         case _:
             assert_never(asked.outcome)
+
+
+def _named(front: Front) -> str:
+    """The best layout, and which row of the table it is."""
+    if front.best is None:
+        return ""
+    rows = [each.klass for each in (*front.others, front.asked) if each.best == front.best]
+    return show(front.task.layout(front.best)) + (f" (class {rows[0]})" if rows else "")
 
 
 def _gap(front: Front) -> str:

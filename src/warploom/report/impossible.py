@@ -136,7 +136,7 @@ class _Reasons:
     def _told(self, cell: int) -> str:
         wanted = self.goal.values[cell]
         values = self.reached[cell].values
-        others = ", and what the goal has nowhere" if self.reached[cell].others else ""
+        others = ", and values that are nowhere in the goal" if self.reached[cell].others else ""
         listed = _terms(values) or "nothing"
         text = f"should hold {show_term(wanted, 60)}; what can reach it: {listed}{others}"
         if cell in self.wrong:
@@ -154,7 +154,7 @@ _NOTE = (
 
 def _missing(reason: CellReason) -> str:
     lost = reason.reached.missing(reason.wanted)
-    return f"; {_terms(lost)} cannot get into that fold" if lost else ""
+    return f"; {_terms(lost)} cannot become part of that fold" if lost else ""
 
 
 def _terms(terms: Sequence[Term]) -> str:

@@ -17,12 +17,15 @@ from warploom.errors import DeviceError, WarploomError, place
 from warploom.runtime.driver import Configurations, Function, Launch, Sides, Table
 from warploom.runtime.gpu import fixed, stream_handle
 from warploom.runtime.library import READERS, Library, number_key, reader_of
-from warploom.runtime.view import View, as_number, is_number, view
+from warploom.runtime.view import View, as_number, is_complex, is_number, view
 
 Given: TypeAlias = View | int | float
 Named: TypeAlias = Mapping[str, int | float]
 
 REMEMBERED = 1024
+_PAIRS = (
+    "complex numbers are taken as pairs, real and imaginary part along a last axis: or give x.real"
+)
 
 
 class MisalignedError(DeviceError):
@@ -76,6 +79,8 @@ class Planner(ABC):
                 plan = self._remember(known, self.first(arguments, named))
             return plan(arguments, pointers, stream)
         except WarploomError as error:
+            if any(map(is_complex, arguments)):
+                error.advice = f"{_PAIRS}; {error.advice}" if error.advice else _PAIRS
             place(error)
             raise
 

@@ -21,7 +21,7 @@ from warploom.without_gpu.prepared import Prepared
 from warploom.without_gpu.triton_kernel import TritonKernel, is_triton
 
 SECONDS = 60.0
-DEFAULT_ARCH = "sm_90"
+DEFAULT_ARCH = "sm_90a"  # as of `warploom ptx run`: with wgmma and TMA
 _SUCH = {"grid": "(4,)", "grid, block": "4, 256"}
 
 
@@ -117,6 +117,9 @@ def emulate(
     accesses race as plain ones do. A launch is stopped after `seconds`. Large ones are compiled,
     and without `races` and `counters` they use as many `cores` as there are, or as are said.
     `heap_bytes` are for device malloc (8 MiB).
+
+    `warploom ptx run` runs the same launch. It looks for races with `--races` alone, and leaves
+    benign ones out with `--benign`, since it also runs what is only to be timed or printed.
 
     >>> import numpy as np, warploom
     >>> text = '''

@@ -43,6 +43,8 @@ def read_fragment(text: str, shape: tuple[int, ...] | None = None) -> Fragment:
         raise ParseError(f"a text of {len(text)} letters is no fragment")
     if text.lstrip().startswith("{"):
         return from_bases(read_bases(text), shape, text)
+    if text.strip().isidentifier():
+        raise _unknown(text.strip())
     if "(" in text and text.lstrip()[0].isalpha() and ":" not in text:
         call = _call(text)
         return _named(call, shape)
@@ -197,8 +199,12 @@ def _mma_warps(given: dict[str, Any]) -> list[int]:
 def _name(call: ast.Call) -> str:
     name = call.func.id if isinstance(call.func, ast.Name) else ""
     if name not in _PARAMETERS and name not in _ALSO:
-        raise ParseError(f"no register layout is called '{name[:40]}'", advice=_ADVICE)
+        raise _unknown(name)
     return name
+
+
+def _unknown(name: str) -> ParseError:
+    return ParseError(f"no register layout is called '{name[:40]}'", advice=_ADVICE)
 
 
 def _arguments(call: ast.Call, name: str) -> dict[str, Any]:

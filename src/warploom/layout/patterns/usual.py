@@ -71,25 +71,33 @@ class Tensor:
 
     def linear(self, name: str, kind: AccessKind, width: int) -> Access:
         """All elements in order, lane after lane."""
-        steps = self.divided(self.size, self.lanes * width, "elements in steps of a warp")
+        step = self.lanes * width
+        fits = f"a multiple of {step} elements"
+        steps = self.divided(self.size, step, "elements in steps of a warp", fits)
         return self.access(
             name, kind, steps, lambda s, lane: (self.lanes * s + lane) * width, width
         )  # fmt: skip
 
-    def divided(self, whole: int, part: int, what: str) -> int:
+    def divided(self, whole: int, part: int, what: str, fits: str = "") -> int:
+        """How often a part fits; `fits` says which sizes would, where it does not."""
         if part < 1 or whole % part or not whole:
             raise CheckError(
                 f"this pattern needs {what}: {part} does not divide {whole}",
-                advice="write the accesses in a file instead",
+                advice=(fits and f"{fits} would do; ")
+                + "accesses of any size are written in a FILE.toml",
             )
         return whole // part
 
     def by_columns(self, name: str, kind: AccessKind, width: int) -> Access:
         """Lanes go down the rows, and on to the next columns where there are fewer rows."""
         high = min(self.rows, self.lanes)
-        across = self.divided(self.lanes, high, "rows that a warp can go down")
-        down = self.divided(self.rows, high, "rows that a warp can go down")
-        steps = down * self.divided(self.columns, across * width, "columns for each step")
+        dividing = [str(each) for each in range(1, self.lanes) if self.lanes % each == 0]
+        fits = f"{', '.join(dividing)} rows or a multiple of {self.lanes}"
+        across = self.divided(self.lanes, high, "rows that a warp can go down", fits)
+        down = self.divided(self.rows, high, "rows that a warp can go down", fits)
+        wide = across * width
+        fits = f"a multiple of {wide} columns"
+        steps = down * self.divided(self.columns, wide, "columns for each step", fits)
 
         def index(s: Numbers, lane: Numbers) -> Numbers:
             row = lane % high + high * (s % down)

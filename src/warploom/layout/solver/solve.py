@@ -336,7 +336,7 @@ class LayoutClass:
 
 CLASSES: dict[str, LayoutClass] = {
     "none": LayoutClass(
-        "rows as they are", _none, "there is one", "rows as they are do not meet the bound"
+        "rows as they are", _none, "it is the only one", "rows as they are do not meet the bound"
     ),
     "pad": LayoutClass(
         "rows with unused places after each",

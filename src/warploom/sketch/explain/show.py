@@ -96,13 +96,13 @@ def _hole(hole: Space) -> str:
 
 def _together(why: Explanation, name: CellName) -> str:
     if why.is_whole:
-        return f"the {len(why.cells)} goal cells cannot all be right in one fill"
+        return f"no single fill gets all {len(why.cells)} goal cells right"
     named = [name(reason.number, reason.cell) for reason in why.cells]
     if len(named) > _CELLS:
         named = [*named[:_CELLS], f"{len(named) - _CELLS} more"]
     word = "both" if len(why.cells) == 2 else "all"
-    text = f"{', '.join(named[:-1])} and {named[-1]} cannot {word} be right in one fill"
-    return text + ("; any fewer of them can" if why.minimal else "")
+    text = f"no single fill gets {', '.join(named[:-1])} and {named[-1]} {word} right"
+    return text + ("; without any one of them, some fill does" if why.minimal else "")
 
 
 def _cell(why: Explanation, reason: CellReason, name: CellName) -> str:
@@ -111,7 +111,7 @@ def _cell(why: Explanation, reason: CellReason, name: CellName) -> str:
     )
     missing = reason.reached.missing(reason.wanted)
     if missing:
-        text += f"; {_terms(missing)} cannot get into that fold"
+        text += f"; {_terms(missing)} cannot become part of that fold"
     elif len(why.cells) == 1 and not reason.is_unreachable:
         text += ", but no fill puts it there"
     return text
@@ -121,7 +121,7 @@ def _listed(reason: CellReason) -> str:
     """Nothing else can get there."""
     reached = reason.reached
     parts = [_terms(reached.values)] if reached.values else []
-    parts += ["what the goal has nowhere"] if reached.others else []
+    parts += ["values that are nowhere in the goal"] if reached.others else []
     return f"only {' and '.join(parts)} can reach it" if parts else "nothing can reach it"
 
 
