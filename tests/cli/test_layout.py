@@ -408,3 +408,20 @@ def test_the_objective_and_what_was_not_tried_are_told(cli: Cli) -> None:
     assert "not tried: pad, swizzle, mixed" in ran.out
     assert "\n  pad " not in ran.out
     assert "best so far" in ran.out
+
+
+def test_a_header_has_an_include_guard_and_its_name(cli: Cli, tmp_path: Path) -> None:
+    words = ("layout", "solve", "transpose:16x16:f32", "--emit", "cuda", "--name", "tile_a")
+    assert cli(*words, "-o", str(tmp_path / "a.cuh"), "--no-store").status == 0
+    assert cli(*words, "-o", str(tmp_path / "a.cu"), "--no-store").status == 0
+    header, text = (tmp_path / "a.cuh").read_text(), (tmp_path / "a.cu").read_text()
+    assert header.startswith("#ifndef WARPLOOM_TILE_A_")
+    assert " int tile_a(int row, int column) {" in text
+    assert text in header
+    assert "#ifndef" not in text
+
+
+def test_the_answer_says_which_row_of_the_table_it_is(cli: Cli) -> None:
+    ran = cli("layout", "solve", "transpose:32x32:f32", "--no-store")
+    assert "accesses: store rows / load columns" in ran.out
+    assert "found: S<5,0,5> o (32,32):(32,1) (class swizzle)" in ran.out

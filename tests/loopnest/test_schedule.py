@@ -10,14 +10,16 @@ from typing import Any
 
 from bench.common.loopnest.running import implementations
 
+import warploom
+from warploom import LoopNest
 from warploom.index.ir import Const
 from warploom.kernel.ir import Kernel, Registers, Shared, walk
 from warploom.kernel.pool import pool_bytes
 from warploom.loopnest.bound import Reason
 from warploom.loopnest.decided import Implementation
-from warploom.loopnest.kernels import matmul
+from warploom.loopnest.kernels import KERNELS, matmul
 from warploom.loopnest.lower import lower
-from warploom.loopnest.schedule import LIMITS, limit_words, nest_schedule
+from warploom.loopnest.schedule import LIMITS, bound_words, limit_words, nest_schedule
 from warploom.loopnest.space import NestSpace
 from warploom.loopnest.target import everything
 from warploom.machine.record import H200
@@ -123,3 +125,19 @@ def test_every_limit_has_a_word() -> None:
     assert {each.resource for each in nest.reasons()} <= LIMITS.keys()
     terms = [Reason(1.0, "dram", ""), Reason(2.0, "alu", "")]
     assert limit_words(terms) == "arithmetic (FMA)"
+
+
+def test_a_bound_says_of_which_tiles_it_holds() -> None:
+    nest = LoopNest("scaled")
+    i, j = nest.axis("n", 64, (32, 64)), nest.axis("m", 8)
+    x, y = nest.array("x", i, j), nest.array("y", i, j)
+    y[i, j] = 2.0 * x[i, j]
+    program = nest.done()
+    least = "no implementation takes less than 1.5 µs"
+    assert bound_words(program, 1500.0) == f"with the tile sizes given (none for m), {least}"
+    decided = bound_words(program, 1500.0, fixed=True)
+    assert decided == f"with the tile sizes given (none for m) and the decisions fixed, {least}"
+    tiled = KERNELS["axpy"](n=256)
+    assert bound_words(tiled, 1500.0) == f"with the tile sizes given, {least}"
+    found = warploom.explore(nest, evaluations=1, model=True, space="paper")
+    assert "with the tile sizes given (none for m), no implementation" in str(found)
