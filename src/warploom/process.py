@@ -51,8 +51,9 @@ def run_command(
                 raise DeviceError(f"{failure}: it took more than {timeout:g} s") from None
             finally:
                 if process.poll() is None:
-                    with suppress(ProcessLookupError):
+                    with _SignalsHeldBack(), suppress(ProcessLookupError):
                         os.killpg(process.pid, signal.SIGKILL)
+                        process.wait()
     return subprocess.CompletedProcess(list(command), process.returncode, out, said)
 
 
@@ -81,8 +82,9 @@ class _SignalsHeldBack:
 
     def let_through(self) -> None:
         """From now on they are handled, those that came first."""
-        while self._handlers:
-            signal.signal(*self._handlers.popitem())
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+        self._handlers = {}  # last: what one of them raises here leaves all to `__exit__`
         while self._late:
             signal.raise_signal(self._late.pop())
 

@@ -6,10 +6,12 @@ import os
 import signal
 import threading
 import time
+from typing import Any
 
 import numpy as np
 import pytest
 
+from warploom.search import budget as budgets
 from warploom.search.budget import (
     PIECE,
     Budget,
@@ -262,3 +264,19 @@ def test_at_least_some_seconds_are_left_for_the_end() -> None:
     after = pressed.at_least(0.5)
     assert reason_of(after) is None  # the one that was pressed has been heard
     assert (after.seconds_left or 0) <= 0.5
+
+
+def test_an_alarm_while_a_budget_ends_does_not_keep_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The budget stayed enforced, and ended whatever came after it."""
+
+    class Rung(dict[object, Budget]):
+        def pop(self, *args: Any) -> Any:
+            signal.raise_signal(signal.SIGALRM)
+            return super().pop(*args)
+
+    left = Rung()
+    monkeypatch.setattr(budgets, "_ENFORCED", left)
+    with pytest.raises(BudgetSpentError), Budget(seconds=0.0).enforced():
+        time.sleep(5)
+    assert not left
+    assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL

@@ -110,7 +110,7 @@ class Explored(PublicResult):
         how = f"measured on {self.device}" if self.device else "by the model: not measured"
         lines = [f"{name}: {time_words(self.nanoseconds)} {how}"]
         if self.nest is not None:
-            lines.append(f"  {self.nest.bound_words()}; {self.evaluated} were looked at")
+            lines.append(f"  {self.nest.bound_words()}; {self.evaluated} looked at")
             lines.append(f"  schedule: {self.nest.schedule(self.candidate)}")
         return "\n".join([*lines, *([] if self.trial is None else [f"  it {self.trial}"])])
 
