@@ -48,6 +48,8 @@ def _aside(node: ast.AST) -> Iterable[ast.AST]:
 
 
 def options_in(text: str) -> list[str]:
+    if not OPTION.search(text):  # most have none, and parsing all takes seconds
+        return []
     return [each for each in written(ast.parse(text)) if OPTION.search(COMMAND.sub("", each))]
 
 
