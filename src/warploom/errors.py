@@ -130,6 +130,10 @@ class KernelError(DeviceError):
     output: tuple[str, ...] = ()
 
 
+class DeadlockError(KernelError):
+    """No thread of a launch can ever go on; the message says who waits where, and for what."""
+
+
 class MalformedError(DeviceError):
     """An instruction that no thread could execute, found as the first one comes to it."""
 

@@ -208,7 +208,8 @@ def test_branch_by_number() -> None:
 
 
 def test_endless_loop_ends() -> None:
-    body = "  ld.global.u32 %r9, [%rd1];\n  setp.eq.u32 %p1, %r9, 0;\n  @%p1 ret;\nagain:\n  bra again;"
+    """It counts, so no thread ever comes back as it was: only time can end it."""
+    body = "  ld.global.u32 %r9, [%rd1];\n  setp.eq.u32 %p1, %r9, 0;\n  @%p1 ret;\nagain:\n  add.u32 %r9, %r9, 3;\n  st.global.u32 [%rd1], %r9;\n  bra again;"
     launch(body, np.zeros(1, np.uint32))  # made ready, however long it takes
     with pytest.raises(DeviceError, match="did not end"):
         launch(body, np.ones(1, np.uint32), seconds=1)

@@ -12,7 +12,7 @@ from typing import Any
 from warploom.cli.guard import Status, complain, run
 from warploom.cli.output import write_records
 from warploom.cli.seconds import seconds_of
-from warploom.errors import KernelError, LimitError, ParseError, WarploomError
+from warploom.errors import DeadlockError, KernelError, LimitError, ParseError, WarploomError
 from warploom.process import find_program
 from warploom.ptx import Kernel, load
 from warploom.ptx.patience import deadline_of, within
@@ -114,5 +114,6 @@ def stopped(error: KernelError | LimitError, findings: list[dict[str, Any]]) -> 
     """A launch that did not come to its end: said, noted, and the exit status for it."""
     complain(error)
     limit = isinstance(error, LimitError)
-    findings.append(finding("limit" if limit else "fault", error))
+    stuck = "deadlock" if isinstance(error, DeadlockError) else "fault"
+    findings.append(finding("limit" if limit else stuck, error))
     return Status.UNDECIDED if limit else Status.IMPOSSIBLE

@@ -45,6 +45,16 @@ def demangled(name: str) -> str:
         return plain_name(name)
 
 
+def local_name(name: str) -> str:
+    """What a variable is called in its source: `_ZZ4gemmE4full`, of a function, is `full`."""
+    for length in re.finditer(r"E(\d{1,4})", name) if name.startswith("_ZZ") else ():
+        rest = name[length.end() :]
+        own, discriminator = rest[: int(length[1])], rest[int(length[1]) :]
+        if len(own) == int(length[1]) and re.fullmatch(r"(_\d+_?|__\d+_)?", discriminator):
+            return own
+    return demangled(name)
+
+
 def plain_name(name: str) -> str:
     """What a mangled C++ name is called in its source, without namespaces and types."""
     if not name.startswith("_Z"):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -21,6 +22,7 @@ import numpy.typing as npt
 from warploom.errors import (
     CheckError,
     DeviceError,
+    LimitError,
     UnsupportedError,
     WarploomError,
     located,
@@ -60,6 +62,7 @@ from warploom.ptx.types import DTYPES
 Array = npt.NDArray[Any]
 
 FIRST_FUNCTION = 0x10
+FIRST_SLICE, LOOKED_AT = 2.0, 3.0  # seconds of compiled code that waits, then of the evaluator
 MOST_COPIED = 1 << 28  # bytes, lest a launch turns out to be long
 MOST_LISTED = 20  # names that an error gives to choose from
 
@@ -169,7 +172,7 @@ class Kernel:
         self.fast = FastKernel(owner.module, function, self._shared)
         around = Around(
             owner.module, owner.functions, owner.heap, owner.places, self._codes,
-            self._static_shared,
+            self._static_shared, self._shared,
         )  # fmt: skip
         self._judge = Judge(around, function, self._shared, self._call)
 
@@ -303,15 +306,36 @@ class Kernel:
             except TooMuch:
                 before.restore()
         if may_change and (at_once or may_switch):
-            report = Report(grid=asked.grid, threads=prod(asked.block), serving=asked.serving)
             job = Job(
                 asked.grid, asked.block, asked.memory, asked.symbols,
                 self._static_shared + asked.shared_bytes, asked.shared_bytes, code.local_size,
                 asked.check, asked.deadline, asked.serving, cores,
             )  # fmt: skip
-            if self.fast.run(job, report, code.locals, notes):
+            report = self._compiled(asked, code, job, notes)
+            if report is not None:
                 return report
         return self._judge.run(asked, code, before)
+
+    def _compiled(self, asked: Asked, code: Code, job: Job, notes: Notes) -> Report | None:
+        """As compiled code, which does not notice a deadlock: what waits for long, the evaluator
+        looks at for a while. None where it must be left to the evaluator."""
+        report = Report(grid=asked.grid, threads=prod(asked.block), serving=asked.serving)
+        soon = time.monotonic() + FIRST_SLICE
+        spins = code.may_spin and writable_bytes(asked.memory) <= MOST_COPIED
+        if spins and (asked.deadline is None or soon < asked.deadline):
+            try:
+                return report if self.fast.run(
+                    replace(job, deadline=soon), report, code.locals, notes
+                ) else None  # fmt: skip
+            except LimitError:
+                kept = Kept(asked.memory)
+            until = time.monotonic() + LOOKED_AT
+            until = until if asked.deadline is None else min(until, asked.deadline)
+            try:
+                return self._judge.run(replace(asked, deadline=until), code, kept)
+            except LimitError:
+                kept.restore()
+        return report if self.fast.run(job, report, code.locals, notes) else None
 
     def _may_compile(self, code: Code) -> bool:
         return not self.owner.heap.was_used and not self.fast.judged(code.locals)

@@ -17,6 +17,7 @@ from functools import lru_cache
 from pathlib import Path, PurePath
 
 from warploom.errors import (
+    DeadlockError,
     DeviceError,
     KernelError,
     LimitError,
@@ -172,7 +173,8 @@ class SourceMap:
         except (LimitError, MalformedError, UnsupportedError) as error:
             raise self._told(error, type(error)) from None
         except DeviceError as error:
-            told = self._told(error, KernelError)
+            kind = DeadlockError if isinstance(error, DeadlockError) else KernelError
+            told = self._told(error, kind)
             assert isinstance(told, KernelError)
             told.output = tuple(output)
             raise told from None

@@ -107,7 +107,9 @@ def _step(
                 elif region.written is not None and f.batch.check:
                     bad = unstored(region, at, DTYPES[kind])
                     _require_stored(f, site, region, f.index[chosen], bad)
+                before = None if f.batch.refused is None else memory[at].tobytes()
                 old[chosen] = apply(memory, at, b[chosen], c[chosen], store is not None)
+                f.batch.swapped |= before is not None and memory[at].tobytes() != before
                 if swap is not None:
                     failed = old[chosen] != b[chosen]
                     watch(f, site, region, index, packed=True, chosen=chosen, failed=failed)

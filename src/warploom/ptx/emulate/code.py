@@ -121,6 +121,14 @@ class Code:
                 return True
         return False
 
+    @property
+    def may_spin(self) -> bool:
+        """Whether a loop reads what other threads may be meant to write, or has no way out."""
+        return any(
+            rank in self.reach(rank) and (block.looks or block.successors == [rank])
+            for rank, block in enumerate(self.blocks)
+        )
+
     def reach(self, start: int) -> frozenset[int]:
         """The blocks that can come after a block."""
         found = self._reach.get(start)

@@ -79,6 +79,10 @@ class Batch:
     output: list[str] = field(default_factory=list)  # what the kernel printed
     bulks: dict[int, list[Any]] = field(default_factory=dict)  # groups of bulk copies, by thread
     heap: Heap = field(default_factory=Heap)  # where malloc takes from
+    variables: Mapping[str, int] = field(default_factory=dict)  # of shared memory: where they lie
+    refused: dict[int, Any] | None = None  # by thread: what it waits for, while that is looked at
+    swapped: bool = False  # an atomic changed memory, while that is looked at
+    resident: bool = False  # no more blocks than these run at once
     origins: Any = None  # what loads are of use, where that is asked for
     dead: Mapping[Span, Mask] = field(default_factory=dict)  # loads that are none, by thread
     weak_volatile: bool = False  # for races

@@ -41,6 +41,9 @@ class MBarrier:
     coming: list[tuple[int, Callable[[], None]]] = field(default_factory=list)  # bytes of copies
     source: int = 0  # its number as one that tells of copies, once there were any
     threads: int = 0  # of a block, as such numbers are kept
+    came: list[int] = field(default_factory=list)  # threads that arrived in this phase
+    before: list[int] = field(default_factory=list)  # … in the phase before
+    awaited: int = 0  # bytes that were expected in this phase
 
     def settle(self) -> None:
         """Begins the next phase, if this one is complete."""
@@ -52,6 +55,7 @@ class MBarrier:
             self.known, self.gathered = self.gathered, None
             self.phase += 1
             self.pending = self.expected
+            self.before, self.came, self.awaited = self.came, [], 0
 
     def completion(self, inside: int = 0) -> Completion:
         """The completion of a copy that this phase waits for."""
@@ -72,6 +76,16 @@ class MBarrier:
     def answers(self, token: int, by_parity: bool) -> bool:
         """Whether the phase of a token, or of a parity, is complete."""
         return self.phase & 1 != token if by_parity else self.phase > token >> _PHASE
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A thread asked an mbarrier whether a phase is complete, and it was not."""
+
+    barrier: MBarrier
+    token: int
+    by_parity: bool
+    site: Site
 
 
 def shared_address(ctx: Context, operand: Operand) -> Fetch:
@@ -127,6 +141,8 @@ def arrive_at(f: Frame, site: Site, barrier: MBarrier, thread: int, count: int, 
         clocks.advance(np.array([thread]))
         barrier.gathered = joined(barrier.gathered, clocks.knowledge(thread))
     barrier.bytes += bytes_
+    barrier.awaited += bytes_
+    barrier.came.append(thread)
     barrier.pending -= count
     if barrier.pending < 0:
         raise site.error(f, f"{-barrier.pending} arrivals more than were expected", thread)
@@ -203,6 +219,7 @@ def _bytes(ctx: Context, ins: Instruction) -> Step:
         counts = _number(f, count, 0)
         for number, _, barrier in barriers_at(f, site, address(f)):
             barrier.bytes += sign * counts[number]
+            barrier.awaited += counts[number] if sign > 0 else 0
             barrier.settle()
 
     return step
@@ -226,6 +243,8 @@ def _wait(ctx: Context, ins: Instruction) -> Step:
                 barrier.land()
                 yes = barrier.answers(token, by_parity)
             answers[number] = yes
+            if f.batch.refused is not None and not yes:
+                f.batch.refused[thread] = Refused(barrier, token, by_parity, site)
             if yes and acquires and f.batch.races is not None:
                 f.batch.races.vector.learn(np.array([thread]), barrier.known)
         store(f, f.spread(answers))

@@ -23,9 +23,11 @@ from warploom.ptx.emulate.barrier import Barrier, BlockBarriers, Going
 from warploom.ptx.emulate.cluster import ClusterWaits
 from warploom.ptx.emulate.code import MOST_KEPT, Code, CodeBlock
 from warploom.ptx.emulate.context import Fetch, Step
+from warploom.ptx.emulate.deadlock import Watch, land_copies
 from warploom.ptx.emulate.frame import NOTHING, Batch, Frame
 from warploom.ptx.emulate.lanes import Held, Members, WarpBarriers, missing, note_meeting
 from warploom.ptx.emulate.poison import PoisonTransfer
+from warploom.ptx.emulate.waits import deadlock
 from warploom.ptx.ir import Instruction, Module
 from warploom.ptx.patience import timed
 
@@ -65,6 +67,7 @@ class Runner:
         self.patient = self.batch.counters is not None and not looks
         self.impatience = 0
         self.favoured = -1  # where those stood that were let run last, out of slice
+        self.watch = Watch(code, frame)
         self.ahead: Mask | None = None  # the threads that run out of slice,
         self.credit = 0  # … and how many slices they still have
 
@@ -148,6 +151,7 @@ class Runner:
         return self.batch.threads if mask is None else int(np.count_nonzero(mask))
 
     def _retire(self, block: CodeBlock, mask: Mask | None) -> None:
+        self.watch.effect()
         if not (block.ends_thread or self.code.kernel):
             return
         if mask is None:
@@ -245,6 +249,8 @@ class Runner:
         if f.count == 0:
             return
         self.code.executed[rank] += f.count
+        if self.watch.came(rank):
+            self._refuse_endless()
         if self.batch.origins is not None:
             origins.came(f, rank)
         if self.batch.work is not None:
@@ -370,6 +376,7 @@ class Runner:
 
     def _meet(self, rank: int, barrier: Barrier, mask: Mask | None) -> None:
         going: Going = []
+        self.watch.effect()
         self.frame.activate(mask, NOTHING)
         coming = self.code.blocks[rank].coming
         if self.frame.undefined and coming is not None:
@@ -437,6 +444,33 @@ class Runner:
         alone = self.clusters.stuck()
         if alone is not None:
             raise alone
+
+    def _refuse_endless(self) -> None:
+        """All that run go round for ever, unless somebody else still runs or a copy comes."""
+        spinning, batch = self.watch.again, self.batch
+        running = self.frame.full_mask().copy()
+        for mask in self.pending.values():
+            running |= _as_mask(mask, batch.threads)
+        if spinning is None or (running & ~spinning).any() or not batch.resident:
+            return
+        others = (batch.alive & ~running).copy()
+        for _, mask in self._at_barriers():
+            others &= ~mask
+        if others.any():  # outside of this call, where they may run on
+            return
+        if land_copies(self.frame):
+            self.watch.effect()
+            return
+        spins = {rank: seen.who & running for rank, seen in self.watch.seen.items()}
+        raise deadlock(self.code, self.frame, spins, self._at_barriers())
+
+    def _at_barriers(self) -> list[tuple[Instruction, Mask]]:
+        """Who waits at a barrier or for lanes of a warp, and at which instruction."""
+        found = [(self._members(rank).instruction, held.waits) for rank, held in self.held.items()]
+        waiting = [each.masks for each in self.blocks.waiting.values()]
+        for masks in (*waiting, self.warps.masks, self.clusters.masks):
+            found += [(self._barrier(rank).instruction, mask) for rank, mask in masks.items()]
+        return found
 
     def _barrier(self, rank: int) -> Barrier:
         barrier = self.code.blocks[rank].barrier

@@ -48,6 +48,7 @@ class Around:
     places: SourceMap
     codes: Mapping[str, tuple[Function, Code]]
     static_shared: int
+    variables: Mapping[str, int]  # of shared memory
 
     def forget_executed(self) -> None:
         for _, each in self.codes.values():
@@ -75,6 +76,7 @@ class Trial:
     work: Work | None
     excused: Excused
     origins: Origins | None = None
+    waits: bool = False  # as many blocks run together as a GPU runs at once
     same_shape: dict[str, Array] = field(default_factory=dict)  # what batches have in common
     chance: np.random.Generator | None = field(init=False)
     report: Report = field(init=False)
@@ -118,7 +120,7 @@ class Trial:
         batch_threads = BATCH_THREADS if asked.batch_threads is None else asked.batch_threads
         waits = self.code.may_wait_for_blocks or self._calls_may_wait()
         if asked.batch_threads is None and waits:
-            batch_threads = RESIDENT_THREADS
+            batch_threads, self.waits = RESIDENT_THREADS, True
         elif any("wgmma" in block.names for block in self.code.blocks):
             batch_threads = min(batch_threads, PRODUCT_THREADS)
         bytes_per_block = shared + threads * self.code.local_size + 1
@@ -153,6 +155,8 @@ class Trial:
             dynamic_shared=asked.shared_bytes, check=asked.check, chance=self.chance,
             output=self.report.output, cluster=asked.cluster, heap=self.around.heap,
             line_of=self.around.places.words, weak_volatile=asked.weak_volatile,
+            variables=self.around.variables,
+            resident=first + blocks == prod(asked.grid) or self.waits,
             origins=self.origins, dead=self.excused.dead_loads, work=self.work,
         )  # fmt: skip
         if self.same_shape and self.same_shape["threads"].size == total:
