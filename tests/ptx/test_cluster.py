@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.cli.calls import called
 
+import warploom
 from warploom import ptx
 from warploom.errors import DeviceError, KernelError, LimitError, UnsupportedError
 from warploom.ptx.emulate.frame import in_grid
@@ -221,3 +224,40 @@ def test_the_largest_grids_end_at_their_limit() -> None:
     ):  # fmt: skip
         with pytest.raises(error):
             run("mov.u32 %r9, %ctaid.z;", grid, races=races, seconds=0.2)
+
+
+@pytest.mark.parametrize(
+    "order", [".explicitcluster .reqnctapercluster 2, 1, 1", ".reqnctapercluster 2, 1, 1 .explicitcluster"]
+)  # fmt: skip
+def test_a_cluster_that_cuda_text_has(order: str) -> None:
+    """nvcc writes both directives for `__cluster_dims__`."""
+    body = f"st.shared.u32 [%r6], %r4; {MEET} {NEIGHBOUR} ld.shared::cluster.u32 %r9, [%r8]; st.global.u32 [%d2], %r9; {MEET}"
+    out = np.zeros(64, np.uint32)
+    warploom.emulate(HEAD.replace("CLUSTER", order) + body + "ret; }")[2, 32](out, out.copy())
+    assert out[:2].tolist() == [32, 33]
+
+
+def test_a_cluster_that_the_caller_of_emulate_gives(tmp_path: Path) -> None:
+    body = f"st.shared.u32 [%r6], %r4; {MEET} {NEIGHBOUR} ld.shared::cluster.u32 %r9, [%r8]; st.global.u32 [%d2], %r9; {MEET}"
+    text = HEAD.replace("CLUSTER", ".explicitcluster") + body + "ret; }"
+    out = np.zeros(64, np.uint32)
+    with pytest.raises(DeviceError, match="needs a cluster size"):
+        warploom.emulate(text)[2, 32](out, out.copy())
+    warploom.emulate(text, cluster=2)[2, 32](out, out.copy())
+    assert out[:2].tolist() == [32, 33]
+    file = tmp_path / "k.ptx"
+    file.write_text(text)
+    words = [
+        "ptx",
+        "run",
+        str(file),
+        "--grid",
+        "2",
+        "--arg",
+        "u32[64]=zeros",
+        "--arg",
+        "u32[64]=zeros",
+    ]
+    assert called(words).exit_code == 2
+    assert called([*words, "--cluster", "2"]).exit_code == 0
+    assert called([*words, "--cluster", "2,x"]).exit_code == 2

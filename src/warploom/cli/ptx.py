@@ -12,7 +12,13 @@ from warploom.cli.commands.ptx import Run, Shuffle, Volatile
 from warploom.cli.declare import STDOUT, Context
 from warploom.cli.guard import Status, complain, run
 from warploom.cli.output import kept_free, write, write_records
-from warploom.cli.ptx_arguments import parse_arguments, parse_shape, parse_variables, save_arrays
+from warploom.cli.ptx_arguments import (
+    parse_arguments,
+    parse_cluster,
+    parse_shape,
+    parse_variables,
+    save_arrays,
+)
 from warploom.cli.ptx_input import (
     finding,
     left,
@@ -142,7 +148,7 @@ def run_kernel(asked: Run, _context: Context) -> None:
             report = chosen.launch(
                 parse_shape(asked.grid), parse_shape(asked.block), args, shared_bytes=asked.shared,
                 races="all" if asked.races else False, benign=asked.benign, counters=asked.counters,
-                seconds=left(deadline), heap_bytes=asked.heap,
+                seconds=left(deadline), heap_bytes=asked.heap, cluster=parse_cluster(asked.cluster),
                 volatile="weak" if asked.volatile is Volatile.WEAK else "relaxed",
             )  # fmt: skip
             record = _run_record(report, asked.counters)

@@ -101,6 +101,10 @@ def parse_shape(text: str) -> tuple[int, ...]:
     return tuple(int(p) for p in parts)
 
 
+def parse_cluster(text: str | None) -> tuple[int, ...] | None:
+    return None if text is None else parse_shape(text)
+
+
 def save_arrays(path: Path, arrays: dict[str, Any], before: dict[str, Any]) -> None:
     """Writes exactly this file: as .npy the one array that the kernel changed, else all of them."""
     changed = [name for name in arrays if not same_bytes(arrays[name], before[name])]

@@ -10,7 +10,12 @@ from warploom.cli.commands.ptx import Reported
 from warploom.cli.declare import Context
 from warploom.cli.guard import Status
 from warploom.cli.output import kept_free, write_records
-from warploom.cli.ptx_arguments import parse_arguments, parse_shape, parse_variables
+from warploom.cli.ptx_arguments import (
+    parse_arguments,
+    parse_cluster,
+    parse_shape,
+    parse_variables,
+)
 from warploom.cli.ptx_input import left, loaded, recorded, stopped
 from warploom.cli.say import echo
 from warploom.errors import DeviceError, KernelError, LimitError
@@ -41,6 +46,7 @@ def report(asked: Reported, _context: Context) -> None:
             done = chosen.launch(
                 parse_shape(asked.grid), parse_shape(asked.block), args,
                 shared_bytes=asked.shared, counters=True, seconds=left(deadline), machine=served_by,
+                cluster=parse_cluster(asked.cluster),
             )  # fmt: skip
             with within(deadline, "counting what the launch did"):
                 rows = traffic_rows(chosen, done)

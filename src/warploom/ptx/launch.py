@@ -356,21 +356,21 @@ class Kernel:
     def _cluster(self, grid: Triple, asked: int | Sequence[int] | None) -> Triple:
         """How many blocks are one cluster, by the kernel or by the launch; checked as a driver."""
         found: Triple | None = None if asked is None else triple(asked, "cluster")
-        for directive in self.function.directives:
-            sizes = [int(word) for word in directive.words if word.isdigit()]
-            if directive.name == "reqnctapercluster":
-                written = triple(sizes or [1], "cluster")
-                if found not in (None, written):
-                    raise DeviceError(
-                        f"the kernel is made for clusters of {written} blocks",
-                        self.owner.module.span(directive),
-                    )
-                found = written
-            elif directive.name == "explicitcluster" and found is None:
+        given = {each.name: each for each in self.function.directives}
+        if (required := given.get("reqnctapercluster")) is not None:
+            sizes = [int(word) for word in required.words if word.isdigit()]
+            written = triple(sizes or [1], "cluster")
+            if found not in (None, written):
                 raise DeviceError(
-                    "the kernel needs a cluster size at its launch",
-                    self.owner.module.span(directive), "give cluster=…",
-                )  # fmt: skip
+                    f"the kernel is made for clusters of {written} blocks",
+                    self.owner.module.span(required),
+                )
+            found = written
+        elif found is None and (open_ := given.get("explicitcluster")) is not None:
+            raise DeviceError(
+                "the kernel needs a cluster size at its launch",
+                self.owner.module.span(open_), "give cluster=…",
+            )  # fmt: skip
         found = found or (1, 1, 1)
         if any(side % part for side, part in zip(grid, found, strict=True)):
             raise DeviceError(f"a grid of {grid} is not made of clusters of {found}")

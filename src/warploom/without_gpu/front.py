@@ -8,7 +8,7 @@ emulate("extern \\"C\\" __global__ void k(…) {…}")[blocks, threads](x, y, n)
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from warploom.errors import DeviceError, KernelError, located
@@ -104,6 +104,7 @@ def emulate(
     cores: int | None = None,
     heap_bytes: int | None = None,
     volatile: Volatile = "relaxed",
+    cluster: int | Sequence[int] | None = None,
 ) -> Emulated:
     """Somebody's kernel, to be launched without a GPU on NumPy arrays or CPU tensors.
 
@@ -116,7 +117,8 @@ def emulate(
     differs by the rounding of a fused product, and loads of no use. With `volatile="weak"` volatile
     accesses race as plain ones do. A launch is stopped after `seconds`. Large ones are compiled,
     and without `races` and `counters` they use as many `cores` as there are, or as are said.
-    `heap_bytes` are for device malloc (8 MiB).
+    `heap_bytes` are for device malloc (8 MiB). `cluster` is how many blocks are one cluster, where
+    the kernel itself does not say it (`__cluster_dims__`).
 
     `warploom ptx run` runs the same launch. It looks for races with `--races` alone, and leaves
     benign ones out with `--benign`, since it also runs what is only to be timed or printed.
@@ -150,7 +152,7 @@ def emulate(
     """
     options = {
         "races": races, "benign": benign, "check": check, "counters": counters, "seconds": seconds,
-        "cores": cores, "heap_bytes": heap_bytes, "volatile": volatile,
+        "cores": cores, "heap_bytes": heap_bytes, "volatile": volatile, "cluster": cluster,
     }  # fmt: skip
     for what, given in (("races", races), ("benign", benign), ("counters", counters)):
         if not isinstance(given, bool):

@@ -112,6 +112,9 @@ class Launched:
     kernel: str | None = kernel_option()
     grid: str = grid_option()
     block: str = block_option()
+    cluster: str | None = option(
+        None, "--cluster", metavar="X,Y,Z", help="Blocks of a cluster; a kernel may say it itself."
+    )
     arg: list[str] = arg_option()
     variable: list[str] = variable_option()
     shared: int = shared_option()
