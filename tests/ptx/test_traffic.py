@@ -9,6 +9,7 @@ import pytest
 from tests.machine.test_serving import measured
 
 from warploom import ptx
+from warploom.machine.report import UncountedError
 from warploom.ptx.launch import Kernel
 from warploom.ptx.traffic import TrafficRow, live_registers, traffic_rows
 
@@ -150,3 +151,18 @@ def test_registers_that_hold_values_at_once() -> None:
 ld.param.u64 %d0, [a]; ld.param.u64 %d1, [b]; ld.global.b32 %r0, [%d0]; st.global.b32 [%d1], %r0; ret; }
 """  # noqa: E501
     assert live_registers(ptx.load(text).kernel()) == 4
+
+
+def test_a_figure_that_nobody_asked_for_is_absent() -> None:
+    text = HEAD + "st.global.u32 [%d4], %r0; ret; }"
+    x = np.zeros(64, np.uint32)
+    for counters in (False, True):
+        report = ptx.load(text).kernel("k").launch(1, 32, [x, x], counters=counters)
+        assert hasattr(report, "bank_conflicts") == counters
+        if not counters:
+            with pytest.raises(UncountedError, match="'sectors' was not counted") as error:
+                _ = report.sectors
+            assert "counters=True" in error.value.advice
+        with pytest.raises(AttributeError, match="no 'sector'"):
+            _ = report.sector
+    assert report.sectors > 0

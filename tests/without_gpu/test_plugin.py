@@ -131,5 +131,5 @@ def test_large_launches_are_compiled_whatever_is_asked_for() -> None:
         report = gpu.launch("examples/ptx/saxpy.ptx", (n // 256, 256), x, y, np.float32(2), n)
         assert report.engine == "c"
         assert report.cores == 1 or not (races or asked)
-        assert (report.sectors > 0) == asked
+        assert hasattr(report, "sectors") == asked
         assert np.array_equal(y, 2 * x + 1)

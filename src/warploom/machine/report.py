@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from html import escape
 from math import prod
+from typing import Any
 
+from warploom.errors import DeviceError
 from warploom.machine.counters import Counters
 from warploom.machine.race import Race
+
+_FIGURES = [each.name for each in fields(Counters) if each.name != "serving"]
+
+
+class UncountedError(DeviceError, AttributeError):
+    """A figure of a launch that nobody asked for; `hasattr` is False of it."""
 
 
 @dataclass(slots=True, repr=False)
 class Report(Counters):
     """What a launch did. Printed it is a few lines, with the figures that were counted.
 
-    Memory figures are zero where nobody asked for them: `counted` says whether somebody did, and
-    `races_checked` whether races were looked for.
+    Figures that nobody asked for are absent: reading one is an error that says which option counts
+    it. `counted` says whether somebody asked, and `races_checked` whether races were looked for.
 
     `mix` counts thread executions by opcode, where there are opcodes. `races` has one for each
     pair of instructions; a launch that stops at the first race gives none, it raises. `rounding`
@@ -59,6 +67,19 @@ class Report(Counters):
                 f"{number_of(self.divergent_branches, 'divergent branch', 'es')}; "
                 f"{number_of(self.barriers, 'barrier')}"
             )
+
+    def drop_uncounted(self) -> None:
+        """Takes away the figures of memory and lanes, none of which was counted."""
+        for each in _FIGURES:
+            delattr(self, each)
+
+    def __getattr__(self, name: str) -> Any:
+        """Only what is absent comes here."""
+        if not name.startswith("_") and hasattr(Counters, name):
+            raise UncountedError(
+                f"'{name}' was not counted in this launch", advice="launch it with counters=True"
+            )
+        raise AttributeError(f"a report has no '{name}'")
 
     @property
     def _ran(self) -> str:

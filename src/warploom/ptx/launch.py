@@ -284,6 +284,8 @@ class Kernel:
         report.seconds = time.monotonic() - started
         report.kernel = demangled(self.name)
         report.counted, report.races_checked = counters, bool(races)
+        if not counters:
+            report.drop_uncounted()
         return report
 
     def _run(self, asked: Asked, code: Code, engine: EngineName, cores: int | None) -> Report:

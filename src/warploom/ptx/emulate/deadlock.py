@@ -16,6 +16,7 @@ import numpy.typing as npt
 from warploom.ptx.emulate.code import Code, CodeBlock
 from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.ir import Instruction, Special
+from warploom.ptx.table import OPCODES, MemoryEffect
 
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
@@ -23,7 +24,8 @@ Mask = npt.NDArray[np.bool_]
 MOST_VISITS, LEAST_VISITS = 300, 16  # without an effect before registers are compared
 VISITING = 1 << 20  # … of so many threads in all
 LONGEST = 1 << 16  # … at most, after some that were in vain
-_READS = frozenset({"ld", "ldu", "atom", "fence", "membar", "nanosleep"})
+_READS = (MemoryEffect.READS, MemoryEffect.UPDATES)
+_FENCES = frozenset({"fence", "membar"})
 _ASKS = frozenset({"test_wait", "try_wait", "pending_count"})
 _CLOCKS = ("%clock", "%globaltimer")
 
@@ -41,7 +43,8 @@ def is_quiet(block: CodeBlock) -> bool:
 def _asks(ins: Instruction) -> bool:
     if ins.opcode == "mbarrier":
         return ins.modifiers[0] in _ASKS
-    return ins.opcode in _READS
+    reads = OPCODES[ins.opcode].memory in _READS and ins.opcode != "wgmma"
+    return reads or ins.opcode in _FENCES
 
 
 def _reads_clock(ins: Instruction) -> bool:

@@ -18,11 +18,12 @@ from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.emulate.mbarrier import Refused
 from warploom.ptx.ir import Address, Instruction, Register, Symbol
 from warploom.ptx.known import space_of
+from warploom.ptx.table import OPCODES, MemoryEffect
 
 Mask = npt.NDArray[np.bool_]
 MOST_GROUPS = 12  # that are told one by one
 _NOTHING = "nothing: this loop has no way out"
-_LOOKS = ("ld", "ldu", "atom")
+_LOOKS = (MemoryEffect.READS, MemoryEffect.UPDATES)
 
 
 @dataclass(slots=True)
@@ -135,7 +136,7 @@ def _at_flags(code: Code, frame: Frame, spins: dict[int, Mask]) -> Iterator[Grou
     left[list(frame.batch.refused or {})] = False
     for rank, mask in sorted(spins.items()):
         looks = [each.instruction for each in code.blocks[rank].passages]
-        looks = [each for each in looks if each.opcode in _LOOKS and space_of(each) != "param"]
+        looks = [each for each in looks if _looks(each)]
         who = np.flatnonzero(mask & left).tolist()
         if looks and who:
             left &= ~mask
@@ -148,6 +149,10 @@ def _at_flags(code: Code, frame: Frame, spins: dict[int, Mask]) -> Iterator[Grou
             flow = (*block.passages, block.leaving, None)[0]
             span = None if flow is None else code.module.span(flow.instruction)
             yield Group(who, span, _NOTHING)
+
+
+def _looks(ins: Instruction) -> bool:
+    return OPCODES[ins.opcode].memory in _LOOKS and space_of(ins) != "param"
 
 
 def _flag(code: Code, frame: Frame, ins: Instruction, who: list[int]) -> Group:
