@@ -1,5 +1,6 @@
 """What tests of several folders share: golden texts, Ctrl-C as a terminal sends it, a list of what
-was skipped (`skipped.py`), and samples of many cases (`sampled.py`)."""
+was skipped (`skipped.py`), samples of many cases (`sampled.py`), and an order in which several
+processes read the files (`both_ends.py`)."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from tests import sampled, skipped
+from tests import both_ends, sampled, skipped
 
 # `make test` tries the same examples every time, so that a change is judged and not the day's luck;
 # `make accept` draws new ones.
@@ -50,10 +51,12 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` looks for `slow`
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    both_ends.pytest_collection_modifyitems(items)
     sampled.mark_the_rest(items)
     skipped.pytest_collection_modifyitems(config, items)
 
 
+pytest_make_collect_report = both_ends.pytest_make_collect_report
 pytest_terminal_summary = skipped.pytest_terminal_summary
 
 
