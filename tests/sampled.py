@@ -2,6 +2,7 @@
 
 `@pytest.mark.sampled(n)`: of a test's many cases `make test` runs n. Which n is the same in every
 run and on every machine: those whose names have the smallest digests; the others are marked `slow`.
+`@pytest.mark.sampled(n, each="device")`: n of each value of the parameter `device`.
 `@examples(n)`: Hypothesis tries n examples, in `make test` a quarter of them.
 """
 
@@ -21,10 +22,12 @@ def _digest(item: pytest.Item) -> bytes:
 
 def mark_the_rest(items: list[pytest.Item]) -> None:
     """Marks as `slow` what is not in the sample of its test."""
-    families: dict[tuple[str, str], list[pytest.Item]] = defaultdict(list)
+    families: dict[tuple[str, str, str], list[pytest.Function]] = defaultdict(list)
     for item in items:
-        if item.get_closest_marker("sampled") and isinstance(item, pytest.Function):
-            families[item.nodeid.partition("::")[0], item.originalname].append(item)
+        marker = item.get_closest_marker("sampled")
+        if marker and isinstance(item, pytest.Function):
+            kind = str(item.callspec.params[marker.kwargs["each"]]) if marker.kwargs else ""
+            families[item.nodeid.partition("::")[0], item.originalname, kind].append(item)
     for family in families.values():
         marker = family[0].get_closest_marker("sampled")
         assert marker is not None

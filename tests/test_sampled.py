@@ -18,12 +18,23 @@ def test_of_many(one: int, other: int) -> None:
     assert one * other <= 6
 
 
-@pytest.mark.parametrize(("of", "count"), [("slow", 4), ("not slow", 2)])
-def test_the_rest_is_run_with_what_is_slow(of: str, count: int) -> None:
+@pytest.mark.sampled(1, each="kind")
+@pytest.mark.parametrize("one", [1, 2, 3])
+@pytest.mark.parametrize("kind", ["some", "other"])
+def test_of_kinds(one: int, kind: str) -> None:
+    assert kind * one
+
+
+@pytest.mark.parametrize(
+    ("of", "count", "of_kind"), [("slow", 4, 2), ("not slow", 2, 1)], ids=["slow", "quick"]
+)
+def test_the_rest_is_run_with_what_is_slow(of: str, count: int, of_kind: int) -> None:
     root = Path(__file__).parents[1]
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-m", of, "-k", "test_of_many"]
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-m", of, "-k", "test_of_"]
     ran = subprocess.run([*command, __file__], cwd=root, capture_output=True, text=True)
     assert ran.stdout.count("test_of_many[") == count, ran.stdout
+    for kind in ("some", "other"):
+        assert ran.stdout.count(f"[{kind}-") == of_kind, ran.stdout
 
 
 @pytest.mark.parametrize(("asked", "drawn"), [(6, 6), (20, 10), (400, 100)])

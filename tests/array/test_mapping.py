@@ -57,6 +57,7 @@ def test_table_4() -> None:
     }
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("fusion", "count"), [("coded", 41_094), ("intended", 45_162), ("private", 66_816)]
 )

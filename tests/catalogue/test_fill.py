@@ -68,6 +68,7 @@ def test_sums(registers: int) -> None:
     assert np.array_equal(tile.sum(axis=1), words.reshape(32, registers).sum(axis=1))
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("registers", [*range(1, 17), 24, 31, 63])
 def test_steps_within_threads_are_rotations(registers: int) -> None:
     """A rotation takes log n selects per register; anything else would take n."""

@@ -39,13 +39,19 @@ def test_the_simulator_computes_the_specification(entry: Any, degree: int) -> No
     check_agreement(entry, {"degree": degree}, "simulator", [{"batch": 1}, {"batch": 9}])
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("entry", FORMS, ids=lambda entry: entry.name)
 @pytest.mark.parametrize("degree", [32, 96, 224, 384])
 def test_some_degrees(entry: Any, degree: int) -> None:
     check_agreement(entry, {"degree": degree}, "c", [{"batch": 5}])
 
 
-@pytest.mark.parametrize("entry", FORMS, ids=lambda entry: entry.name)
+# The form in registers is one long text: PoCL compiles it for a quarter of a minute.
+@pytest.mark.parametrize(
+    "entry",
+    [pytest.param(each, marks=[pytest.mark.slow] if each is FORMS[0] else []) for each in FORMS],
+    ids=lambda entry: entry.name,
+)
 def test_opencl_computes_the_specification(entry: Any) -> None:
     check_agreement(entry, {"degree": 32, "block": 32}, "opencl", entry.sizes()[::6])
 

@@ -40,6 +40,7 @@ def test_every_type_on_the_simulator(name: str, given: dict[str, Parameter], dty
     assert [each for each in verify(entry, settings, "simulator", sizes) if each.wrong] == []
 
 
+@pytest.mark.sampled(2, each="device")
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize(("name", "given"), [MOVING[1], ADDING[0], ADDING[1]])
 @pytest.mark.parametrize("device", ["c", "ptx"])

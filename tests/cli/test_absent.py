@@ -135,6 +135,7 @@ def absence(request: pytest.FixtureRequest, monkeypatch: Patch, tmp_path: Path) 
     return found
 
 
+@pytest.mark.sampled(4)
 def test_a_check_leaves_out_what_is_not_there(
     absence: Absence, cli: Cli, monkeypatch: Patch, tmp_path: Path
 ) -> None:

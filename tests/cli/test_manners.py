@@ -75,6 +75,7 @@ LARGE = ["--grid", "256", "--block", "256", "--arg", "f32[65000]=range", "--arg"
 LARGE += ["--arg", "f32=2", "--arg", "i32=65000"]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("asked", [[], ["--counters"], ["--races"]], ids=str)
 def test_large_launches_are_compiled(asked: list[str], cli: Cli) -> None:
     ran = cli("ptx", "run", SAXPY, *LARGE, *asked, "--save", "out.npy", "--json", "-")

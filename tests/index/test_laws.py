@@ -70,6 +70,7 @@ def test_the_number_of_laws() -> None:
     assert sum(len(list(group())) for group in GROUPS.values()) == LAWS
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("group", GROUPS)
 def test_every_law_is_true_over_a_box(group: str) -> None:
     wrong = {each.name: false_at(each) for each in GROUPS[group]()}

@@ -179,6 +179,7 @@ def test_turning_registers_is_found() -> None:
     assert selection(odd).by is None
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("source", "target", "bytes_", "shape"),
     [

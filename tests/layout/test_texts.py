@@ -173,6 +173,7 @@ def nvmma_bases(
     return bases
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("width", [32, 64, 128])
 @pytest.mark.parametrize("element_bytes", [1, 2, 4])
 def test_tiles_wider_than_an_atom_lie_in_blocks(width: int, element_bytes: int) -> None:

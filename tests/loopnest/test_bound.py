@@ -191,7 +191,7 @@ def _again(kind: str) -> Program:
     return nest.done()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("kind", "resource", "said"),
     [
@@ -241,7 +241,7 @@ def _folded(kind: str, iterations: int) -> Program:
     return nest.done()
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("kind", "grows"),
     [

@@ -49,6 +49,7 @@ def some(kind: str) -> Implementation:
     return next(implementations(NestSpace(elementwise(kind)), 1))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", ["roots", "infinities", "integers", "small", "cancelled"])
 def test_what_is_right_is_right(kind: str) -> None:
     assert not trial.tried(some(kind)).wrong
@@ -130,7 +131,7 @@ ALIKE: dict[str, Callable[[], Nest]] = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("other", ALIKE.values(), ids=ALIKE)
 def test_what_only_looks_like_it_is_another_question(other: Callable[[], Nest]) -> None:
     """Listings say nothing of strides, types, limits and the last digits of numbers."""

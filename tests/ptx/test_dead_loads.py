@@ -83,6 +83,7 @@ def run(body: str, **options: Any) -> ptx.Report:
     return kernel.launch(1, 64, [np.zeros(2048, np.uint32), np.uint32(0)], **given)
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("name", USES)
 def test_what_is_of_use(name: str) -> None:
     of_use, body = USES[name]

@@ -41,6 +41,7 @@ def same_bits(some: list[Any], others: list[Any]) -> bool:
 LONG = ("divide128",)  # a text that takes a C compiler seconds
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     "run",
     [pytest.param(p, marks=[pytest.mark.slow] if p.name in LONG else []) for p in PROGRAMS],
@@ -88,6 +89,7 @@ def check_instruction(name: str) -> bool:
 SAMPLE = ("div_s32", "mul_hi_s64", "fma_rn_ftz_f32", "fma_rn_f64", "cvt_rni_s32_f32")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", SAMPLE)
 def test_instructions(name: str) -> None:
     assert check_instruction(name)
@@ -222,6 +224,7 @@ WRONG = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("body", WRONG.values(), ids=list(WRONG))
 def test_what_is_wrong_is_said_by_the_evaluator(body: str) -> None:
     said = []

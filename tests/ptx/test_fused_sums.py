@@ -68,6 +68,7 @@ def run(body: str, threads: int = 32, seed: int = 3, **options: Any) -> ptx.Repo
     )
 
 
+@pytest.mark.sampled(15)
 @pytest.mark.parametrize("threads", [32, 128])
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_told_apart(name: str, threads: int) -> None:

@@ -90,6 +90,7 @@ def test_objects_are_made_and_deleted() -> None:
     assert loaded.heap.used == 0
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("size", "pieces"),
     [(1000, MIB // 1008), (0, MIB // 16), (1, MIB // 16), (17, MIB // 32), (MIB, 1), (MIB + 1, 0)],

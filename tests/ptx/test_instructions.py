@@ -53,6 +53,7 @@ def test_integers(name: str) -> None:
     assert out.view(bits).tolist() == [w & ((1 << 8 * out.itemsize) - 1) for w in want]
 
 
+@pytest.mark.sampled(25)
 @pytest.mark.parametrize("name", _names(oracle.arithmetic))
 def test_float_arithmetic(name: str) -> None:
     meaning = present(oracle.arithmetic(instruction(CASES[name])))
@@ -69,6 +70,7 @@ def test_float_arithmetic(name: str) -> None:
     assert checked > kernels.SIZE // 2
 
 
+@pytest.mark.sampled(60)
 @pytest.mark.parametrize("name", _names(oracle.conversion))
 def test_conversions(name: str) -> None:
     meaning = present(oracle.conversion(instruction(CASES[name])))

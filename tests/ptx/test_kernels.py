@@ -44,6 +44,7 @@ def test_kept_text(program: Program, batch_threads: int) -> None:
     run(kept(program.file), program, batch_threads=batch_threads)
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize(
     "program", [p for p in PROGRAMS if p.name not in RACY], ids=lambda p: p.name
 )
@@ -72,7 +73,7 @@ def _by_nvrtc(source: Path) -> str:
     return text.rstrip(b"\0").decode()
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.name)
 def test_compiled_now(program: Program) -> None:
     run(ptx.load(compiled(program.file), f"{program.file}.ptx"), program)

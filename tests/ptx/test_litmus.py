@@ -10,11 +10,13 @@ from warploom import ptx
 from warploom.errors import DeviceError
 
 
+@pytest.mark.sampled(21)
 @pytest.mark.parametrize("litmus", LITMUS, ids=lambda each: str(each.number))
 def test_verdict(litmus: Litmus) -> None:
     assert litmus.found() == litmus.races, litmus.why
 
 
+@pytest.mark.sampled(21)
 @pytest.mark.parametrize("litmus", LITMUS, ids=lambda each: str(each.number))
 def test_verdict_when_lanes_part_at_random(litmus: Litmus) -> None:
     """Whoever comes first: the verdict is the same where the flag makes the reader wait."""

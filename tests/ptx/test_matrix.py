@@ -97,7 +97,7 @@ def expected(form: Product, a: list[int], b: list[int], c: int) -> int:
 PLAIN = [form for form in PRODUCTS if form.shape != "m8n8k4" and form.kinds[0] != "f64"]
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("form", PLAIN, ids=lambda form: form.name)
 def test_every_bit_is_that_of_whole_numbers(form: Product) -> None:
     (a, b, c), d = run(form, 3)

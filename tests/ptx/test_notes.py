@@ -181,6 +181,7 @@ def check_counters(name: str, **options: Any) -> str:
     return reports[1].engine
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["histogram", "branches", "copy_async"])
 def test_counters(name: str) -> None:
     assert check_counters(name) == "c"

@@ -152,7 +152,7 @@ def differ(
 PURE = [record for record in RUN if record.pure and record.name not in ("mov", "cvta", "isspacep")]
 
 
-@pytest.mark.sampled(15)
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("record", PURE, ids=lambda record: record.name)
 def test_words_that_are_not_silent_matter(record: Opcode) -> None:
     for form in record.forms:

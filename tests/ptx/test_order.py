@@ -86,7 +86,7 @@ def racing_lines(kernel: Written, **options: Any) -> set[int]:
     return lines
 
 
-@pytest.mark.sampled(43)
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("kernel", written(*RACY), ids=str)
 def test_every_race_is_found(kernel: Written) -> None:
     assert kernel.lines
@@ -99,6 +99,7 @@ SOME_RACY = [
 ]
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("kernel", SOME_RACY)
 def test_what_makes_a_difference_is_found_though_the_rest_is_left_out(kernel: Written) -> None:
     """None of these loads is dead, and no value differs by rounding alone."""
@@ -113,7 +114,7 @@ def test_what_makes_a_difference_is_found_though_the_rest_is_left_out(kernel: Wr
     assert found[0] == found[1]
 
 
-@pytest.mark.sampled(41)
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("kernel", written(*CORRECT), ids=str)
 def test_no_false_alarm(kernel: Written) -> None:
     assert not kernel.lines

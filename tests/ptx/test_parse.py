@@ -40,6 +40,7 @@ def body(text: str) -> list[ir.Instruction]:
     return list(module.functions[0].instructions())
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda p: f"{p.parent.name}-{p.stem}")
 def test_round_trip(path: Path) -> None:
     text = read(path)

@@ -79,6 +79,7 @@ class Clock:
         return action(), self.looks - before
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", TEXTS)
 def test_every_stage_looks_at_the_clock(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     text, stages = TEXTS[name]
@@ -92,6 +93,7 @@ def test_every_stage_looks_at_the_clock(name: str, monkeypatch: pytest.MonkeyPat
         assert seen[stage] >= N, stage
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", TEXTS)
 def test_the_looks_do_not_grow_faster_than_the_text(
     name: str, monkeypatch: pytest.MonkeyPatch

@@ -164,6 +164,7 @@ def test_an_index_that_wraps_alike_on_both_sides_needs_no_test() -> None:
 # -- the judge ----------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["gameoflife", "gaussblur", "wave13pt", "whispering"])
 def test_z3_confirms_every_proof(name: str) -> None:
     pytest.importorskip("z3")

@@ -121,6 +121,7 @@ def points(count: int, sides: tuple[int, ...], normalized: bool, pad: int = 0) -
 IMAGE = np.random.default_rng(3).standard_normal((5, 7)).astype(np.float32)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("linear", [False, True])
 @pytest.mark.parametrize(
     ("mode", "normalized"), [("clamp", False), ("border", False), *((mode, True) for mode in MODES)]

@@ -133,6 +133,7 @@ setp.lt.u32 %p1, %r1, 8; selp.b32 %r2, 0xff, 0xffffff00, %p1; redux.sync.{op}.f3
 """
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "op", ["min", "max", "min.abs", "max.abs", "min.NaN", "max.NaN", "min.abs.NaN", "max.abs.NaN"]
 )

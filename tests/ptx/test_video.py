@@ -70,7 +70,7 @@ def launched(texts: tuple[str, ...], engine: EngineName = "numpy") -> npt.NDArra
     return out[:, :LANES]
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_values_are_those_of_the_manual(name: str) -> None:
     texts, given = lines(name), words()

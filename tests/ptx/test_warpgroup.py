@@ -67,12 +67,14 @@ def launched(body: str, engine: EngineName, threads: int = 128) -> np.ndarray:
     return out
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", CLEAN)
 def test_no_alarm(name: str) -> None:
     for engine in ENGINES:
         launched(CLEAN[name], engine)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", FOUND)
 def test_found_by_both(name: str) -> None:
     body, message = FOUND[name]

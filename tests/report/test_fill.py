@@ -27,6 +27,7 @@ LARGE = ("transposition", "large", "stencil", "gaussian")
 EACH = [pytest.param(n, marks=[pytest.mark.slow] if n in LARGE else []) for n in SKETCHES]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", EACH)
 def test_a_value_is_traced_to_the_memory_that_the_evaluator_names(name: str) -> None:
     result = found(name)

@@ -77,6 +77,7 @@ def test_warps_that_branch_by_themselves(device: Any) -> None:
     assert results[0] == results[1]
 
 
+@pytest.mark.sampled(2, each="device")
 @pytest.mark.parametrize("device", HOST_DEVICES)
 @pytest.mark.parametrize("warp_size", [2, 4, 8, 16, 32])
 def test_narrow_warps(device: Any, warp_size: int) -> None:
@@ -102,6 +103,7 @@ def test_coordinates(device: Any) -> None:
     assert np.array_equal(y.reshape(-1, 72), expected)
 
 
+@pytest.mark.sampled(1, each="device")
 @pytest.mark.parametrize("device", HOST_DEVICES)
 @pytest.mark.parametrize(("dtype", "width"), [("float32", 4), ("int64", 2), ("uint8", 4)])
 def test_wide_accesses(device: Any, dtype: str, width: int) -> None:

@@ -77,6 +77,7 @@ def test_floats_to_integers_take_the_nearest_there_is(device: Any) -> None:
             assert np.all(got[a == -np.inf] == limits.min)
 
 
+@pytest.mark.sampled(1, each="device")
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", [i64, u64])
 def test_long_integers_to_floats_round_once(device: Any, dtype: DType) -> None:
@@ -106,6 +107,7 @@ def _nearest(number: int) -> Fraction:
     return round(size / unit) * unit * (-1 if number < 0 else 1)
 
 
+@pytest.mark.sampled(1, each="device")
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_float_arithmetic_rounds_once_for_each_operation(device: Any, dtype: DType) -> None:
@@ -166,6 +168,7 @@ def integer_values(dtype: DType) -> dict[str, tuple[DType, Make]]:
     }  # fmt: skip
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("device", ["c", "ptx"])
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_integers_wrap_and_never_trap(device: Any, dtype: DType) -> None:
@@ -182,6 +185,7 @@ def test_integers_wrap_in_opencl(dtype: DType) -> None:
 ULPS = {"c": 3, "ptx": 3, "opencl": 6}
 
 
+@pytest.mark.sampled(1, each="device")
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_exp_and_its_like_are_close(device: Any, dtype: DType) -> None:
@@ -194,6 +198,7 @@ def test_exp_and_its_like_are_close(device: Any, dtype: DType) -> None:
     agree(of_three(dtype, values), dtype, device, ULPS[device])
 
 
+@pytest.mark.sampled(1, each="device")
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_functions_of_constants(dtype: DType, device: Any) -> None:

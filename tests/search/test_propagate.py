@@ -125,6 +125,7 @@ def within(
     return all(bits[position] & allowed for position, allowed in decisions)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("seed", range(20))
 def test_nothing_is_removed_that_a_solution_has(seed: int) -> None:
     """After any decisions, every solution that fulfils them is within the domains, and the counters
@@ -162,6 +163,7 @@ def check_counters(propagator: Propagator, here: Candidates, solutions: list[Ass
                 assert high is None or value <= high
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("seed", range(25))
 def test_decisions_commute(seed: int) -> None:
     """In any order, one by one, all at once, or in the company of other candidates."""

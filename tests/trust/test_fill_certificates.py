@@ -40,6 +40,7 @@ def signed(record: dict[str, Any]) -> dict[str, Any]:
     return record | {"digest": digest(record)}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", MADE)
 def test_what_is_written_holds(name: str) -> None:
     record = json.loads(written(name))

@@ -32,6 +32,7 @@ from warploom.trust.layout import check_layout
 from warploom.trust.layout_text import check_layout_and_text
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("name", "klass", "shown"),
     [

@@ -55,6 +55,7 @@ def often(path: Path) -> bool:
 SOME = [pytest.param(p, id=p.stem, marks=[] if often(p) else pytest.mark.slow) for p in TEXTS]
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("path", SOME)
 def test_triton(path: Path) -> None:
     """The small ragged size of each, looking for races."""

@@ -36,6 +36,7 @@ def test_random_programs_compute_what_the_evaluator_says() -> None:
     assert sum(check_seed(seed) for seed in range(7)) >= 4
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("device", ["c", "ptx"])
 @pytest.mark.parametrize("seed", [2, 7, 15])
 def test_compiled_programs(seed: int, device: str) -> None:

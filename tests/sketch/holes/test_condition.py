@@ -103,6 +103,7 @@ def select_reference(
         ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("in_shape", "out_shape", "axis", "options"),
     [

@@ -116,6 +116,7 @@ def test_wrong_calls(
     assert len(str(caught.value)) < 1000
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("function", "options", "args", "out"), TOO_LARGE)
 def test_absurd_sets_are_refused_before_they_are_made(
     function: str, options: dict[str, Any], args: tuple[Any, ...], out: tuple[int, ...]

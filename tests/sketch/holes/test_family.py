@@ -81,6 +81,7 @@ def test_every_family_is_here() -> None:
     assert own().family.name == "table"
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", CALLS)
 def test_a_choice_goes_to_json_and_back(name: str) -> None:
     gathers = make(name)
@@ -93,6 +94,7 @@ def test_a_choice_goes_to_json_and_back(name: str) -> None:
         assert parse(record["offset"]) is shown.offset
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", CALLS)
 def test_every_spelling_goes_to_json_and_back(name: str) -> None:
     gathers = make(name)
@@ -153,6 +155,7 @@ def test_a_set_can_be_sent_elsewhere(name: str) -> None:
     assert again.expression(last) == gathers.expression(last)
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", CALLS)
 def test_some_choices_are_read_without_the_others(name: str, sound: Sound) -> None:
     gathers, whole = make(name), make(name).tables

@@ -53,6 +53,7 @@ def launched(kernel: Kernel, device: Any, x: Ints, count: int, **named: int) -> 
 # -- tiles ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize(("body", "shift"), [(below, 2), (beyond, 0)])
 def test_lanes_outside_the_tile_write_nothing(body: Any, shift: int, device: str) -> None:

@@ -53,7 +53,7 @@ def agree(program: Program, engines: tuple[str, ...]) -> str:
     return "found" if wanted else "impossible"
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("laws", [FLATTEN, ()], ids=["flatten", "none"])
 @pytest.mark.parametrize("operators", SIGNS, ids=" ".join)
 def test_nested_folds(operators: tuple[str, ...], laws: tuple[str, ...]) -> None:
@@ -64,6 +64,7 @@ def test_nested_folds(operators: tuple[str, ...], laws: tuple[str, ...]) -> None
     assert seen["impossible"] >= 1
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("operators", SIGNS[:2], ids=" ".join)
 def test_nested_folds_with_small_limits(
     operators: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
@@ -126,6 +127,7 @@ def butterflies(lanes: int, distances: list[int]) -> dict[str, np.ndarray]:
     return {f"^{d}": np.arange(lanes) ^ d for d in distances}
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("engine", ["default", "pairs", "smt"])
 def test_butterfly_over_8_lanes(engine: str) -> None:
     """Every basis of three bits will do: (8 - 1) (8 - 2) (8 - 4) of them."""

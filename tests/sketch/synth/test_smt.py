@@ -50,6 +50,7 @@ def test_agrees_on_random_sketches(seed: int, scale: int) -> None:
     assert_agree(sketch(seeded(seed), scale))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "name",
     [

@@ -78,6 +78,7 @@ def answer_of(result: Result) -> Any:
     return type(result.outcome), result.complete, result.fills.count, result.fills.choices.tolist()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", [*SKETCHES, *TEXTS])
 def test_pieces_give_the_fills_of_the_whole(name: str) -> None:
     program = program_of(name)

@@ -50,6 +50,7 @@ CASES: dict[str, tuple[Family, int, int]] = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("family", "small", "large"), CASES.values(), ids=CASES.keys())
 def test_fills_are_carried_over_and_proved(family: Family, small: int, large: int) -> None:
     result = carry(family, small, large)
