@@ -4,6 +4,7 @@
 run and on every machine: those whose names have the smallest digests; the others are marked `slow`.
 `@pytest.mark.sampled(n, each="device")`: n of each value of the parameter `device`.
 `@examples(n)`: Hypothesis tries n examples, in `make test` a quarter of them.
+`rounds(n)`: a loop over seeds makes n rounds, in `make test` a third of them.
 """
 
 from __future__ import annotations
@@ -37,7 +38,12 @@ def mark_the_rest(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
 
 
-def examples(count: int, **other: Any) -> settings:
-    """In `make accept` new ones each time; in `make test` the same ones, at least ten."""
+def examples(count: int, least: int = 10, **other: Any) -> settings:
+    """In `make accept` new ones each time; in `make test` the same ones, so many at least."""
     same = settings().derandomize
-    return settings(max_examples=min(count, max(10, count // 4)) if same else count, **other)
+    return settings(max_examples=min(count, max(least, count // 4)) if same else count, **other)
+
+
+def rounds(count: int) -> int:
+    """How often a test draws by itself, from seeds that stay: in `make test` a third as often."""
+    return max(1, count // 3) if settings().derandomize else count

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from tests.sampled import examples
+from tests.sampled import examples, rounds
 
 
 @pytest.mark.sampled(2)
@@ -40,3 +40,8 @@ def test_the_rest_is_run_with_what_is_slow(of: str, count: int, of_kind: int) ->
 @pytest.mark.parametrize(("asked", "drawn"), [(6, 6), (20, 10), (400, 100)])
 def test_fewer_examples_are_drawn_where_they_are_always_the_same(asked: int, drawn: int) -> None:
     assert examples(asked).max_examples == (drawn if settings().derandomize else asked)
+
+
+@pytest.mark.parametrize(("asked", "made"), [(1, 1), (2, 1), (60, 20)])
+def test_fewer_rounds_are_made_where_they_are_always_the_same(asked: int, made: int) -> None:
+    assert rounds(asked) == (made if settings().derandomize else asked)

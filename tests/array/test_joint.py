@@ -11,6 +11,7 @@ import pytest
 from bench.common.narrowed import answer
 from bench.common.trust.mapped import check_on, words_at_once
 from tests.array.mapped import run_candidate, same
+from tests.sampled import rounds
 
 from warploom.array import build as al
 from warploom.array import workload
@@ -277,7 +278,7 @@ def test_arrays_share_bytes_by_what_is_needed_together() -> None:
     none = JointModel(program, sizes, replace(H200, shared_bytes=2047)).sample(1)
     assert isinstance(none, Undecided)
     for model in (roomy, narrow):
-        for candidate in sampled(model, 6):
+        for candidate in sampled(model, rounds(9)):
             (kernel,) = compile_candidate(model.plan, candidate).kernels
             check_on(kernel, model.machine)
     x = np.random.default_rng(2).standard_normal((3, 256)).astype(np.float32)

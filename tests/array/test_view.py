@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from bench.common.narrowed import present
 from tests.array.chains import Chains
+from tests.sampled import rounds
 
 from warploom.array import build as al
 from warploom.array.language.evaluate import evaluate
@@ -98,7 +99,8 @@ def check_read(seed: int) -> int:
 
 
 def test_the_index_names_the_element() -> None:
-    assert sum(map(check_read, range(60))) > 1000
+    count = rounds(60)
+    assert sum(map(check_read, range(count))) > 16 * count
 
 
 @pytest.mark.slow
@@ -130,7 +132,8 @@ def check_write(seed: int) -> int:
 
 
 def test_what_is_written_lands_where_the_element_is() -> None:
-    assert sum(map(check_write, range(60))) > 500
+    count = rounds(60)
+    assert sum(map(check_write, range(count))) > 8 * count
 
 
 @pytest.mark.slow

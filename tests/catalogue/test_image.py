@@ -14,6 +14,7 @@ from tests.catalogue.agreement import (
     counted,
     labels,
 )
+from tests.sampled import rounds
 
 from warploom import runtime
 from warploom.catalogue import find
@@ -79,7 +80,7 @@ def test_an_image_is_read_once_but_for_the_rows_between_strips() -> None:
 
 def test_random_images() -> None:
     random = np.random.default_rng(3)
-    for _ in range(8):
+    for _ in range(rounds(8)):
         size = {"height": int(random.integers(1, 40)), "columns": int(random.integers(1, 400))}
         variant = {
             "taps": int(random.choice([3, 5, 7])), "width": int(random.choice([1, 2, 4])),

@@ -69,7 +69,7 @@ def test_devices_agree_on_every_size(entry: Entry, variant: dict[str, Any], devi
     check_agreement(entry, variant, device, sizes(entry, variant))
 
 
-@examples(8)
+@examples(8, least=3)
 @given(
     name=st.sampled_from(NAMES),
     fields=st.integers(1, 40),

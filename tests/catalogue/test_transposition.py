@@ -41,7 +41,7 @@ def test_devices_agree_on_every_size(variant: dict[str, Any], device: str) -> No
     check_agreement(ENTRY, variant, device, sizes(variant))
 
 
-@examples(8)
+@examples(8, least=3)
 @given(
     m=st.integers(1, 40),
     n=st.integers(1, 32),

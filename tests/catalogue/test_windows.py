@@ -13,6 +13,7 @@ from tests.catalogue.agreement import (
     counted,
     labels,
 )
+from tests.sampled import rounds
 
 from warploom import runtime
 from warploom.catalogue import find
@@ -74,7 +75,7 @@ def test_one_shuffle_for_each_element_of_another_lane(taps: int, width: int, row
 
 def test_random_lengths_and_taps() -> None:
     random = np.random.default_rng(7)
-    for _ in range(6):
+    for _ in range(rounds(6)):
         taps, n = int(random.integers(1, 34)), int(random.integers(1, 3000))
         variant = {"taps": taps, "width": int(random.choice([1, 2, 4])), "rows": 2, "block": 64}
         check_agreement(CONVOLUTION, variant, "simulator", [{"n": n}])

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 from bench.common.loopnest.running import implementations
+from tests.sampled import rounds
 
 import warploom
 from warploom import LoopNest
@@ -55,7 +56,7 @@ def found(pattern: str, text: str) -> Any:
 
 
 def test_launch_and_memory_are_the_kernels() -> None:
-    for _, kernel, text in sample(8):
+    for _, kernel, text in sample(rounds(12)):
         launch = found(r"^grid ([\d×]+), block ([\d×]+)( = (\d+))? threads?;", text)
         grid = [size.value for size in kernel.grid if isinstance(size, Const)]
         assert [*numbers(launch[1]), 1, 1][:3] == grid
@@ -72,7 +73,7 @@ def test_launch_and_memory_are_the_kernels() -> None:
 
 def test_tiles_make_the_whole_result() -> None:
     """Blocks are as many as the tiles that they are said to make, and threads share these."""
-    for _, kernel, text in sample(8):
+    for _, kernel, text in sample(rounds(12)):
         said = found(TILES, text)
         blocks = math.prod(size.value for size in kernel.grid if isinstance(size, Const))
         whole = int(said[1]) * int(said[2])
@@ -89,7 +90,7 @@ def test_tiles_make_the_whole_result() -> None:
 
 def test_what_is_staged_is_in_the_shared_arrays() -> None:
     seen: Counter[str] = Counter()
-    for made, kernel, text in sample(8):
+    for made, kernel, text in sample(rounds(12)):
         for part in text.split("; "):
             if "through shared memory" not in part:
                 continue

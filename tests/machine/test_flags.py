@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from bench.common.narrowed import of
 from tests.machine.flags import GRID, Act, FlagTrace, flag_races, make_flags
+from tests.sampled import rounds
 
 from warploom import ptx
 from warploom.errors import Span
@@ -99,6 +100,7 @@ def _racy(feed: Callable[[FlagTrace], Pairs], seeds: range) -> int:
 
 @pytest.mark.parametrize(("feed", "count"), [(directly, 250), (through_ptx, 30)])
 def test_agrees_with_the_definitions(feed: Callable[[FlagTrace], Pairs], count: int) -> None:
+    count = rounds(count)
     assert 0.3 * count < _racy(feed, range(count)) < 0.95 * count
 
 

@@ -16,7 +16,7 @@ from warploom.runtime.callable import Device
 DEVICES: tuple[Device, ...] = ("simulator", "c", "ptx")
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("own", OWN, ids=lambda own: own.name)
 def test_own_sketches_are_right_on_every_device(own: Own) -> None:
     made = own.compiled("simulator")

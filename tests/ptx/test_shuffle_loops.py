@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
+from tests.sampled import rounds
 
 from warploom.ptx.shuffle import Launch, check, confirm, rewrite
 from warploom.ptx.symbolic.smt import Guarded, judge
@@ -133,7 +134,7 @@ def agree_and_are_not_dull(first: int, count: int) -> None:
 
 
 def test_some_kernels_with_loops() -> None:
-    agree_and_are_not_dull(0, 40)
+    agree_and_are_not_dull(0, rounds(60))
 
 
 @pytest.mark.slow

@@ -24,6 +24,7 @@ from bench.common.ptx.spelling import (
 )
 from tests.ptx import video_exact
 from tests.ptx.test_opcodes import refused_by_ptxas
+from tests.sampled import rounds
 from tests.tools import is_here
 
 from warploom import ptx
@@ -109,7 +110,7 @@ def test_the_manual_is_read_right() -> None:
 
 @pytest.mark.skipif(not is_here("c"), reason="no C compiler")
 def test_the_engine_in_c_gives_the_same() -> None:
-    texts = tuple(line for name in NAMES for line in Random(name).sample(lines(name), 4))
+    texts = tuple(line for name in NAMES for line in Random(name).sample(lines(name), rounds(6)))
     assert (launched(texts, "c") == launched(texts)).all()
 
 

@@ -49,7 +49,7 @@ def numbers(seed: int, *shape: int) -> Floats:
     return np.random.default_rng(seed).random(shape, np.float32)
 
 
-@examples(6)
+@examples(6, least=2)
 @given(st.integers(1, 700), st.integers(1, 5), st.integers(0, 99))
 def test_stencil_and_convolution_of_any_length(length: int, warps: int, seed: int) -> None:
     x, w = numbers(seed, length + 2), numbers(seed + 1, 3)
@@ -61,7 +61,7 @@ def test_stencil_and_convolution_of_any_length(length: int, warps: int, seed: in
     np.testing.assert_allclose(y, windows @ w, rtol=1e-5)
 
 
-@examples(6)
+@examples(6, least=2)
 @given(st.integers(1, 21), st.integers(1, 40), st.integers(0, 99))
 def test_convolution_in_two_dimensions_of_any_size(rows: int, columns: int, seed: int) -> None:
     kernel = to_kernel(filled(paper.convolution_2d, rows=4, warp=8, taps=3), warps=2)

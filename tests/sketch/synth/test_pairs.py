@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from bench.common.sketch.brute import all_fills
 from bench.common.sketch.generate import seeded, sketch
+from tests.sampled import rounds
 
 from warploom.errors import SearchError
 from warploom.search.budget import Budget
@@ -193,7 +194,7 @@ def test_every_candidate_is_accounted_for() -> None:
 
 
 def test_single_locations_and_less_fuel_prune_less() -> None:
-    for seed in range(40):
+    for seed in range(rounds(40)):
         program = sketch(seeded(seed))
         states = [
             synthesize(program, engine="pairs", fuel=fuel, single=single).stats.states

@@ -80,6 +80,7 @@ def test_reference_pruner_on_larger_rows(name: str) -> None:
     assert result.fills.count == wanted(name)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["swinv_like/l1/trove-cr_sum-3", "swinv_like/l1/2d-stencil-3"])
 def test_pairs_are_as_good_as_the_paper_says(name: str) -> None:
     """An oracle would visit no fewer candidates."""

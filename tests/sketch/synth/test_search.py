@@ -7,6 +7,7 @@ from bench.common.sketch.brute import all_fills
 from bench.common.sketch.generate import Pick, seeded, sketch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.sampled import rounds
 
 from warploom.search.outcome import Found, Impossible, Verdict
 from warploom.sketch.synth import (
@@ -104,7 +105,7 @@ def test_drawn_sketches(data: st.DataObject) -> None:
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("first", range(0, 200, 100))
 def test_random_sketches(first: int) -> None:
-    for seed in range(first, first + 50):
+    for seed in range(first, first + rounds(50)):
         agree(sketch(seeded(seed)))
 
 
@@ -112,7 +113,7 @@ def test_random_sketches(first: int) -> None:
 @pytest.mark.parametrize("first", range(1000, 1100, 50))
 @pytest.mark.usefixtures("small_limits")
 def test_random_sketches_with_small_limits(first: int) -> None:
-    for seed in range(first, first + 25):
+    for seed in range(first, first + rounds(25)):
         agree(sketch(seeded(seed)))
 
 
@@ -120,7 +121,7 @@ def test_random_sketches_with_small_limits(first: int) -> None:
 @pytest.mark.parametrize("first", range(2000, 2200, 100))
 def test_sets_of_several_words(first: int) -> None:
     """Larger arrays, few choices: values and goal cells no longer fit one machine word."""
-    for seed in range(first, first + 50):
+    for seed in range(first, first + rounds(50)):
         agree(sketch(seeded(seed), scale=16), ENGINES[:1])
 
 
