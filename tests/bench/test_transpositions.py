@@ -74,6 +74,7 @@ def test_large_ones() -> None:
         assert_transposes(case)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("m", "n"), [(32, 2), (32, 4), (32, 6), (12, 18), (1, 1)])
 @pytest.mark.parametrize("order", ["crc", "rcr"])
 def test_each_can_be_searched_by_itself(m: int, n: int, order: str) -> None:

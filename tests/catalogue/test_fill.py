@@ -52,6 +52,7 @@ def test_fills_transpose(lanes: int, registers: int, order: str, back: bool) -> 
     assert np.array_equal(moved(fill, start), end)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("registers", [1, 2, 3, 6, 8, 12, 16, 31])
 def test_the_way_back_undoes_the_last_step(registers: int) -> None:
     last = transposing(32, registers, "rcr").steps[-1]
@@ -61,6 +62,7 @@ def test_the_way_back_undoes_the_last_step(registers: int) -> None:
     assert np.array_equal(np.take_along_axis(back, there, axis=0), lanes)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("registers", [1, 2, 3, 4, 5, 6, 7, 8, 12, 16])
 def test_sums(registers: int) -> None:
     words = np.arange(32 * registers)

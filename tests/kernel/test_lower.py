@@ -40,6 +40,7 @@ def rows(size: int) -> tuple[Row, Row]:
     return Row("r", i32, size), Row("s", i32, size)
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 7, 8, 9, 16, 17])
 @pytest.mark.parametrize("amount", [LANE, 3 * LANE + 1, -LANE, LANE // 3 - 5])
 def test_rotation(size: int, amount: Expr) -> None:

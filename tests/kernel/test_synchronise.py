@@ -154,6 +154,7 @@ def ring(seed: int) -> tuple[Kernel, list[Stmt]]:
     return kernel, list(loop.body)
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("seed", range(25))
 def test_no_fewer_would_do(seed: int) -> None:
     """No smaller set of block barriers, with warp barriers everywhere else, has no race."""

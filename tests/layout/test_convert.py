@@ -36,6 +36,7 @@ def ways(
     return convert(one, two, bytes_, shared=False)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("count", LEAST)
 def test_least_rounds_of_transpositions(count: int) -> None:
     own, striped = f"(32,{count}):({count},1)", f"(32,{count}):(1,32)"

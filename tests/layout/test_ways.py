@@ -47,6 +47,7 @@ def moved(problem: Problem, access: Access) -> list[Counter[int]]:
     return found
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_lane_moves_the_same(name: str) -> None:
     problem = pattern(name)

@@ -21,6 +21,7 @@ SAMPLE = (
 )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", SAMPLE)
 def test_a_sample_on_the_simulator_and_as_c(name: str) -> None:
     require("c")

@@ -54,6 +54,7 @@ WHOLE = [0, 1, -1, 8, 255, 70000, -70000, 2**31 - 1, -(2**31), 2**40, -(2**63)]
 REAL = [0.0, -0.0, 1.0, -1.5, 0.1, 1e300, 5e-324, 123456.789, 2.5, 3.5, float("inf"), -float("inf")]
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("kind", "diouxX")
 @pytest.mark.parametrize("length", ["", "h", "hh", "l", "ll", "z", "j", "t"])
 def test_whole_numbers(kind: str, length: str) -> None:

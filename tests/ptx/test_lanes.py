@@ -50,6 +50,7 @@ def partitions(rng: np.random.Generator) -> list[list[list[int]]]:
     return [*tiles, [np.flatnonzero(colour == c).tolist() for c in range(4) if (colour == c).any()]]
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("apart", [False, True], ids=["together", "apart"])
 def test_groups_of_lanes(name: str, apart: bool) -> None:

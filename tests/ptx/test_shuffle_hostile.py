@@ -484,6 +484,7 @@ def test_a_machine_without_shuffles_gets_none() -> None:
     assert "sm_20" in result.kernels[0].refusal
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", CHANGED)
 def test_z3_agrees(name: str) -> None:
     pytest.importorskip("z3")

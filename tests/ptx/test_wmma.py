@@ -99,6 +99,7 @@ def launched(case: tuple[Any, ...], iteration: int, engine: EngineName) -> None:
     assert found.tobytes() == wanted(a, b, c, kind, total).astype(c.dtype).tobytes()
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]}-{case[1]}-{case[2]}")
 def test_as_mma(case: tuple[Any, ...]) -> None:
     for iteration in range(8):

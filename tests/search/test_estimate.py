@@ -19,6 +19,7 @@ ESTIMATORS = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ESTIMATORS)
 @pytest.mark.parametrize(("dims", "insts", "count"), [(3, 0, 43), (2, 2, 132), (3, 2, 2052)])
 def test_orders_are_estimated(name: str, dims: int, insts: int, count: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -232,10 +233,16 @@ FORGED = {
 }
 
 
-@pytest.mark.parametrize("name", FORGED)
-def test_a_forged_certificate_is_refused(name: str) -> None:
+@cache
+def genuine() -> str:
     record = written(Task(pattern("but-two:4x32")), "xor")
     assert check_layout_and_text(record).open == ""
+    return json.dumps(record)
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_a_forged_certificate_is_refused(name: str) -> None:
+    record = json.loads(genuine())
     FORGED[name](record)
     with pytest.raises(CheckError, match="certificate"):
         check_layout_and_text(signed(record))

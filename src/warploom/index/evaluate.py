@@ -59,6 +59,9 @@ def evaluate(expr: ir.Expr, env: Mapping[str, int | npt.NDArray[Any]]) -> int | 
     array([3, 2, 1, 0, 3, 2])
     """
 
+    if isinstance(expr, ir.Const):  # as registers are mostly numbered
+        return _in_range(expr.value)
+
     def visit(part: ir.Expr, parts: tuple[Value, ...]) -> Value:
         if not isinstance(part, ir.Var):
             return apply(part, parts)

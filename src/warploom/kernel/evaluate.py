@@ -338,7 +338,8 @@ class Batch:
     def _register_index(self, cell: ir.Cell, active: Mask, width: int = 1) -> Any:
         at = evaluate_index(cell.index, self.env) if cell.index is not None else 0
         size = len(self.registers[cell.name])
-        self._check_inside(cell.name, self.spread(at), size, active, width)
+        if not (isinstance(at, int) and 0 <= at <= size - width):  # mostly one place for all
+            self._check_inside(cell.name, self.spread(at), size, active, width)
         return at
 
     def _write_register(

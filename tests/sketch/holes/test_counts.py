@@ -35,6 +35,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sampled(25)
 @pytest.mark.parametrize(("name", "shape", "count"), CASES)
 def test_swizzle_table(name: str, shape: Shape, count: int) -> None:
     assert len(build(name, {}, (shape,), shape)) == count

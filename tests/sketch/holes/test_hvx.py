@@ -62,6 +62,7 @@ def pairs(limit: int) -> list[tuple[int, int]]:
     return [(u, v) for u in range(limit) for v in range(limit)]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("lanes", [1, 2, 3, 4, 5, 8])
 @pytest.mark.parametrize("swaps", [False, True])
 def test_one_output(lanes: int, swaps: bool, same: Same) -> None:

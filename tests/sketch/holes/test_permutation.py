@@ -49,6 +49,7 @@ def reference(
         yield table
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("group", [1, 2, 3, 4])
 @pytest.mark.parametrize("restrict", [None, (0, 1), (1, 1), (2, 0)])
 @pytest.mark.parametrize(("shape", "axis"), [((4, 2, 3), 0), ((2, 5, 2), 1), ((2, 2, 6), 2)])

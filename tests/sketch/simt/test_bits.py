@@ -81,6 +81,7 @@ def found(outcome: object) -> Filled:
     return outcome.answer
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("device", ["simulator", "c", "opencl", "ptx"])
 def test_lane_bit_reversal_is_found_proved_and_run(device: Any) -> None:
     require(device)

@@ -109,6 +109,7 @@ def edges(problem: Problem, segment: Segment) -> list[set[tuple[int, int]]]:
     return out
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("seed", range(60))
 def test_matrices_say_what_can_reach_what(seed: int) -> None:
     """Backward through the segments, against all choices and all paths one by one."""
@@ -141,6 +142,7 @@ def test_matrices_say_what_can_reach_what(seed: int) -> None:
         known = before
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("seed", range(60))
 def test_copies_are_between_the_bounds(seed: int) -> None:
     """Copies of each slot, for every fill of the holes after it."""
