@@ -41,6 +41,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     skipped.pytest_addoption(parser)
 
 
+def pytest_sessionstart() -> None:
+    sampled.leave_out_constants()
+
+
 def pytest_collection_finish() -> None:
     """Ten thousand tests stay alive to the end: to look through them again and again for what may
     be freed took a tenth of the time."""

@@ -9,6 +9,7 @@ run and on every machine: those whose names have the smallest digests; the other
 
 from __future__ import annotations
 
+import importlib.util
 from collections import defaultdict
 from hashlib import sha256
 from typing import Any
@@ -42,6 +43,16 @@ def examples(count: int, least: int = 10, **other: Any) -> settings:
     """In `make accept` new ones each time; in `make test` the same ones, so many at least."""
     same = settings().derandomize
     return settings(max_examples=min(count, max(least, count // 4)) if same else count, **other)
+
+
+def leave_out_constants() -> None:
+    """Hypothesis also tries numbers and words that it finds in the sources of modules that are
+    loaded: other examples after every change, and seconds to read them. `make accept` has them."""
+    module = "hypothesis.internal.conjecture.providers"
+    providers = importlib.import_module(module) if importlib.util.find_spec(module) else None
+    known = getattr(providers, "_local_constants", None)
+    if settings().derandomize and providers is not None and known is not None:
+        pytest.MonkeyPatch().setattr(providers, "_get_local_constants", lambda: known)
 
 
 def rounds(count: int) -> int:

@@ -45,3 +45,11 @@ def test_fewer_examples_are_drawn_where_they_are_always_the_same(asked: int, dra
 @pytest.mark.parametrize(("asked", "made"), [(1, 1), (2, 1), (60, 20)])
 def test_fewer_rounds_are_made_where_they_are_always_the_same(asked: int, made: int) -> None:
     assert rounds(asked) == (made if settings().derandomize else asked)
+
+
+def test_examples_do_not_depend_on_what_sources_say() -> None:
+    providers = pytest.importorskip("hypothesis.internal.conjecture.providers")
+    find = getattr(providers, "_get_local_constants", None)
+    if find is None:
+        pytest.skip("this Hypothesis looks at no sources")
+    assert (len(find()) == 0) == settings().derandomize
