@@ -1,6 +1,6 @@
 """What tests of several folders share: golden texts, Ctrl-C as a terminal sends it, a list of what
-was skipped (`skipped.py`), samples of many cases (`sampled.py`), and an order in which several
-processes read the files (`both_ends.py`)."""
+was skipped (`skipped.py`), samples of many cases (`sampled.py`), an order in which several
+processes read the files (`both_ends.py`), and what they report (`fewer_reports.py`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from tests import both_ends, sampled, skipped
+from tests import both_ends, fewer_reports, sampled, skipped
 
 # `make test` tries the same examples every time, so that a change is judged and not the day's luck;
 # `make accept` draws new ones.
@@ -61,6 +61,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 pytest_make_collect_report = both_ends.pytest_make_collect_report
+pytest_runtest_protocol = fewer_reports.pytest_runtest_protocol
 pytest_terminal_summary = skipped.pytest_terminal_summary
 
 
