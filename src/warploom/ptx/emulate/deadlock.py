@@ -43,7 +43,8 @@ def is_quiet(block: CodeBlock) -> bool:
 def _asks(ins: Instruction) -> bool:
     if ins.opcode == "mbarrier":
         return ins.modifiers[0] in _ASKS
-    reads = OPCODES[ins.opcode].memory in _READS and ins.opcode != "wgmma"
+    known = OPCODES.get(ins.opcode)  # one that is not known is refused where it is reached
+    reads = known is not None and known.memory in _READS and ins.opcode != "wgmma"
     return reads or ins.opcode in _FENCES
 
 

@@ -152,7 +152,8 @@ def _at_flags(code: Code, frame: Frame, spins: dict[int, Mask]) -> Iterator[Grou
 
 
 def _looks(ins: Instruction) -> bool:
-    return OPCODES[ins.opcode].memory in _LOOKS and space_of(ins) != "param"
+    known = OPCODES.get(ins.opcode)
+    return known is not None and known.memory in _LOOKS and space_of(ins) != "param"
 
 
 def _flag(code: Code, frame: Frame, ins: Instruction, who: list[int]) -> Group:
