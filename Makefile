@@ -54,7 +54,9 @@ test: $(STAMP)
 skipped: $(STAMP)
 	$(BIN)/pytest -n 2 -m "not slow and not device" --only-skipped || [ $$? -eq 5 ]
 
+# The site comes first: tests look at its pages in a browser.
 accept: $(STAMP)
+	$(MAKE) docs
 	$(BIN)/pytest -m "not device" --durations=15 --hypothesis-profile=new
 	$(BIN)/warploom bench synth --limits --ablation --json bench/results/synth.json
 	$(BIN)/warploom bench growth --seconds 120 --json bench/results/growth.json
@@ -79,7 +81,7 @@ accept: $(STAMP)
 	$(BIN)/python -m bench.search.clusters
 	$(MAKE) oldest live
 	PYTHONPATH=src $(if $(wildcard $(ORACLES)/bin/python),$(ORACLES),$(VENV))/bin/python -m bench.layout.oracles
-	$(MAKE) docs release
+	$(MAKE) release
 
 # The floors of pyproject.toml, exactly: what users with older packages get. All are imported first: a test would be skipped.
 OLDEST_TESTS := tests/cli/test_schemas.py tests/cli/test_absent.py tests/cli/test_kernel.py tests/runtime tests/search/test_cluster.py \
@@ -112,6 +114,7 @@ $(TOOLS): pyproject.toml
 
 docs: $(TOOLS)
 	$(dir $(TOOLS))bin/python -m bench.release.api_reference
+	$(dir $(TOOLS))bin/python -m bench.release.records_reference
 	NO_MKDOCS_2_WARNING=1 $(dir $(TOOLS))bin/mkdocs build --strict --quiet
 
 # What is built is installed where nothing of this folder is seen, and does its main job there.
