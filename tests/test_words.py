@@ -5,14 +5,26 @@ tables, HTML and pictures. A sentence ends at `.`, `!`, `?` before a space and w
 (a capital, a digit, code), and where its paragraph, heading or list item ends; `:` and `;` end
 none. A word stands between spaces and has a letter or a digit. A piece of inline code is one word,
 whatever is in it; a link counts as its text. docs/glossary.md names the words that are left out.
+
+The help of commands is held to the same. Its lists (what an argument may be, exit statuses) count
+line by line; examples and names of the catalogue do not count.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.test_glossary import DEALS, WORDS
+
+from warploom.cli.app import command_named
+from warploom.cli.declare import Command, Group
+from warploom.cli.reference import all_commands
+from warploom.cli.start import COMMANDS, overview
+from warploom.cli.usage import AS_IT_IS
+from warploom.cli.usage import paragraphs as help_paragraphs
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -79,6 +91,62 @@ def test_no_sentence_is_long(page: Path) -> None:
 def test_no_page_has_words_of_our_own(page: Path) -> None:
     if page.stem != "glossary":
         assert BANNED.findall(CODE.sub("", page.read_text())) == []
+
+
+# -- help ------------------------------------------------------------------------------------------
+
+
+def said_by(asked: Command | Group) -> Iterator[str]:
+    """What people read in the help of a command: paragraphs, lines of lists, what options do."""
+    for each in help_paragraphs(asked.help):
+        if not each.startswith(AS_IT_IS):
+            yield " ".join(each.split())
+        elif not re.match(r"\s*(?:Examples?|Names):", each.removeprefix(AS_IT_IS)):
+            yield from _listed(each.removeprefix(AS_IT_IS))
+    if isinstance(asked, Command):
+        yield from (each.declared.help for each in asked.parameters if each.declared.help)
+
+
+def _listed(block: str) -> Iterator[str]:
+    """The entries of a list that is not wrapped; a line that is indented further goes on."""
+    item = ""
+    for line in block.strip("\n").splitlines():
+        if item and line.startswith(" " * 8):
+            item = f"{item} {line.strip()}"
+            continue
+        yield from [item] * bool(item)
+        item = line.strip()
+    yield item
+
+
+HELP = {
+    "warploom": overview().splitlines(),
+    **{prog: list(said_by(command)) for prog, command in all_commands()},
+    **{
+        f"warploom {name}": list(said_by(found))
+        for name in COMMANDS
+        if isinstance(found := command_named(name), Group)
+    },
+}
+
+
+@pytest.mark.parametrize("prog", HELP)
+def test_help_has_short_sentences_and_no_words_of_our_own(prog: str) -> None:
+    long = [each for text in HELP[prog] for each in sentences(text) if words(each) > MOST]
+    assert long == []
+    for pattern in (BANNED, WORDS, DEALS):
+        assert [each for each in HELP[prog] if pattern.search(each)] == []
+
+
+def test_a_list_of_a_help_counts_by_entry() -> None:
+    entries = list(_listed("\n--tune   measures;\n         it keeps times\n--time   measures once"))
+    assert entries == ["--tune   measures; it keeps times", "--time   measures once"]
+
+
+def test_every_option_of_a_command_is_a_sentence() -> None:
+    for prog, command in all_commands():
+        for each in command.parameters:
+            assert not each.flags or re.fullmatch(r"[A-Z].*[.]", each.declared.help), (prog, each)
 
 
 def test_the_readme_has_the_words_that_people_search_for() -> None:

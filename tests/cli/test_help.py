@@ -64,7 +64,7 @@ def test_the_page_has_every_command_and_every_option() -> None:
         for each in command.parameters:
             assert all(f"{flag}" in section for flag in (each.flags or (each.declared.metavar,)))
             assert all(choice in section for choice in each.choices)
-    assert STATUSES in "\n".join(lines)
+    assert f"```text\n{STATUSES}\n```" in "\n".join(lines)
 
 
 def test_the_page_has_no_line_that_is_cut() -> None:

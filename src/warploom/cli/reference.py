@@ -42,7 +42,7 @@ def commands_page() -> Iterator[str]:
         else:
             yield from _command(f"warploom {name}", found, "##")
     yield "## Exit statuses\n"
-    yield f"{STATUSES}\n"
+    yield from ("```text", STATUSES, "```\n")
 
 
 def _command(prog: str, command: Command, level: str) -> Iterator[str]:

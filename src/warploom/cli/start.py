@@ -18,39 +18,43 @@ from warploom.cli.streams import lost, open_standard, patient
 BAD_OUTPUT, INTERRUPTED, UNREAD = 2, 130, 141
 
 STATUSES = """\
-Exit status: 0 found, proved or clean, 1 impossible, refuted or something found, 2 bad input, or an
-output that cannot be written, 3 undecided (a budget was spent, or out of memory), 70 internal
-error, 130 Ctrl-C (what was found is printed and kept), 141 nobody read standard output to its end
-(the files that were asked for are written)."""
+Exit status:
+  0    found, proved or clean
+  1    impossible, refuted, or something was found, such as a race
+  2    bad input, or an output that cannot be written
+  3    undecided: the time or memory limit was reached
+  70   internal error
+  130  Ctrl-C: what was found so far is printed and kept
+  141  the reader of standard output stopped early; files that you asked for are still written"""
 
 CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 # Each command is declared in a module of `commands/`.
 COMMANDS = {
-    "synth": "Fill the holes of sketches so that each computes its goal, and prove the fills.",
-    "kernel": "Write, check, time and mutate kernels: those of the catalogue, and of your own.",
-    "holes": "What may fill a hole: the built-in functions, their options and letters.",
-    "layout": "Layouts of shared memory and registers: the best one, or a proof.",
-    "explore": "All implementations of a loop nest: bounded, counted, searched, written.",
-    "map": "Array expressions spread over groups and threads: counted, sampled, the best, written.",
-    "ptx": "Shuffles into finished PTX; PTX run without a GPU.",
-    "show": "Draw a result: one page that opens anywhere, SVG figures, a few lines of text.",
-    "store": "What is kept: whole answers, settings that were measured; listed, pruned.",
-    "check": "Check your own index arithmetic, for every lane that it declares.",
-    "verify": "Check certificates: proofs that were written beside an answer.",
+    "synth": "Find index arithmetic: fill the holes of a sketch, and prove the solutions.",
+    "kernel": "Write, check and time kernels of the catalogue or of your own sketches.",
+    "holes": "List what may fill a hole of a sketch: built-in functions and their options.",
+    "layout": "Find the shared-memory layout with the fewest bank conflicts; convert registers.",
+    "explore": "Search all implementations of a loop nest, such as a GEMM, with a lower bound.",
+    "map": "Map an array expression onto blocks, threads and vectors, and write the kernel.",
+    "ptx": "Run and check CUDA or PTX without a GPU; count memory traffic; insert shuffles.",
+    "show": "Draw a result as an HTML page, as SVG figures or as text.",
+    "store": "List, export or remove the results that are kept on disk.",
+    "check": "Check your own index arithmetic of shared memory, for every lane.",
+    "verify": "Check certificates, which are proofs that synth and layout solve write.",
     "bench": "Measure the tables of the papers on this machine, beside the published figures.",
-    "machines": "List the machines that are known, or show the record of one.",
+    "machines": "List the known machines, or show the limits and rates of one.",
 }
 
 _ABOUT = """Usage: warploom [--version] COMMAND …
 
-  Finds the index arithmetic of GPU and SIMD kernels by search, and proves it.
+  Checks GPU kernels without a GPU, finds index arithmetic by search, proves it, writes kernels.
 
 Commands:
 {commands}
 
   $ warploom synth examples/sketches/sums.swflow --emit cuda    # a sketch becomes a kernel
-  $ warploom COMMAND --help                                     # all it can do, with examples
+  $ warploom COMMAND --help                                     # what a command does, with examples
 
 {statuses}"""
 

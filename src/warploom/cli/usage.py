@@ -9,13 +9,12 @@ from textwrap import wrap
 
 from warploom.cli.declare import Command, Group, Parameter
 from warploom.cli.parse import range_text
-from warploom.cli.start import STATUSES
 
 WIDEST = 100
 NARROWEST = 50
 COLUMN = 30  # at most, for what stands left of the explanations
 AS_IT_IS = "\b"  # as its first line: the paragraph is not wrapped
-EPILOG = STATUSES.replace("Exit status:", "In every command:")
+EPILOG = "'warploom --help' lists all exit statuses."
 _HELP_ROW = ("-h, --help", "Show this message and exit.")
 _TYPES = {"str": "TEXT", "int": "N", "float": "X", "Path": "FILE"}
 

@@ -9,21 +9,19 @@ from pathlib import Path
 from warploom.cli.commands.shared import json_option
 from warploom.cli.declare import Command, argument, option
 
-HELP = """Measure the tables of the papers on this machine, with the published figures beside ours.
+HELP = """Measure the tables of the papers on this machine, beside the published figures.
 
 \b
-synth   the sketches of section 5 of the Swizzleflow paper. 'pub.' is what its tool gives or
-        needs, 'factor' the states visited over those an oracle visits, 'times' how many times
-        faster we are. Each sketch runs in a process of its own, gather sets included.
+synth           the sketches of section 5 of the Swizzleflow paper, each in its own process.
+                The column 'pub.' has the published figure, and 'times' how many times faster
+                we are. The column 'factor' has the visited states over those of an oracle.
+inventor        tables 1 and 2 of the Swizzle Inventor paper: SIMT sketches, solved for a small
+                warp and proved for 32 lanes; --ablation adds table 2.
+transpositions  a verified solution for every m x n up to 64 x 64; --json keeps and resumes.
+growth          time and memory as sketches grow, for each kind of sketch.
 
-\b
-inventor        Tables 1 and 2 of the Swizzle Inventor paper: SIMT sketches, found at a small
-                warp and proved at 32 lanes; --ablation adds Table 2.
-transpositions  a fill for every m x n up to 64 x 64, each verified; --json keeps and resumes.
-growth          time and memory against the size of the sketches, family by family.
-
-In a checkout NAME may be a script of bench/, such as ptx.speed; --list has all of them. What stands
-behind -- goes to the script; without a checkout there are only the tables.
+In a checkout, NAME may also be a script of bench/, such as ptx.speed; --list names them all.
+Arguments after -- go to the script. An installed package has only the tables.
 
 \b
 Examples:
@@ -32,7 +30,7 @@ Examples:
   $ warploom bench synth --match '^$' --limits      # only what the published tool cannot do
   $ warploom bench layout.accept -- --processes 2
 
-Ctrl-C prints what was measured so far, and --json has it."""
+After Ctrl-C, what was measured so far is printed and written to --json."""
 
 
 class Table(StrEnum):
@@ -47,14 +45,20 @@ class Bench:
     """The options of one call."""
 
     name: str = argument("synth", metavar="NAME", help=f"{', '.join(Table)}, or a script.")
-    words: list[str] = argument([], metavar="-- ARGS", help="Of a script.")
-    listed: bool = option(False, "--list", help="The tables, and the scripts of a checkout.")
-    match: str = option("", "--match", metavar="RE", help="Only sketches whose name matches.")
-    quick: bool = option(False, "--quick", help="One sketch of each kind.")
-    limits: bool = option(False, "--limits", help="Also beyond the published limits.")
-    ablation: bool = option(False, "--ablation", help="Also weaker pruning, and the phases.")
+    words: list[str] = argument([], metavar="-- ARGS", help="Arguments of the script.")
+    listed: bool = option(False, "--list", help="List the tables, and the scripts of a checkout.")
+    match: str = option("", "--match", metavar="RE", help="Run only sketches whose name matches.")
+    quick: bool = option(False, "--quick", help="Run one sketch of each kind.")
+    limits: bool = option(False, "--limits", help="Also run sizes beyond the published limits.")
+    ablation: bool = option(
+        False, "--ablation", help="Also measure weaker pruning, and the phases of the search."
+    )
     seconds: float = option(
-        20.0, "--seconds", min=0.1, metavar="S", help="Budget of each run: ablation, growth."
+        20.0,
+        "--seconds",
+        min=0.1,
+        metavar="S",
+        help="Time limit of each run of --ablation and growth.",
     )
     json_file: Path | None = json_option()
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from warploom.cli.commands.shared import json_option
 from warploom.cli.declare import Command, argument, option
 
-HELP = """List and explain what may fill a hole: the built-in functions, their options and letters.
+HELP = """List what may fill a hole of a sketch: built-in functions and their options.
 
-Without NAME, all of them: single gathers, then holes. With NAME, what it does, its options, how to
-read the names of its choices, and its choices at a small shape.
+Without NAME, all functions are listed: fixed gathers first, then holes. With NAME, one function is
+explained: its options, how to read the names of its choices, and its choices at a small shape.
 
 \b
 Examples:
@@ -25,7 +25,7 @@ class Holes:
     """The options of one call."""
 
     name: str | None = argument(None, metavar="NAME")
-    limit: int = option(8, "--limit", min=0, help="Choices to print.")
+    limit: int = option(8, "--limit", min=0, help="How many choices to print.")
     json_file: Path | None = json_option()
 
 

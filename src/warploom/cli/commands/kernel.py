@@ -19,24 +19,27 @@ from warploom.cli.commands.shared import (
 )
 from warploom.cli.declare import Command, argument, option
 
-HELP = """Write, check, time and mutate kernels: those of the catalogue, and of your own sketches.
-
-Without NAME, the catalogue. With NAME alone, the kernel as CUDA C++: how lanes exchange data comes
-from a sketch that is filled and verified when the kernel is built, as the header says, unless it
-says that there is no fill. Settings that are 0 or auto are chosen by rule, for --size if it is
-given: structures go through registers, through shared memory or directly, as it suits. NAME may
-also be a sketch of your own, a .swflow file or FILE.py::NAME (a Sketch, a warp sketch, or a
-function of sizes, set by --set), whose best fill becomes a kernel; its specification is the goal,
-run on numbers, on parts of a tile, whole tiles and several. A device function (by name, or of a
-sketch with --as function) is a header to include in a kernel of your own.
+HELP = """Write, check and time kernels of the catalogue or of your own sketches.
 
 \b
---check   specification = simulator = C = OpenCL = compiled PTX on the emulator, on all its sizes;
-          what this machine does not have is left out and named
---time    on this machine's GPU, beside a copy of as many bytes
---tune    measure the settings that are left open instead of choosing them by rule, for --size;
-          --seconds S at most (30); kept in the store, from which --tune alone reads
---mutate  change index expressions, one at a time; the check must catch all that matter
+NAME is one of:
+  (nothing)       list the catalogue
+  NAME            a kernel or a device function of the catalogue; CUDA C++ unless --emit says else
+  FILE.swflow     your own sketch; its best solution becomes a kernel
+  FILE.py::NAME   the same for a Sketch, a warp sketch, or a function of sizes (see --set)
+
+How lanes exchange data comes from a sketch, which is solved and verified when the kernel is built.
+The header of the kernel states the solution, or says that there is none. Parameters that are 0 or
+auto are chosen by rule, for --size if you give it. A device function is a header to include in your
+own kernel; --as function makes one of a sketch.
+
+\b
+--check   compares simulator, C, OpenCL and compiled PTX with the specification at many sizes;
+          it names what this machine does not have, such as an OpenCL device
+--time    measures on this machine's GPU, beside a copy of as many bytes
+--tune    measures open parameters on the GPU for --size instead of choosing them by rule;
+          it takes --seconds at most (30), and keeps the result for the next --tune
+--mutate  changes index expressions, one at a time; --check must notice each change that matters
 
 \b
 Examples:
@@ -49,8 +52,12 @@ Examples:
   $ warploom kernel sums.swflow --check --mutate
   $ warploom kernel load-structures --set fields=5 -o load_structures_5.cuh
 
-Exit status: 0 right, 1 something is wrong (a refuted kernel, a surviving mutant), 2 bad input, 130
-Ctrl-C (with --json: what was done so far)."""
+\b
+Exit status:
+  0    right
+  1    wrong: a kernel differs from its specification, or a mutant was not noticed
+  2    bad input
+  130  Ctrl-C: --json has what was done so far"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,19 +65,22 @@ class KernelOptions:
     """The options of one call."""
 
     names: list[str] = argument([], metavar="NAME")
-    setting: list[str] = option([], "--set", metavar="K=V", help="Set a parameter.")
+    setting: list[str] = option(
+        [], "--set", metavar="K=V", help="Set a parameter of the kernel, or a size of the sketch."
+    )
     text: Text | None = option(None, "--emit", help="Print the kernel in this language.")
     form: Form | None = option(None, "--as", help=FORM)
-    out: Path | None = option(None, "-o", metavar="FILE", help="Write the text there instead.")
-    check: bool = option(False, "--check", help="Compare with the specification.")
-    time: bool = option(False, "--time", help="Measure on a GPU.")
+    out: Path | None = option(None, "-o", metavar="FILE", help="Write the text to FILE instead.")
+    check: bool = option(False, "--check", help="Compare the kernel with its specification.")
+    time: bool = option(False, "--time", help="Measure the kernel on a GPU.")
     size: list[str] = option(
-        [], "--size", metavar="K=V", help="Size to decide open settings for, and to measure."
+        [],
+        "--size",
+        metavar="K=V",
+        help="Size of the arrays, for choosing parameters and for measuring.",
     )
-    mutate: bool = option(False, "--mutate", help="Are wrong kernels noticed?")
-    most: int | None = option(
-        None, "--most", min=1, help="At most so many mutants, drawn at random."
-    )
+    mutate: bool = option(False, "--mutate", help="Test whether --check notices wrong kernels.")
+    most: int | None = option(None, "--most", min=1, help="Try at most N mutants, drawn at random.")
     lanes: int | None = lanes_option()
     step: list[str] = step_option()
     dtype: str | None = dtype_option()
@@ -80,13 +90,18 @@ class KernelOptions:
         "--seconds",
         min=0,
         metavar="S",
-        help="Wall time for --tune, or for the search of own sketches.",
+        help="Time limit for --tune, or for solving your own sketch.",
     )
-    tune: bool = option(False, "--tune", help="Measure open settings on a GPU; keep them.")
+    tune: bool = option(
+        False, "--tune", help="Measure open parameters on a GPU, and keep the best."
+    )
     store: Path | None = option(
-        None, "--store", metavar="FILE", help="Where (default: the user's own)."
+        None,
+        "--store",
+        metavar="FILE",
+        help="The file that keeps results (default: one in your data folder).",
     )
-    no_store: bool = option(False, "--no-store", help="Keep nothing, and read nothing.")
+    no_store: bool = option(False, "--no-store", help="Ignore kept results, and keep none.")
     processes: int | None = processes_option()
     cluster: str | None = cluster_option()
     json_file: Path | None = json_option()

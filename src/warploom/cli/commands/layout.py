@@ -10,23 +10,33 @@ from warploom.choices import CONVERSIONS, LANGUAGES, SPELLINGS, VARIED
 from warploom.cli.commands.shared import json_option, no_store_option, store_option
 from warploom.cli.declare import REQUIRED, STDOUT, Command, Group, argument, option
 
-SOLVE = """Find the layout of shared memory that serves all accesses in the fewest wavefronts.
+SOLVE = """Find the shared-memory layout that serves all accesses in the fewest wavefronts.
 
-What is minimised are all wavefronts of the tile: those of every request (step) of every access, an
-access times its weight (`weight = 10` in its table; 1 unless said). With --worst it is the largest
-access. Rows, swizzles and padding are tried first, then larger classes; what a budget (--seconds)
-leaves out is told.
+A bank conflict of n ways takes n wavefronts. The solver minimises the wavefronts of the whole tile,
+over all steps of all accesses. `weight = 10` in a TOML file counts an access ten times. With
+--worst the access with the most wavefronts is minimised instead. Row-major layouts, swizzles and
+padding are tried first, then larger classes. If --seconds ends the search, the answer names the
+classes that were not tried.
 
-PATTERN is a TOML file (a tensor and its accesses, see docs/layouts.md) or a name, such as
-transpose:32x32:f32, ldmatrix:64x96:f16, blocks:32x32, mfma:64x64:f16@gfx942. 'all' are the fifty
-problems of the published table.
+PATTERN says how lanes use the tile: a TOML file (see docs/layouts.md) or a name, such as
+transpose:32x32:f32, ldmatrix:64x96:f16, blocks:32x32 or mfma:64x64:f16@gfx942. The name 'all'
+stands for the fifty problems of the published table.
 
-Classes: none (rows as they are), pad (unused places after each row), swizzle (one Swizzle<B,M,S>),
-xor (every bijective matrix over F2), mixed (that, and exchanges, rotations, tiles and padding for
-any size), any (every layout whatever), tma (what tensor copies can write: boxes in a mode of TMA).
+\b
+Classes of layouts (--class):
+  none     row-major
+  pad      row-major with unused elements after each row
+  swizzle  one Swizzle<B,M,S>
+  xor      every bijective matrix over F2
+  mixed    xor, and exchanges, rotations, tiles and padding for any size
+  any      every layout
+  tma      what TMA tensor copies can write: boxes, each in a TMA swizzle mode
 
---vary makes more of the accesses a decision: width (how many bytes a lane moves at once), matrices
-(ldmatrix and stmatrix for ld and st), order (each lane begins at a step of its own).
+\b
+Decisions about the accesses (--vary):
+  width     how many bytes a lane moves at once
+  matrices  ldmatrix and stmatrix in place of ld and st
+  order     each lane begins at a step of its own
 
 \b
 Example:
@@ -35,40 +45,51 @@ Example:
   $ warploom layout solve transpose:32x32:f32 --vary width,matrices
   $ warploom verify proof.json
 
-The same command again answers from the store.
+The same command answers from the store the second time.
 
-Exit status: 0 a layout of the class meets the bound that holds for every layout, 1 proved that none
-does (the best of the class is printed), 2 bad input, 3 undecided and 130 Ctrl-C (the best so
-far is printed)."""
-SHOW = """Show a layout: what is true of it and, with a pattern, which lanes collide in which banks.
+\b
+Exit status:
+  0    a layout of the class meets the bound, which no layout of any class can beat
+  1    no layout of the class meets the bound, by proof; the best one is printed
+  2    bad input
+  3    undecided: the search was stopped; the best so far is printed
+  130  Ctrl-C: the best so far is printed"""
+SHOW = """Show the properties of a layout and, with a pattern, which lanes conflict in which banks.
 
-LAYOUT is a text: (32,32):(33,1), S<3,3,3> o (64,64):(64,1), pad<48,8> o (128,48):(48,1), a CuTe
-layout in any of its spellings or as a type, or swizzled(vec,perPhase,maxPhase) and bases as Triton
-has them. --emit writes it as any of the others.
+LAYOUT is (32,32):(33,1), S<3,3,3> o (64,64):(64,1) or pad<48,8> o (128,48):(48,1). It may also be a
+CuTe layout in any spelling or as a C++ type, or swizzled(vec,perPhase,maxPhase) and bases as Triton
+writes them. --emit converts between these formats.
 
 \b
 Example:
   $ warploom layout show '(32,32):(32,1)' --pattern transpose:32x32:f32 --access 1 -o tile.html
   $ warploom layout show 'swizzled(8,1,8)' --shape 64x64 --element f16 --emit cute"""
-CHECK = """Check a layout of your own against how a tensor is used.
+CHECK = """Check your own layout against the accesses of a pattern.
 
-Are all elements at different places, are vectors whole and aligned, how many wavefronts does each
-access take, and is there anything to gain?
+The check says whether all elements have different addresses, and whether vectors are whole and
+aligned. It also says how many wavefronts each access takes, and whether a better layout exists.
 
-Exit status: 0 it is right and meets the bound, 1 something is wrong or could be better, 2 bad
-input."""
-CONVERT = """Convert registers from one layout to another: which threads send what to whom?
+\b
+Exit status:
+  0    the layout is right and meets the bound
+  1    something is wrong, or another layout is better
+  2    bad input"""
+CONVERT = """Convert data from one register layout to another: find which threads send what to whom.
 
-A layout of registers is Triton's bases ({"register": [[0, 1]], "lane": …, "warp": …}) or layout
-objects (BlockedLayout(…), DotOperandLayout(…)), blocked(…), mma_a(k), mma_b(k), mma_c() by name,
-or CuTe's layout of threads and values, (32,4):(4,1). Those that do not say it need --shape.
+A register layout is written as Triton's bases ({"register": [[0, 1]], "lane": …, "warp": …}) or
+layout objects, such as BlockedLayout(…). It may also be a name, blocked(…), mma_a(k), mma_b(k) or
+mma_c(), or CuTe's layout of threads and values, (32,4):(4,1). Layouts without a shape need --shape.
 
-All ways are shown: renames alone, the fewest rounds of shuffles straight from who holds an element
-to who wants it (with what proves it; parts of words are not packed again on their way), shared
-memory with the solved layout, ldmatrix and stmatrix. The one chosen is chosen by rule; --way takes
-another, and --tune measures them all on a GPU, for 30 seconds unless --seconds says otherwise, and
-takes the fastest; the store keeps it, and --tune alone reads it there. Without --tune and --check
-the same command again answers from the store.
+\b
+All ways are shown, and a rule chooses one, unless --way or --tune does:
+  nothing   every thread holds what it should already
+  renames   the same in other registers
+  shuffles  the fewest rounds in which each element goes straight to its lane, with a proof
+  shared    through shared memory, with the solved layout
+  matrices  through shared memory, with ldmatrix and stmatrix
+
+--tune measures all ways on a GPU for 30 seconds, or for --seconds, and keeps the fastest for the
+next --tune. Without --tune and --check, the same command answers from the store the second time.
 
 \b
 Example:
@@ -76,18 +97,24 @@ Example:
   $ warploom layout convert --from 'mma_c()' --to 'mma_a(4)' --shape 16x32 --element i8 --check
   $ warploom layout convert --from '(32,4):(4,1)' --to '(32,4):(1,32)' --tune --emit cuda
 
-Exit status: 0 the fewest rounds are proved or none are needed, 1 a check failed, 2 bad input, 3
-fewer rounds than found are not ruled out, the search for layouts of shared memory was stopped, or
-there is nothing to run a check on, 130 Ctrl-C (the best so far is printed)."""
+\b
+Exit status:
+  0    the fewest rounds are proved, or none are needed
+  1    a check failed
+  2    bad input
+  3    undecided: fewer rounds may exist, the search was stopped, or no check could run
+  130  Ctrl-C: the best so far is printed"""
 
 
 def _emit_option() -> Any:
-    said = "Write the index function, the type, or the bases."
+    said = "Write the layout as an index function, a CuTe type or Triton bases."
     return option(None, "--emit", metavar="|".join((*LANGUAGES, *SPELLINGS)), help=said)
 
 
 def _name_option() -> Any:
-    return option("place", "--name", metavar="NAME", help="The name of that function or type.")
+    return option(
+        "place", "--name", metavar="NAME", help="Name of the function or type that --emit writes."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,31 +122,44 @@ class Solve:
     """The options of one call."""
 
     patterns: list[str] = argument([], metavar="PATTERN")
-    named: list[str] = option([], "--pattern", metavar="NAME", help="The same by name.")
+    named: list[str] = option(
+        [], "--pattern", metavar="NAME", help="A pattern; the same as the argument."
+    )
     klass: str | None = option(
-        None, "--class", metavar="CLASS", help="Of layouts: mixed, or tma for tensor copies."
+        None,
+        "--class",
+        metavar="CLASS",
+        help="Class of layouts to search (default: mixed, or tma for tensor copies).",
     )
     worst: bool = option(
-        False, "--worst", help="Fewest wavefronts of the largest access, not of the tile."
+        False, "--worst", help="Minimise the access with the most wavefronts instead of the sum."
     )
-    no_waste: bool = option(False, "--no-waste", help="No place may stay unused.")
+    no_waste: bool = option(
+        False, "--no-waste", help="Allow no padding: every element of shared memory is used."
+    )
     vary: str | None = option(
         None,
         "--vary",
         metavar=",".join(VARIED),
-        help="What of the accesses is to be decided, too.",
+        help="Decide these properties of the accesses together with the layout.",
     )
-    machine: str | None = option(None, "--machine", metavar="NAME|FILE", help="By whom it is used.")
+    machine: str | None = option(
+        None, "--machine", metavar="NAME|FILE", help="Machine whose banks serve the accesses."
+    )
     seconds: float | None = option(
-        None, "--seconds", min=0, metavar="S", help="Wall time for each problem."
+        None, "--seconds", min=0, metavar="S", help="Time limit for each pattern."
     )
     memory: float | None = option(
-        None, "--memory", min=1, metavar="MB", help="Megabytes of memory of the whole process."
+        None, "--memory", min=1, metavar="MB", help="Memory limit of the process, in megabytes."
     )
     emit: str | None = _emit_option()
     name: str = _name_option()
-    out: Path = option(STDOUT, "-o", metavar="FILE", help="Where it is written.")
-    proof: Path | None = option(None, "--certificate", metavar="FILE", help="Write the proof.")
+    out: Path = option(
+        STDOUT, "-o", metavar="FILE", help="Write the text to FILE; - is standard output."
+    )
+    proof: Path | None = option(
+        None, "--certificate", metavar="FILE", help="Write a proof for 'warploom verify'."
+    )
     store: Path | None = store_option()
     no_store: bool = no_store_option()
     json_file: Path | None = json_option()
@@ -131,23 +171,25 @@ class ShowLayout:
 
     layout: str = argument(REQUIRED, metavar="LAYOUT")
     pattern: str | None = option(
-        None, "--pattern", metavar="PATTERN", help="How it is used: a TOML file, or a name."
+        None, "--pattern", metavar="PATTERN", help="The accesses to show: a TOML file, or a name."
     )
-    access: int = option(0, "--access", min=0, help="Which access of the pattern.")
-    step: int = option(0, "--step", min=0, help="Which of its steps.")
+    access: int = option(0, "--access", min=0, help="Number of the access in the pattern.")
+    step: int = option(0, "--step", min=0, help="Number of the step of the access.")
     measured: str | None = option(
         None,
         "--measured",
         metavar="4,32",
-        help="Wavefronts per request that a profiler counted, to compare.",
+        help="Compare with wavefronts per request that a profiler counted.",
     )
     picture: Path | None = option(
-        None, "-o", metavar="FILE.svg|FILE.html", help="Draw it, beside rows as they are."
+        None, "-o", metavar="FILE.svg|FILE.html", help="Draw the layout beside the row-major one."
     )
     shape: str | None = option(
-        None, "--shape", metavar="64x64", help="Of the tensor, if no pattern says it."
+        None, "--shape", metavar="64x64", help="Shape of the tensor, if there is no pattern."
     )
-    element: str | None = option(None, "--element", metavar="TYPE", help="Of an element, likewise.")
+    element: str | None = option(
+        None, "--element", metavar="TYPE", help="Type of an element, if there is no pattern."
+    )
     emit: str | None = _emit_option()
     name: str = _name_option()
     json_file: Path | None = json_option()
@@ -166,28 +208,41 @@ class CheckLayout:
 class Convert:
     """The options of one call."""
 
-    source: str = option(REQUIRED, "--from", metavar="LAYOUT", help="What threads hold.")
-    target: str = option(REQUIRED, "--to", metavar="LAYOUT", help="What they should hold.")
-    shape: str | None = option(
-        None, "--shape", metavar="32x32", help="The tensor, if they do not say it."
+    source: str = option(REQUIRED, "--from", metavar="LAYOUT", help="The layout that threads hold.")
+    target: str = option(
+        REQUIRED, "--to", metavar="LAYOUT", help="The layout that they should hold."
     )
-    element: str = option("f32", "--element", metavar="TYPE", help="The type of an element.")
-    way: str | None = option(None, "--way", metavar="WAY", help=f"One of {', '.join(CONVERSIONS)}.")
-    check: bool = option(False, "--check", help="Run it: simulator, and PTX on the emulator.")
-    tune: bool = option(False, "--tune", help="Measure all ways on a GPU; keep the fastest.")
+    shape: str | None = option(
+        None, "--shape", metavar="32x32", help="Shape of the tensor, if the layouts do not say it."
+    )
+    element: str = option("f32", "--element", metavar="TYPE", help="Type of an element.")
+    way: str | None = option(
+        None, "--way", metavar="WAY", help=f"Take this way: {', '.join(CONVERSIONS)}."
+    )
+    check: bool = option(
+        False, "--check", help="Run the kernel on the simulator and, as PTX, on the emulator."
+    )
+    tune: bool = option(False, "--tune", help="Measure all ways on a GPU, and keep the fastest.")
     store: Path | None = store_option()
     no_store: bool = no_store_option()
     seconds: float | None = option(
-        None, "--seconds", min=0, metavar="S", help="Wall time of the search, and of --tune."
+        None, "--seconds", min=0, metavar="S", help="Time limit of the search, and of --tune."
     )
     emit: str | None = option(None, "--emit", metavar="|".join(LANGUAGES), help="Write the kernel.")
-    out: Path = option(STDOUT, "-o", metavar="FILE", help="Where it is written.")
-    json_file: Path | None = option(None, "--json", metavar="FILE", help="Write a record.")
+    out: Path = option(
+        STDOUT, "-o", metavar="FILE", help="Write the text to FILE; - is standard output."
+    )
+    json_file: Path | None = option(
+        None,
+        "--json",
+        metavar="FILE",
+        help="Write the answer as JSON records; - is standard output.",
+    )
 
 
 COMMAND = Group(
     "layout",
-    "Layouts of shared memory and registers.",
+    "Find the shared-memory layout with the fewest bank conflicts; convert register layouts.",
     (
         Command("solve", SOLVE, Solve, "warploom.cli.layout:solve"),
         Command("show", SHOW, ShowLayout, "warploom.cli.layout_show:show"),

@@ -8,12 +8,12 @@ from pathlib import Path
 from warploom.cli.commands.shared import json_option
 from warploom.cli.declare import Command, argument
 
-HELP = """List the machines that are known, or show the whole record of one.
+HELP = """List the known machines, or show the limits and rates of one.
 
-A record has limits that kernels are checked against, cycles that decide whether a shuffle pays
-([latency]), rates that bound the time ([rates]) and how lanes are served by banks ([serving]). What
-is shown for MACHINE is TOML, which can be changed and given to --machine FILE of map, explore,
-layout solve, ptx report and ptx shuffle. A part that needs a field that is not there says which.
+The record of a machine has the limits that kernels are checked against. The table [latency] decides
+whether a shuffle pays, [rates] bounds the time, and [serving] says how banks serve lanes. MACHINE
+is shown as TOML. Change it, and give it to --machine FILE of map, explore, layout solve, ptx report
+or ptx shuffle. A command that needs a missing field names the field.
 
 \b
 Examples:

@@ -20,55 +20,70 @@ from warploom.cli.commands.shared import (
 )
 from warploom.cli.declare import REQUIRED, Command, Group, argument, option
 
-SHUFFLE = """Replace loads by warp shuffles where proved right and, by default, where it pays.
+SHUFFLE = """Replace loads by warp shuffles where that is proved and, by default, where it pays.
 
-Every other byte of the file stays as it is; the input is never overwritten. `warploom-ptxas` does
-the same inside a build: it takes ptxas's arguments and calls the real one.
+All other bytes of the file stay as they are, and the input is never overwritten. `warploom-ptxas`
+does the same inside a build: it takes the arguments of ptxas, and then calls ptxas.
 
 \b
 Example:
   $ nvcc -ptx stencil.cu -o stencil.ptx
   $ warploom ptx shuffle stencil.ptx -o faster.ptx --check --why
 
-Exit status: 0 done ("no gain, kept" is an answer), 1 --check found a difference, 2 bad input,
-3 --check could not run some kernel, which shows nothing, 130 Ctrl-C."""
-RUN = """Run a kernel without a GPU, every access checked.
+\b
+Exit status:
+  0    done; "no gain, kept" is an answer
+  1    --check found a difference
+  2    bad input
+  3    --check could not run some kernel
+  130  Ctrl-C"""
+RUN = """Run a kernel without a GPU, and check every access.
 
-An argument is TYPE=VALUE for a number or TYPE[COUNT]=START for an array, where START is zeros,
-ones, range, random or a .npy file: f32[1024]=random, i32=1024, u8[64]=@bytes.npy. A structure is
-an array of its bytes. --variable table=f32[8]=range gives a variable of the module its value.
+An argument of the kernel is TYPE=VALUE for a number or TYPE[COUNT]=START for an array. START is
+zeros, ones, range, random or a .npy file: f32[1024]=random, i32=1024, u8[64]=@bytes.npy. A
+structure is an array of its bytes. --variable table=f32[8]=range sets a variable of the module.
 
 \b
 Example:
   $ warploom ptx run saxpy.ptx --grid 4 --block 256 \\
       --arg f32[1000]=range --arg f32[1000]=ones --arg f32=2 --arg i32=1000 --races
 
-Launches of 65,536 threads and more, and those that turn out to be long work, are compiled to C,
-where the kernel can be, with the same answers sooner. Races and counters cost time, so they are
-looked for only if asked for. `engine` in the output says who ran.
+CUDA source (.cu) is compiled first, by nvcc, NVRTC or clang. A finding names block and thread, and
+the line of the source if the PTX has line information (-lineinfo). `--json` has all findings.
 
-CUDA text (.cu) is compiled first, by nvcc, NVRTC or clang. What is found is shown at the line of
-the source where the PTX names one (-lineinfo), with block and thread; `--json` has it as
-`findings`, whatever the exit status.
+Long launches are compiled to C if the kernel allows it, which is faster and gives the same answers.
+Launches of 65,536 threads and more are compiled at once. The line `engine` in the output says what
+ran. Races and counters cost time, so they are optional.
 
-Exit status: 0 clean, 1 something found (a fault, a race, an assertion), 2 bad input, 3 stopped by
-the time limit, or out of memory, 130 Ctrl-C."""
-REPORT = """What a launch asks of memory, for each instruction, in lines of the source.
+\b
+Exit status:
+  0    clean
+  1    something was found: a fault, a race, a failed assertion
+  2    bad input
+  3    stopped by the time limit, or out of memory
+  130  Ctrl-C"""
+REPORT = """Report the memory traffic and divergence of a launch, by line of the source.
 
-Requests are those of warps. Sectors (32 bytes of global or local memory) and wavefronts (passes
-through the banks of shared memory) stand for each request, with what the same bytes would need at
-best in brackets. Branches say how many warps diverged. Arguments are those of `warploom ptx run`.
+Each row is an instruction. A request is one access of a warp. The row has the sectors (32 bytes of
+global or local memory) or the wavefronts (passes through the banks of shared memory) of a request.
+In brackets is what the same bytes need at best. A branch has the number of warps that diverged.
+Arguments are those of `warploom ptx run`.
 
 \b
 Example:
   $ warploom ptx report examples/ptx/saxpy.ptx --grid 4 --block 256 \\
       --arg f32[1000]=range --arg f32[1000]=ones --arg f32=2 --arg i32=1000
 
-Registers come from ptxas, where one is on PATH. `--json` has the figures, one record with its
-`rows`, or with its `findings` where the launch came to no end.
+Register counts come from ptxas, if one is on PATH. `--json` writes one record with all `rows`, or
+with the `findings` if the launch did not end.
 
-Exit status: 0 done, 1 the kernel does something wrong, 2 bad input, 3 stopped by the time limit,
-or out of memory, 130 Ctrl-C."""
+\b
+Exit status:
+  0    done
+  1    the kernel does something wrong
+  2    bad input
+  3    stopped by the time limit, or out of memory
+  130  Ctrl-C"""
 
 
 class Volatile(StrEnum):
@@ -82,25 +97,30 @@ class Volatile(StrEnum):
 class Shuffle:
     """The options of one call."""
 
-    source: str = argument(REQUIRED, metavar="IN.ptx", help="- is standard input.")
+    source: str = argument(REQUIRED, metavar="IN.ptx", help="The file; - is standard input.")
     output: Path | None = option(
-        None, "-o", "--output", metavar="OUT.ptx", help="Where it is written."
+        None, "-o", "--output", metavar="OUT.ptx", help="Write the PTX to this file."
     )
     select: str = option(
-        "pays", "--select", metavar="WHICH", help="pays, or all that can be proved."
+        "pays",
+        "--select",
+        metavar="WHICH",
+        help="Insert what pays by the latency model (pays), or all that is proved (all).",
     )
     variant: str = option(
         "corner",
         "--variant",
         metavar="HOW",
-        help="corner, predicated; for timing studies also no-corner, no-load.",
+        help="Form of the code: corner or predicated; no-corner and no-load are for timing only.",
     )
-    limit: int = option(FARTHEST, "--limit", min=0, max=FARTHEST, help="Largest lane distance.")
+    limit: int = option(
+        FARTHEST, "--limit", min=0, max=FARTHEST, help="Largest distance between lanes."
+    )
     machine: str = option(
-        "h200", "--machine", metavar="NAME|FILE", help="Whose latencies decide what pays."
+        "h200", "--machine", metavar="NAME|FILE", help="Machine whose latencies decide what pays."
     )
-    check: bool = option(False, "--check", help="Run both on the emulator and compare.")
-    why: bool = option(False, "--why", help="Say for each load what was decided.")
+    check: bool = option(False, "--check", help="Run both versions on the emulator, and compare.")
+    why: bool = option(False, "--why", help="Explain the decision for each load.")
     json_file: Path | None = json_option()
 
 
@@ -108,7 +128,7 @@ class Shuffle:
 class Launched:
     """The options of one launch."""
 
-    source: str = argument(REQUIRED, metavar="IN.ptx|IN.cu", help="- is standard input.")
+    source: str = argument(REQUIRED, metavar="IN.ptx|IN.cu", help="The file; - is standard input.")
     kernel: str | None = kernel_option()
     grid: str = grid_option()
     block: str = block_option()
@@ -125,20 +145,20 @@ class Run(Launched):
     """The options of one call."""
 
     heap: int | None = option(
-        None, "--heap", metavar="BYTES", help="Bytes for device malloc; 8 MiB if not said."
+        None, "--heap", metavar="BYTES", help="Bytes for device malloc (default: 8 MiB)."
     )
-    seed: int = option(0, "--seed", help="For random arrays.")
+    seed: int = option(0, "--seed", help="Seed of random arrays.")
     races: bool = option(False, "--races", help="Also look for data races.")
     benign: bool = option(
-        False, "--benign", help="Writes of one value and loads of no use are no races."
+        False, "--benign", help="Leave out races that change nothing: equal writes, unused loads."
     )
     volatile: Volatile = option(
         Volatile.RELAXED,
         "--volatile",
-        help="How volatile accesses race: as atomics, or as plain ones.",
+        help="Treat volatile accesses as relaxed atomics, or as plain accesses (weak).",
     )
     counters: bool = option(
-        False, "--counters", help="Also count sectors, bank conflicts, divergence and the like."
+        False, "--counters", help="Also count sectors, bank conflicts, divergent branches and more."
     )
     seconds: float = launch_seconds_option()
     arch: str = arch_option()
@@ -146,7 +166,7 @@ class Run(Launched):
         None,
         "--save",
         metavar="FILE",
-        help="Write the arrays: all as .npz, the one that was stored as .npy.",
+        help="Write the arrays after the launch: all (.npz), or the one that was changed (.npy).",
     )
     json_file: Path | None = json_option()
 
@@ -156,9 +176,9 @@ class Reported(Launched):
     """The options of one call."""
 
     machine: str = option(
-        "h200", "--machine", metavar="NAME|FILE", help="Whose limits hold and whose banks serve."
+        "h200", "--machine", metavar="NAME|FILE", help="Machine whose limits and banks are assumed."
     )
-    seed: int = option(0, "--seed", help="For random arrays.")
+    seed: int = option(0, "--seed", help="Seed of random arrays.")
     seconds: float = launch_seconds_option()
     arch: str = arch_option()
     json_file: Path | None = json_option()
@@ -166,7 +186,7 @@ class Reported(Launched):
 
 COMMAND = Group(
     "ptx",
-    "Shuffles into finished PTX; PTX run without a GPU.",
+    "Run and check CUDA or PTX without a GPU; count memory traffic; insert shuffles.",
     (
         Command("shuffle", SHUFFLE, Shuffle, "warploom.cli.ptx:shuffle"),
         Command("run", RUN, Run, "warploom.cli.ptx:run_kernel"),

@@ -16,14 +16,17 @@ class Form(StrEnum):
     function = "function"
 
 
-FORM = "A kernel, or a function of a warp for a kernel of your own (a header)."
+FORM = "Write a whole kernel, or a header with a warp-level function for your own kernel."
 SECONDS = 60.0  # a launch of PTX is stopped after so long, unless another time is given
 
 
 def json_option() -> Any:
     """The one option that every command has."""
     return option(
-        None, "--json", metavar="FILE", help="Write a list of records; - is standard output."
+        None,
+        "--json",
+        metavar="FILE",
+        help="Write the answer as JSON records; - is standard output.",
     )
 
 
@@ -31,23 +34,23 @@ def json_option() -> Any:
 
 
 def store_option() -> Any:
-    said = "Where answers and samples are kept; default: your own."
+    said = "The file that keeps results (default: one in your data folder)."
     return option(None, "--store", metavar="FILE", help=said)
 
 
 def no_store_option() -> Any:
-    return option(False, "--no-store", help="Search again, and keep nothing.")
+    return option(False, "--no-store", help="Ignore kept results, and keep none.")
 
 
 def processes_option() -> Any:
-    said = "Do what takes long in N processes; 0: one for each core."
+    said = "Use N processes for long work; 0 means one for each core."
     return option(None, "--processes", min=0, metavar="N", help=said)
 
 
 def cluster_option() -> Any:
     said = (
-        "A Dask scheduler, tcp://127.0.0.1:8786 or tls://HOST:PORT (needs warploom[cluster]). Dask "
-        "runs code it is sent: only this machine or TLS is taken."
+        "Use the workers of a Dask scheduler: tcp://127.0.0.1:8786 or tls://HOST:PORT (needs "
+        "warploom[cluster]). Dask runs code that it is sent, so other machines need TLS."
     )
     return option(None, "--cluster", metavar="ADDRESS", help=said)
 
@@ -56,12 +59,12 @@ def cluster_option() -> Any:
 
 
 def lanes_option() -> Any:
-    said = "The length of the axis across lanes (default: the first one of most holes and folds)."
+    said = "Length of the axis that lies across lanes (default: the first axis of most steps)."
     return option(None, "--lanes", min=1, help=said)
 
 
 def step_option() -> Any:
-    said = "Tiles of this input begin so far apart; 0: all read the same (default: side by side)."
+    said = "Tiles of input X begin N elements apart; 0: all tiles read the same ones."
     return option([], "--step", metavar="X=N", help=said)
 
 
@@ -71,31 +74,36 @@ def dtype_option() -> Any:
 
 
 def index_bits_option() -> Any:
-    said = "Indices of 32 bits, or 64 for larger arrays; the header says how large."
+    said = "Width of index arithmetic; the header says how large arrays may be."
     return option(32, "--index-bits", metavar="32|64", help=said)
 
 
 # -- launches of PTX -------------------------------------------------------------------------------
 
 
-def kernel_option(said: str = "Needed if the file has several.") -> Any:
+def kernel_option(said: str = "Which kernel, if the file has several.") -> Any:
     return option(None, "--kernel", metavar="NAME", help=said)
 
 
-def grid_option(said: str = "Blocks: X or X,Y or X,Y,Z.") -> Any:
+def grid_option(said: str = "Number of blocks: X or X,Y or X,Y,Z.") -> Any:
     return option("1", "--grid", metavar="X,Y,Z", help=said)
 
 
 def block_option() -> Any:
-    return option("32", "--block", metavar="X,Y,Z", help="Threads of a block, likewise.")
+    return option("32", "--block", metavar="X,Y,Z", help="Threads of a block: X or X,Y or X,Y,Z.")
 
 
 def arg_option() -> Any:
-    return option([], "--arg", metavar="TYPE…", help="One for each parameter.")
+    return option(
+        [],
+        "--arg",
+        metavar="TYPE…",
+        help="The next argument of the kernel; one for each parameter.",
+    )
 
 
 def variable_option() -> Any:
-    said = "What a __constant__ or __device__ variable holds."
+    said = "The value of a __constant__ or __device__ variable."
     return option([], "--variable", metavar="NAME=TYPE…", help=said)
 
 
@@ -104,9 +112,11 @@ def shared_option() -> Any:
 
 
 def launch_seconds_option() -> Any:
-    said = "Wall time for the PTX: read and run."
+    said = "Time limit for reading and running the PTX."
     return option(SECONDS, "--seconds", min=0, metavar="S", help=said)
 
 
 def arch_option() -> Any:
-    return option("sm_90a", "--arch", metavar="ARCH", help="What CUDA text is compiled for.")
+    return option(
+        "sm_90a", "--arch", metavar="ARCH", help="Compile CUDA source for this architecture."
+    )

@@ -15,18 +15,20 @@ from warploom.cli.commands.shared import (
 )
 from warploom.cli.declare import REQUIRED, Command, argument, option
 
-HELP = """Draw a result: one page that opens anywhere, SVG figures, or a few lines of text.
+HELP = """Draw a result as an HTML page, as SVG figures or as text.
 
-SUBJECT is a sketch, as for 'warploom synth' (its best fill is searched, proved and drawn, or why
-there is none); a .ptx or .cu file, which is launched as by 'warploom ptx run' (memory by line of
-the source, races, shuffles); with --as kernel a kernel of the catalogue, run on the simulator
-(sectors and banks, request by request); with --as map an array expression of 'warploom map'; with
---as nest a loop nest of 'warploom explore'; or a .json file that 'warploom synth --json' wrote (its
-fills) or 'warploom explore --json' (how its search went).
+\b
+SUBJECT is one of:
+  a sketch, as for 'warploom synth'   its best solution, or why there is none
+  FILE.ptx, FILE.cu                   a launch, as by 'warploom ptx run': traffic, races, shuffles
+  NAME with --as kernel               sectors and banks of a catalogue kernel, on the simulator
+  EXPR with --as map                  the mapping that 'warploom map' finds
+  KERNEL with --as nest               the loop nest that 'warploom explore' finds
+  FILE.json                           what --json of synth or explore wrote
 
-Without -o a few lines say the same in the terminal. A name after -o that ends in .html is one page
-that needs nothing else; of a fill, point at a value to follow it from memory to the output. A name
-that ends in .svg is the figures alone, for papers.
+Without -o the result is a few lines in the terminal. -o FILE.html writes one page that needs no
+other file. Point at a value of a solution to follow it from memory to the output. -o FILE.svg
+writes the figures alone, for papers.
 
 \b
 Examples:
@@ -36,8 +38,13 @@ Examples:
       --arg f32[1024]=zeros --arg i32=1024 -o stencil.html
   $ warploom show matmul --as map --size m=64,n=64,k=32 -o mapping.html
 
-Exit status: 0 found or clean, 1 impossible, refuted or a race, 2 bad input, 3 undecided (budget
-spent), 130 Ctrl-C."""
+\b
+Exit status:
+  0    found or clean
+  1    impossible, refuted, or a race
+  2    bad input
+  3    undecided: the time limit was reached
+  130  Ctrl-C"""
 
 
 class Kind(StrEnum):
@@ -55,34 +62,36 @@ class Show:
 
     subject: str = argument(REQUIRED, metavar="SUBJECT")
     out: Path | None = option(
-        None, "-o", metavar="FILE.html|FILE.svg", help="Draw it there; - is standard output."
+        None, "-o", metavar="FILE.html|FILE.svg", help="Draw to this file; - is standard output."
     )
-    kind: Kind | None = option(None, "--as", help="What the subject is, where its name is two.")
-    size: list[str] = option([], "--size", metavar="K=V", help="Sizes and parameters.")
-    goal: int = option(0, "--goal", min=0, help="Which goal of a sketch.")
+    kind: Kind | None = option(
+        None, "--as", help="What SUBJECT is, if its name could be two things."
+    )
+    size: list[str] = option([], "--size", metavar="K=V", help="Set a size or another parameter.")
+    goal: int = option(0, "--goal", min=0, help="Number of the goal of a sketch.")
     fill: int | None = option(
-        None, "--fill", min=0, metavar="N", help="Which fill, instead of the best."
+        None, "--fill", min=0, metavar="N", help="Number of the solution (default: the best)."
     )
     code: bool | None = option(
         None,
         "--code/--no-code",
-        help="With the kernel, or without; by default where it is short.",
+        help="Show the kernel, or leave it out (default: show it if it is short).",
     )
     machine: str | None = option(
-        None, "--machine", metavar="NAME|FILE", help="Of a mapping or a loop nest."
+        None, "--machine", metavar="NAME|FILE", help="Machine of a mapping or a loop nest."
     )
     evaluations: int = option(
-        100, "--evaluations", min=1, help="Implementations of a nest to look at."
+        100, "--evaluations", min=1, help="How many implementations of a loop nest to look at."
     )
-    kernel: str | None = kernel_option("Of PTX with several.")
-    grid: str = grid_option("Blocks of a launch of PTX: X or X,Y or X,Y,Z.")
+    kernel: str | None = kernel_option("Which kernel, if the PTX has several.")
+    grid: str = grid_option("Number of blocks of a PTX launch: X or X,Y or X,Y,Z.")
     block: str = block_option()
     arg: list[str] = arg_option()
     shared: int = option(
         0, "--shared", min=0, metavar="BYTES", help="Bytes of dynamic shared memory."
     )
     seconds: float | None = option(
-        None, "--seconds", min=0, metavar="S", help="Wall time of the search, or launch."
+        None, "--seconds", min=0, metavar="S", help="Time limit of the search or the launch."
     )
     json_file: Path | None = json_option()
 

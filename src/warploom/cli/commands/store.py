@@ -9,20 +9,22 @@ from typing import Any
 from warploom.cli.commands.shared import json_option
 from warploom.cli.declare import REQUIRED, STDOUT, Command, Group, argument, option
 
-HELP = """What is kept: whole answers of synth, explore, map, layout solve and layout
-convert, pieces of searches that were stopped, and what --tune measured.
+HELP = """List, export or remove the results that are kept on disk.
 
-One SQLite file in the data folder of the user, or the one after --store. A result is found again by
-its content (sketch, options, sizes), the device it was measured on and a digest of our sources:
-after a change of Warploom it is outdated, and is computed again. Every row carries a digest over
-all of it: one that does not match is damaged, a warning names it, and it is computed again. Checks,
-tests and benchmarks never read the store.
+The store keeps whole answers of synth, explore, map, layout solve and layout convert, pieces of
+stopped searches, and what --tune measured. It is one SQLite file in your data folder, or the one
+after --store.
+
+A result is found again by its content (sketch, options, sizes), its device, and a digest of the
+sources of Warploom. After an update of Warploom old results are outdated, and are computed again.
+Every row has a digest. A damaged row is named in a warning, and is computed again. Checks, tests
+and benchmarks never read the store.
 
 \b
-list     every result, the latest first: number, age, kind, what it is of
-show     one of them, by its number: what it answered
-export   all of them as JSON
-prune    remove outdated and damaged ones; --days N: those older; --all: everything
+list     list all results, the latest first: number, age, kind, subject
+show     show the answer with this number
+export   write all results as JSON
+prune    remove outdated and damaged results; --days N: older ones; --all: everything
 
 \b
 Examples:
@@ -30,11 +32,16 @@ Examples:
   $ warploom store export -o results.json
   $ warploom store prune --days 30
 
-Exit status: 0, or 2 if there is no such result, or the file is no store of ours."""
+\b
+Exit status:
+  0    done
+  2    there is no such result, or the file is not a store of Warploom"""
 
 
 def _place() -> Any:
-    return option(None, "--store", metavar="FILE", help="Default: the user's own.")
+    return option(
+        None, "--store", metavar="FILE", help="The store (default: the one in your data folder)."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +65,9 @@ class ShowKept:
 class Export:
     """The options of one call."""
 
-    out: Path = option(STDOUT, "-o", metavar="FILE", help="Where to; - is standard output.")
+    out: Path = option(
+        STDOUT, "-o", metavar="FILE", help="Write the JSON to FILE; - is standard output."
+    )
     place: Path | None = _place()
 
 
@@ -67,16 +76,16 @@ class Prune:
     """The options of one call."""
 
     days: float | None = option(
-        None, "--days", min=0, metavar="N", help="Those that are older than so many days."
+        None, "--days", min=0, metavar="N", help="Remove results that are older than N days."
     )
-    all_: bool = option(False, "--all", help="All of them.")
+    all_: bool = option(False, "--all", help="Remove all results.")
     place: Path | None = _place()
     json_file: Path | None = json_option()
 
 
-_LIST = "Every result, the latest first."
-_SHOW = "One result, by the number that list gives it."
-_PRUNE = "Remove results that are outdated, or old, or all."
+_LIST = "List all results, the latest first."
+_SHOW = "Show the result with this number; 'warploom store list' has the numbers."
+_PRUNE = "Remove results that are outdated or damaged, older ones, or all."
 
 COMMAND = Group(
     "store",
@@ -84,7 +93,7 @@ COMMAND = Group(
     (
         Command("list", _LIST, List, "warploom.cli.store:list_"),
         Command("show", _SHOW, ShowKept, "warploom.cli.store:show"),
-        Command("export", "All results as JSON.", Export, "warploom.cli.store:export"),
+        Command("export", "Write all results as JSON.", Export, "warploom.cli.store:export"),
         Command("prune", _PRUNE, Prune, "warploom.cli.store:prune"),
     ),
 )

@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from textwrap import wrap
 
-from warploom.choices import ALWAYS, FLATTENED, NOT_KNOWN, SKETCHES
+from warploom.choices import NOT_KNOWN, SKETCHES
 from warploom.cli.commands.shared import (
     FORM,
     Form,
@@ -25,19 +25,20 @@ from warploom.cli.commands.shared import (
 from warploom.cli.declare import Command, argument, option
 
 _NAMES = "\n       ".join(wrap(", ".join(SKETCHES), 88, break_on_hyphens=False))
-KNOWN = f"T{ALWAYS[1:]}, with flatten {FLATTENED}; {NOT_KNOWN}"
+_UNUSED = f"Not used: {NOT_KNOWN.removesuffix(' are not among them')}."
 
-HELP = f"""Fill the holes of sketches so that each computes its goal, and prove the fills.
+HELP = f"""Find index arithmetic: fill the holes of a sketch, and prove the solutions (fills).
 
-SKETCH is a .swflow file, - (standard input, also without any argument; on a terminal that lists
-the names), a name of the catalogue or of a row of 'warploom bench', or FILE.py::NAME: a Sketch, a
-warp sketch, a Program, or a function of sizes that returns one. A kernel's name with its parameters
-is the sketch that 'warploom kernel' fills.
+\b
+SKETCH is one of:
+  FILE.swflow     a sketch as text
+  -               the same from standard input, as without an argument (a terminal: lists names)
+  NAME            a sketch of the catalogue, listed below, or a row of 'warploom bench'
+  FILE.py::NAME   a Sketch, a warp sketch, a Program, or a function of sizes that returns one
 
-With --emit the best fill becomes a kernel: proved, run on the simulator against the goal on several
-tiles and on partial ones, and written to standard output or to the file after -o. 'warploom kernel
-SKETCH --check' runs it on everything there is. With --as function it becomes a header with one
-function of a warp, on registers, to include in a kernel of your own.
+With --emit the best solution becomes a kernel. It is proved, and run on the simulator on whole and
+partial tiles. 'warploom kernel SKETCH --check' also runs it as C, OpenCL and PTX. With --as
+function the output is a header with one warp-level function to include in your own kernel.
 
 \b
 Names: {_NAMES}
@@ -56,14 +57,22 @@ Example:
   $ warploom synth gaussian --transfer lanes=128    # found on 8 lanes, proved on 128
   $ warploom synth sums.swflow --certificate sums.json && warploom verify sums.json
 
-"Impossible": no fill is equal to the goal under the laws used. {KNOWN}.
+"Impossible" is a proof that no solution equals the goal under the laws used. Sums are equal in any
+order of their items. With --laws flatten, nested folds of one operator are one fold, and a fold of
+one item is that item. {_UNUSED}
 
-Exit status: 0 found, 1 impossible or refuted, 2 bad input, 3 undecided (budget spent), 130 Ctrl-C,
-which keeps what was found. With several inputs the worst counts.
+A search for all solutions, or for the best, is kept in pieces if it takes more than a few seconds.
+The same command goes on where it was after Ctrl-C or a crash. --processes and --cluster share the
+pieces among workers, and find the same solutions.
 
-A search of every fill, or of the best, that takes more than a few seconds is done in pieces, which
-are kept: after Ctrl-C or a crash the same command goes on where it was. --processes and --cluster
-share the pieces out; the fills are the same."""
+\b
+Exit status:
+  0    found
+  1    impossible or refuted
+  2    bad input
+  3    undecided: the time or memory limit was reached
+  130  Ctrl-C: what was found so far is printed and kept
+With several inputs the worst counts."""
 
 
 class LawName(StrEnum):
@@ -82,50 +91,58 @@ class Synth:
     """The options of one call."""
 
     sketches: list[str] = argument([], metavar="SKETCH")
-    all_: bool = option(False, "--all", help="Every fill (the default).")
-    first: bool = option(False, "--first", help="The first fill found.")
-    best: bool = option(False, "--best", help="The fill with the fewest index operations.")
+    all_: bool = option(False, "--all", help="Find every solution (the default).")
+    first: bool = option(False, "--first", help="Stop at the first solution.")
+    best: bool = option(False, "--best", help="Find the solution with the fewest index operations.")
     engine: EngineName = option(
-        EngineName.default, "--engine", help="pairs: the published pruner; smt: Z3."
+        EngineName.default,
+        "--engine",
+        help="Search with the default engine, the published pruning (pairs), or Z3 (smt).",
     )
     seconds: float | None = option(
         None,
         "--seconds",
         min=0,
         metavar="S",
-        help="Wall time for each sketch, its sets, all its goals and proofs included.",
+        help="Time limit for each sketch, including all goals and proofs.",
     )
     memory: float | None = option(
         None,
         "--memory",
         min=1,
         metavar="MB",
-        help="Megabytes of memory of the whole process; what was found is kept.",
+        help="Memory limit of the process, in megabytes; what was found is kept.",
     )
-    goal: int | None = option(None, "--goal", min=1, help="Only the Nth goal of each sketch.")
-    size: list[str] = option([], "--size", metavar="K=V", help="Build the sketch at this size.")
+    goal: int | None = option(
+        None, "--goal", min=1, help="Search only the Nth goal of each sketch."
+    )
+    size: list[str] = option([], "--size", metavar="K=V", help="Set a size of the sketch.")
     transfer_to: list[str] = option(
         [],
         "--transfer",
         metavar="K=V,…",
-        help="Carry a fill over to this size and prove it there; given twice, to two sizes.",
+        help="Also prove the solution at this larger size; may be given several times.",
     )
     published: bool = option(
-        False, "--published", help="Read every operator as 'fold', as the published tool does."
+        False, "--published", help="Ignore which operator a fold has, as the published tool does."
     )
     laws: LawName | None = option(
         None,
         "--laws",
-        help="flatten: nested folds of one operator are one; none. Default: as the goal says.",
+        help="Which laws a proof may use (default: those of the goal); flatten is described above.",
     )
     suggest: bool = option(
-        False, "--suggest", help="If impossible: which other hole families would do."
+        False, "--suggest", help="If impossible, say which other functions would work in the holes."
     )
-    limit: int = option(3, "--limit", min=0, help="Fills to print.")
-    stats: bool = option(False, "--stats", help="Also what was visited and pruned.")
-    text: Text | None = option(None, "--emit", help="Write the kernel of the best fill.")
+    limit: int = option(3, "--limit", min=0, help="How many solutions to print.")
+    stats: bool = option(False, "--stats", help="Also print how much was visited and pruned.")
+    text: Text | None = option(
+        None, "--emit", help="Write the kernel of the best solution in this language."
+    )
     form: Form = option(Form.kernel, "--as", help=FORM)
-    out: Path | None = option(None, "-o", metavar="FILE", help="Where to; - is standard output.")
+    out: Path | None = option(
+        None, "-o", metavar="FILE", help="Write the text to FILE; - is standard output."
+    )
     lanes: int | None = lanes_option()
     step: list[str] = step_option()
     dtype: str | None = dtype_option()
@@ -138,8 +155,8 @@ class Synth:
         None,
         "--certificate",
         metavar="FILE",
-        help="Write the proofs, for 'warploom verify': a list, one for each goal and size that has "
-        "a proved fill. Those without are named; if none has one, an older FILE is removed.",
+        help="Write proofs for 'warploom verify', one for each goal and size with a solution. If "
+        "there is none, an older FILE is removed.",
     )
     json_file: Path | None = json_option()
 

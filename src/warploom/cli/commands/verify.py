@@ -8,16 +8,23 @@ from pathlib import Path
 from warploom.cli.commands.shared import json_option
 from warploom.cli.declare import REQUIRED, Command, argument
 
-HELP = """Check certificates: proofs that were written beside an answer, by a checker of their own.
+HELP = """Check certificates, which are proofs that synth and layout solve write.
 
-Those of fills are written by 'warploom synth --certificate FILE', those of layouts by 'warploom
-layout solve --certificate FILE'. Each kind has a short checker (in warploom/trust) that
-shares nothing with the search: it runs the filled sketch on symbols and compares cell by cell, or
-counts what a layout takes and why none takes less. What was changed since is refused, and so is a
-proof that does not say what it leaves out: "not covered" is printed. A sketch of several goals has
-a certificate for each; goals without one are named.
+'warploom synth --certificate FILE' proves the solution of a sketch, and 'warploom layout solve
+--certificate FILE' proves a layout. Each kind has a short checker (in warploom/trust) that shares
+nothing with the search. One runs the filled sketch on symbols, and compares every cell with the
+goal. The other counts the wavefronts of the layout, and checks why no layout has fewer.
 
-Exit status: 0 all hold, 1 one does not, 2 bad input, 3 one leaves something open."""
+A certificate that was changed is refused. So is one that does not say what it leaves out; the
+checker prints that as "not covered". A sketch with several goals has a certificate for each of
+them. Goals without one are named.
+
+\b
+Exit status:
+  0    all certificates hold
+  1    one does not hold
+  2    bad input
+  3    one leaves something open"""
 
 
 @dataclass(frozen=True, kw_only=True)
