@@ -131,4 +131,5 @@ def test_a_schema_refuses_what_it_does_not_say() -> None:
 def test_the_page_of_records_names_every_schema() -> None:
     page = (ROOT / "docs" / "records.md").read_text()
     for name, schema in schemas().items():
-        assert f"| {name} | {schema['description']} |" in page
+        link = f"[{name}](reference/records.md#{name.replace(' ', '-')})"
+        assert f"| {link} | {schema['description']} |" in page

@@ -57,9 +57,9 @@ Example:
   $ warploom synth gaussian --transfer lanes=128    # found on 8 lanes, proved on 128
   $ warploom synth sums.swflow --certificate sums.json && warploom verify sums.json
 
-"Impossible" is a proof that no solution equals the goal under the laws used. Sums are equal in any
-order of their items. With --laws flatten, nested folds of one operator are one fold, and a fold of
-one item is that item. {_UNUSED}
+"Impossible" is a proof that no solution equals the goal under the laws used. Folds (sums, products,
+minima) are equal up to the order of items. With --laws flatten, nested folds of one operator are
+one fold, and a fold of one item is that item. {_UNUSED}
 
 A search for all solutions, or for the best, is kept in pieces if it takes more than a few seconds.
 The same command goes on where it was after Ctrl-C or a crash. --processes and --cluster share the
