@@ -90,7 +90,7 @@ def test_files_named_elsewhere_exist() -> None:
 
 
 def test_what_decides_is_in_the_file_that_is_named() -> None:
-    table = MAP.split("## Where is it decided")[1].split("\n## ")[0]
+    table = MAP.split("## Where to look")[1].split("\n## ")[0]
     named = re.findall(r"`((?:\w+/)+\w+\.py)`(?:[^`|]*\(`(\w+)`\))?", table)
     assert len(named) > 25
     for path, name in named:
