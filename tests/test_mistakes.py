@@ -133,7 +133,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: solved(lambda k, i, x, y: added(k, x[i], i == 2)),
         "the condition is False",
     ),
-    "an index by ==": (lambda: solved(lambda k, i, x, y: x[i == 2]), "a truth for an index"),
+    "an index by ==": (lambda: solved(lambda k, i, x, y: x[i == 2]), "indexed by a Boolean"),
     "a sketch as decorator": (
         lambda: warploom.warp_sketch(nothing_to_sketch_with),
         "takes nothing",

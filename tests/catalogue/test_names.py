@@ -84,7 +84,7 @@ def test_synth_fills_what_kernel_is_built_from(entry: Entry, variant: dict[str, 
     given = parse_parameters([f"{key}={value}" for key, value in variant.items()])
     build = find_input(entry.name).build
     if kernel_asks is None:
-        with pytest.raises(CheckError, match="no sketch stands behind"):
+        with pytest.raises(CheckError, match="is not built from a sketch"):
             build(given)
     else:
         assert same_program(of(Program, build(given)), kernel_asks)
@@ -161,7 +161,7 @@ def test_more_rows_than_a_warp_are_for_the_sketch_alone() -> None:
         ("stencil", {"lanes": "x"}, "a whole number"),
         ("stencil", {"level": 0}, "the level is 1, 2 or 3"),
         ("stencil", {"lanes": 5000}, "not between"),
-        ("product-pieces", {}, "no sketch stands behind"),
+        ("product-pieces", {}, "is not built from a sketch"),
     ],
 )
 def test_what_a_name_cannot_be_is_refused(

@@ -82,4 +82,4 @@ def test_two_transfers_are_two_targets(cli: Cli) -> None:
     assert "--transfer m=8,n=5" in ran.out + ran.err
     one = cli(*both, "--transfer", "m=8", "--transfer", "m=16")
     assert "of its own" not in one.out + one.err  # clearly two
-    assert "given twice, to two" in cli("synth", "--help").out
+    assert "given twice, at two" in cli("synth", "--help").out

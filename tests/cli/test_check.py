@@ -76,7 +76,10 @@ def test_pictures(cli: Cli, tmp_path: Path) -> None:
     assert "32 wavefronts" in page.read_text()
     assert cli(*arguments, "-o", str(drawing)).status == 0
     assert drawing.read_text().startswith("<svg")
-    for bad, message in ((("--measured", "x,2"), "no figures"), (("--measured", "1"), "1 figures")):
+    for bad, message in (
+        (("--measured", "x,2"), "is not a list of numbers"),
+        (("--measured", "1"), "1 figures"),
+    ):
         ran = cli(*arguments, *bad)
         assert ran.status == 2
         assert message in ran.err

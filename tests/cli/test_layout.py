@@ -130,7 +130,7 @@ BAD = [
     (("layout", "solve", "transpos:32x32"), "did you mean transpose"),
     (("layout", "solve", "transpose:32x32", "--class", "best"), "no class of layouts"),
     (("layout", "solve", "transpose:32x32", "--machine", "gtx"), "'gtx'"),
-    (("layout", "solve", "transpose:32x32", "--emit", "rust"), "no layout is written as"),
+    (("layout", "solve", "transpose:32x32", "--emit", "rust"), "there is no format"),
     (("layout", "solve", "transpose:32x32", "--emit", "c", "--name", "int"), "cannot be a name"),
     (("layout", "show", "(4,4):(4,1)", "--emit", "c", "--name", "é"), "cannot be a name"),
     (("layout", "show", "(32,32):(32,1)", "--pattern", "all"), "stands for 50 patterns"),
@@ -142,7 +142,7 @@ BAD = [
     (("layout", "show", "():()"), "<layout>:1:1: a shape has at least one size"),
     (("layout", "show", "(4,4):(4,1)", "--element", "f3"), "no element type"),
     (("layout", "solve", "aos:32x3", "--class", "xor"), "power of two"),
-    (("layout", "solve", "all", "--emit", "c"), "of one pattern"),
+    (("layout", "solve", "all", "--emit", "c"), "take one pattern"),
     (("layout", "show", "S<3,3,2> o 64:1"), "moves bits onto themselves"),
     (("layout", "show", "(4,8):(8,1)", "--pattern", "transpose:32x32"), "4×8"),
     (

@@ -145,5 +145,5 @@ def test_the_longest_array_of_a_header_is_the_longest() -> None:
         check_indices(kernel, Binding(dict(scalars), (x, y, z)))
 
     launch(most)
-    with pytest.raises(DeviceError, match="leaves 32 bits"):
+    with pytest.raises(DeviceError, match="overflows 32 bits"):
         launch(most + 1)

@@ -119,7 +119,7 @@ def test_indices_beyond_32_bits() -> None:
     y.put(i, v, when=i.lt(n))
     built = k.done()
     check_indices(built, bind(built, [Described(2**31 - 64, f32)]))
-    with pytest.raises(DeviceError, match=r"n \+ 31 leaves 32 bits"):
+    with pytest.raises(DeviceError, match=r"n \+ 31 overflows 32 bits"):
         check_indices(built, bind(built, [Described(2**31 - 1, f32)]))
 
 
@@ -132,5 +132,5 @@ def test_an_index_within_a_loop_beyond_32_bits() -> None:
         k.let("i", (k.block_x * 1024 + k.thread) * j % n)
     built = k.done()
     check_indices(built, bind(built, [Described(2**25, f32)]))
-    with pytest.raises(DeviceError, match=r"\* j leaves 32 bits"):
+    with pytest.raises(DeviceError, match=r"\* j overflows 32 bits"):
         check_indices(built, bind(built, [Described(2**26 + 1, f32)]))

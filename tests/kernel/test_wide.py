@@ -65,13 +65,13 @@ def test_what_32_bits_refuse_64_allow() -> None:
     narrow = copying()
     scalars = {"n": FAR}
     grid = (int(evaluate(narrow.grid[0], scalars)), 1, 1)
-    with pytest.raises(DeviceError, match="leaves 32 bits"):
+    with pytest.raises(DeviceError, match="overflows 32 bits"):
         check_indices(narrow, Binding(dict(scalars), grid))
     wide = with_index(narrow, i64)
     check_indices(wide, Binding(dict(scalars), grid))
     assert largest(narrow, lambda n: {"n": n}) == 2**31 - 128
     assert largest(wide, lambda n: {"n": n}) == 128 * (2**31 - 1)
-    with pytest.raises(DeviceError, match="leaves 64 bits"):
+    with pytest.raises(DeviceError, match="overflows 64 bits"):
         check_indices(wide, Binding({"n": 2**63 - 1}, grid))
 
 

@@ -305,7 +305,7 @@ def test_the_rule_takes_what_was_measured_to_be_fast(case: Any) -> None:
 
 def test_refused_conversions() -> None:
     one, half = read_fragment("(32,2):(2,1)"), read_fragment("(32,1):(2,1)", (64,))
-    with pytest.raises(WarploomError, match="nobody holds the element"):
+    with pytest.raises(WarploomError, match="no thread holds the element"):
         convert(half, one, 4)
     with pytest.raises(WarploomError, match="both are of one shape"):
         convert(one, read_fragment("(32,4):(4,1)"), 4)

@@ -87,5 +87,5 @@ def test_places_beyond_an_int_are_refused() -> None:
     for text in ("(2,2):(2147483648,1)", "table[5,8589934592,1]"):
         with pytest.raises(WarploomError, match="does not fit into an int"):
             index_function(parse(text), "c")
-    with pytest.raises(WarploomError, match="no layout is written as"):
+    with pytest.raises(WarploomError, match="there is no format"):
         exported(row_major(4, 4), "fortran")

@@ -101,9 +101,9 @@ def test_a_product_in_parts_is_the_product(transposed: str) -> None:
     assert close(parts, np.stack([A[:, p : p + 4] @ B[p : p + 4] for p in (0, 4, 8)]))
     made = evaluate(add_parts(3, 4, 6, activation="relu"), {"P": parts})["C"]
     assert close(made, np.maximum(A @ B, 0))
-    with pytest.raises(CheckError, match="splits divide k"):
+    with pytest.raises(CheckError, match="splits must divide k"):
         matmul(4, 6, 12, splits=5)
-    with pytest.raises(CheckError, match="add-parts activates"):
+    with pytest.raises(CheckError, match="give the activation to add-parts"):
         matmul(4, 6, 12, splits=3, activation="relu")
 
 

@@ -53,7 +53,7 @@ def test_outputs_follow_from_inputs() -> None:
 
 def test_what_is_left_over_or_missing_is_refused() -> None:
     function = warploom.compile(turned())
-    with pytest.raises(DeviceError, match="has 20 elements, of which 16 make 16 of 'y'"):
+    with pytest.raises(DeviceError, match="has 20 elements, but only 16 are used, for 16 of 'y'"):
         function(numbers(20))
     with pytest.raises(DeviceError, match="has 7 elements, but one element of 'y' needs 8"):
         function(numbers(7))
@@ -110,7 +110,7 @@ def test_a_part_of_a_structure_is_refused() -> None:
     sums = warploom.compile(s)
     assert sums(numbers(9)).tolist() == [3, 12, 21]
     for length, whole in ((10, 9), (11, 9), (13, 12), (14, 12)):
-        with pytest.raises(DeviceError, match=f"has {length} elements, of which {whole} make"):
+        with pytest.raises(DeviceError, match=f"has {length} elements, but only {whole} are used"):
             sums(numbers(length))
 
 
@@ -121,7 +121,9 @@ def test_a_longer_second_input_is_refused() -> None:
     s.goal(lambda x, y: x + y)
     both = warploom.compile(s)
     assert both(numbers(11), numbers(11)).tolist() == (2 * numbers(11)).tolist()
-    with pytest.raises(DeviceError, match="'y' has 12 elements, of which 11 make 11 of 'z'"):
+    with pytest.raises(
+        DeviceError, match="'y' has 12 elements, but only 11 are used, for 11 of 'z'"
+    ):
         both(numbers(11), numbers(12))
 
 
@@ -226,7 +228,7 @@ def test_the_largest_size_holds_along_both_axes_of_tiles_that_are_not_square(
         check_indices(made.kernel, Binding(dict(scalars), (x, y, z)))
 
     launch(rows)
-    with pytest.raises(DeviceError, match="leaves 32 bits"):
+    with pytest.raises(DeviceError, match="overflows 32 bits"):
         launch(rows + 1)
 
 

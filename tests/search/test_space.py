@@ -348,7 +348,7 @@ MISUSES: dict[str, Callable[[Small], object]] = {
     "is taken": lambda s: s.space.objects("kind", "ab"),
     "called": lambda s: s.space.objects("more", [1, "1"]),
     "twice": lambda s: s.space.objects("more", "aa"),
-    "no one length": lambda s: s.space.relation("more", [("a",), ("a", "b")]),
+    "differ in length": lambda s: s.space.relation("more", [("a",), ("a", "b")]),
     "keys of": lambda s: s.space.number("more", {"a": 1, ("a", "b"): 2}),
     "not a value": lambda s: s.kind(s.x()).is_("Z"),
     "takes 1 variables": lambda s: s.kind(s.x(), s.x()),

@@ -30,7 +30,7 @@ def run_script(name: str, words: Sequence[str], tables: Iterable[str]) -> int:
     known = scripts()
     if not known:
         raise AbsentError(
-            f"'{name}' is no table, and the scripts of bench/ are not installed with the package",
+            f"'{name}' is not a table, and the scripts of bench/ are not in the package",
             advice="run it in a checkout of the repository",
         )
     if name not in known:

@@ -93,8 +93,8 @@ def program(named: Entry | SketchOnly, given: Parameters) -> Program:
     found = named.program(**given)
     if found is None:
         raise CheckError(
-            f"no sketch stands behind '{named.name}' as it is set here",
-            advice=f"its kernel has no fill: 'warploom kernel {named.name}' says why",
+            f"'{named.name}' with these parameters is not built from a sketch",
+            advice=f"no sketch is solved for it: 'warploom kernel {named.name}' says why",
         )
     return found
 

@@ -54,7 +54,7 @@ def conversion_text(conversion: Conversion, way: str, language: str) -> str:
     if way == "matrices":
         if language != "cuda":
             raise UnsupportedError(
-                "ldmatrix and stmatrix are of CUDA",
+                "ldmatrix and stmatrix exist only in CUDA",
                 advice=spelled("--emit cuda", "take .text('cuda')"),
             )
         return matrix_text(conversion)
@@ -270,7 +270,7 @@ class _Writer:
         k = self.k
         if "matrix" in way.store.kind + way.load.kind:
             raise UnsupportedError(
-                f"{way.store.name} and {way.load.name} are no statements of a kernel",
+                f"{way.store.name} and {way.load.name} are not statements of the kernel language",
                 advice="ask for a conversion without matrices",
             )
         k.comment(f"through shared memory: {show(way.layout)}")

@@ -103,7 +103,7 @@ class _Structures:
         if self.given("pack") or self.settings.get("order", AUTO) != AUTO:
             if self.settings["strategy"] not in (AUTO, "registers"):
                 raise CheckError(
-                    f"'order' and 'pack' are of the exchange in registers, not of "
+                    f"'order' and 'pack' are for the exchange in registers, not for "
                     f"'{self.settings['strategy']}'",
                     advice="leave them out, or use strategy=registers",
                 )

@@ -99,7 +99,7 @@ def named_size(entry: Entry, settings: dict[str, Parameter], size: Size) -> dict
         raise CheckError(f"{empty}={size[empty]} leaves '{entry.name}' nothing to do")
     if set(size) != names:
         raise CheckError(
-            f"'{entry.name}' is not sized by {' and '.join(size)} alone",
+            f"'{entry.name}' needs more sizes than {' and '.join(size)}",
             advice="give " + ", ".join(f"{name}=…" for name in sorted(names)),
         )
     return dict(size)

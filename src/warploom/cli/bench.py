@@ -33,7 +33,9 @@ def bench(asked: Bench, context: Context) -> None:
             check_meant(context, OWN, "to a script")
             raise SystemExit(run_script(asked.name, asked.words, Table))
         if asked.words:
-            raise ParseError(f"'{asked.words[0]}' means nothing to a table", advice="leave it out")
+            raise ParseError(
+                f"'{asked.words[0]}' is not an argument of a table", advice="leave it out"
+            )
         try:
             re.compile(asked.match)
         except re.error as error:

@@ -175,7 +175,7 @@ def _kept(nest: Nest, file: Path | None, device: str | None) -> Kept:
     except (OSError, ValueError) as error:
         raise ParseError(f"cannot read '{file}': {error}") from None
     if not isinstance(record, dict):
-        raise ParseError(f"'{file}' is no record of an exploration")
+        raise ParseError(f"'{file}' is not a file that explore --keep wrote")
     return nest.kept_from(record, device)
 
 

@@ -128,7 +128,7 @@ def _from_stdin() -> Program:
 def _unnamed(path: Path) -> ParseError:
     """What could have been meant by a file alone."""
     return ParseError(
-        f"{path} is a Python file: say which of its sketches",
+        f"{path} is a Python file: name the sketch in it",
         advice=_listed(path, _meant(_load_module(path))),
     )
 

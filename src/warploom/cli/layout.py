@@ -59,7 +59,7 @@ class Solving:
             found = readers(named, asked.machine)
             several = len(found) > 1
             if several and (asked.proof or asked.emit):
-                raise CheckError("a function or a proof is of one pattern")
+                raise CheckError("--emit and --certificate take one pattern")
             if several:
                 echo(table_head())
             answer.whole = True

@@ -119,9 +119,9 @@ def measured_lines(task: Task, addresses: Numbers, text: str) -> list[str]:
         if not all(math.isfinite(figure) and figure >= 0 for figure in figures):
             raise ValueError
     except ValueError:
-        raise ParseError(f"'{text[:60]}' are no figures", advice="write 4,32") from None
+        raise ParseError(f"'{text[:60]}' is not a list of numbers", advice="write 4,32") from None
     if len(figures) != len(accesses):
-        raise CheckError(f"{len(figures)} figures of {len(accesses)} accesses")
+        raise CheckError(f"{len(figures)} figures are given for {len(accesses)} accesses")
     lines = ["  access               model  measured"]
     for number, (access, figure) in enumerate(zip(accesses, figures, strict=True)):
         model = float(task.meter.by_step(number, addresses).mean())

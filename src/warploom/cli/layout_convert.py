@@ -31,7 +31,7 @@ def convert_command(asked: Convert, context: Context) -> None:
     def action() -> Status:
         check_asked(asked.element, asked.way)
         if asked.way is not None and asked.tune:
-            raise ParseError("--way says what --tune is to find", advice="give one of them")
+            raise ParseError("--way and --tune exclude each other", advice="give one of them")
         answer, kept_in = answer_of(context.obj), store_of(asked.store, asked.no_store)
         tuner = tuner_for(asked.seconds, kept_in) if asked.tune else None
         if tuner is not None:

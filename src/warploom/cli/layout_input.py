@@ -35,7 +35,9 @@ def known_export(how: str | None, name: str) -> None:
     if how is None or how == "triton":
         return
     if how not in EXPORTS:
-        raise UnsupportedError(f"no layout is written as '{how[:20]}'", advice=one_of(how, EXPORTS))
+        raise UnsupportedError(
+            f"there is no format '{how[:20]}' for layouts", advice=one_of(how, EXPORTS)
+        )
     # Here, not at the top: it knows all languages, and a search needs none of them.
     from warploom.emit.reserved import is_reserved_function
 

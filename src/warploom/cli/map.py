@@ -188,7 +188,7 @@ def _check_asked(asked: Map, context: Context) -> None:
     sample = asked.sample is not None
     if asked.count + sample + asked.best + asked.tune + asked.first > 1:
         raise ParseError(
-            "--count, --first, --sample, --best and --tune are five questions", advice="ask one"
+            "--count, --first, --sample, --best and --tune exclude each other", advice="ask one"
         )
     if asked.count:
         unused = ("among", "seed", "text", "out", "processes", "cluster")
@@ -204,7 +204,7 @@ def find_program(text: str, plain: bool) -> Program:
     if "::" not in text:
         return named_program(text, plain, other_command)
     if plain:
-        raise ParseError("what is your own is not rewritten", advice="leave --plain out")
+        raise ParseError("your own program is never rewritten", advice="leave --plain out")
     found = python_value(text, {}, (Program,))
     if isinstance(found, Program):
         return found

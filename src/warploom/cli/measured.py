@@ -55,8 +55,8 @@ def tuner_of(
         return None
     if checked:
         raise ParseError(
-            "--check and --mutate are of settings that were not measured",
-            advice="tune first, and give what it says by --set",
+            "--check and --mutate do not go with --tune",
+            advice="tune first, then check with the printed settings: --set K=V",
         )
     return tuner_for(seconds, kept)
 

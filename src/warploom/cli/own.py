@@ -26,7 +26,7 @@ def check_form(form: Form | None, index_bits: int) -> None:
     if form is Form.function and index_bits != 32:
         raise ParseError(
             "a device function has indices of 32 bits",
-            advice="leave --index-bits out, and give it the part of an array that it is about",
+            advice="leave --index-bits out, and pass it only its part of the array",
         )
 
 

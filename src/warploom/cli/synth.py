@@ -323,7 +323,7 @@ def _synth_warp(
         or asked.goal not in (None, 1)
     ):
         raise ParseError(
-            f"'{given.name}' is a warp sketch, of which the cheapest fill is found",
+            f"'{given.name}' is a warp sketch, for which the cheapest fill is found",
             advice="--all, --first, --best, --engine, --published, --suggest, --stats and --goal "
             "are for term sketches",
         )

@@ -32,7 +32,7 @@ def exported(layout: Layout, how: str, name: str = "place", element_bytes: int =
     """The text, which says what layout it is."""
     if how not in EXPORTS:
         raise UnsupportedError(
-            f"no layout is written as '{how[:20]}'", advice=f"known are {', '.join(EXPORTS)}"
+            f"there is no format '{how[:20]}' for layouts", advice=f"known are {', '.join(EXPORTS)}"
         )
     if how in SPELLINGS:
         return exported_to(layout, how, name, element_bytes)

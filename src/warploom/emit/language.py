@@ -119,7 +119,7 @@ def _prepared(kernel: Kernel, language: Language) -> DeviceFunction:
     if kernel.index is not DType.I32:
         raise EmitError(
             "a device function has indices of 32 bits",
-            advice="ask for a kernel, or give the function the part of an array that it is about",
+            advice="ask for a kernel, or pass the function only its part of the array",
         )
     if kernel.threads != kernel.warp_size:
         raise EmitError(

@@ -145,7 +145,7 @@ def _finish(op: str, result: Any) -> Value:
 
 def _in_range(value: int) -> int:
     if not LOWEST <= value <= HIGHEST:
-        raise CheckError("a value leaves 64 bits")
+        raise CheckError("a value overflows 64 bits")
     return value
 
 

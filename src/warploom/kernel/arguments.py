@@ -316,7 +316,7 @@ def _check_width(kernel: ir.Kernel, expr: Expr, ranges: Ranges) -> None:
         low, high = ranges.of(part)
         if low < least or high > most:
             raise DeviceError(
-                f"'{kernel.name}': {_shown(part)} leaves {8 * kernel.index.bytes} bits in this "
+                f"'{kernel.name}': {_shown(part)} overflows {8 * kernel.index.bytes} bits in this "
                 "launch",
                 advice=TOO_LARGE,
             )

@@ -266,14 +266,16 @@ def _check_store(stmt: ir.Store, memory: ir.ArrayParam | ir.Shared) -> None:
     _same(memory.dtype, ir.dtype_of(stmt.value), f"a store to '{stmt.array}'")
     _check_width(stmt.width, stmt.value)
     if stmt.ahead and not isinstance(memory, ir.Shared):
-        raise CheckError(f"a store ahead to '{stmt.array}'", advice="it is for shared arrays")
+        raise CheckError(
+            f"an asynchronous copy to '{stmt.array}'", advice="its target must be a shared array"
+        )
 
 
 def _check_waits(stmt: ir.Barrier) -> None:
     if stmt.waits is not None and (stmt.scope != "block" or stmt.waits < 0):
         raise CheckError(
-            f"a {stmt.scope} barrier that waits for all but {stmt.waits} groups of stores",
-            advice="barriers of the block wait, for all but 0 or more",
+            f"a {stmt.scope} barrier cannot wait for all but {stmt.waits} groups of copies",
+            advice="use a block barrier, and 0 groups or more",
         )
 
 
@@ -380,7 +382,7 @@ def _check_cast(target: DType, source: DType) -> None:
 def _check_computes(dtype: DType, what: str) -> None:
     if dtype.is_code:
         raise CheckError(
-            f"{what} of {dtype!r}, in which nothing is computed", advice="cast it to f32"
+            f"{what} of {dtype!r}: kernels do not compute in it", advice="cast it to f32"
         )
 
 

@@ -222,7 +222,7 @@ class Batch:
         if self.ahead.left:
             name = self.ahead.left[0].stmt.array
             raise DeviceError(
-                f"'{self.kernel.name}': nobody waits for a store ahead to '{name}'",
+                f"'{self.kernel.name}': nothing waits for the asynchronous copy to '{name}'",
                 advice="end with a barrier that waits for 0 groups",
             )
 

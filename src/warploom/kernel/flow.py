@@ -226,7 +226,7 @@ class Flow:
         if not whole.shows(goal):
             what = "a divisor may be zero" if value.op == "/" else f"'{value.op}' may shift too far"
             raise OperandError(
-                f"{what}: nothing shows otherwise of the second operand of '{value.op}'",
+                f"{what}: no condition excludes it for the second operand of '{value.op}'",
                 advice="bound it, as in (d & 15) + 1, or choose(d.ne(0), n / d, 0)",
             )
 

@@ -194,7 +194,9 @@ def number_like(value: Value | float, other: Value) -> Value:
     if isinstance(value, Arithmetic):
         return value
     if not isinstance(value, Real):
-        raise CheckError(f"{value!r:.40} is no value of a kernel", advice="nor is it a number")
+        raise CheckError(
+            f"{value!r:.40} is no value of a kernel", advice="give a number, or what registers hold"
+        )
     dtype = dtype_of(other)
     try:
         number = float(value) if dtype.is_float else int(value)

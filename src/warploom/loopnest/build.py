@@ -487,7 +487,7 @@ def _pairs(producer: ir.Instruction, dims: tuple[ir.Dim, ...]) -> tuple[tuple[ir
             continue
         if dim.tile not in mine:
             raise CheckError(
-                f"'{producer}' varies along '{dim.axis}', but is used where that does not run",
+                f"'{producer}' varies along '{dim.axis}', but is used outside its loop",
                 calling_line(__file__),
                 "fold over that axis first",
             )

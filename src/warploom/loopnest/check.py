@@ -79,9 +79,7 @@ def _check_names(program: ir.Program, lines: Lines) -> None:
 
 def check_type(dtype: DType, name: str, where: Span | None = None) -> None:
     if dtype.is_code:
-        raise CheckError(
-            f"'{name}' is of {dtype!r}, in which nothing is computed", where, "loop nests have f32"
-        )
+        raise CheckError(f"'{name}' cannot be computed in {dtype!r}", where, "loop nests have f32")
 
 
 def check_array(array: ir.Array, where: Span | None = None) -> None:

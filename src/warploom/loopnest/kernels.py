@@ -129,8 +129,8 @@ def matmul(
     nest = LoopNest("matmul")
     if splits < 1 or k % splits or (splits > 1 and activation != "none"):
         raise CheckError(
-            f"a product over {k} with activation '{activation}' has no {splits} parts",
-            advice="splits divide k, and add-parts activates",
+            f"k={k} with activation '{activation}' cannot be split into {splits} parts",
+            advice="splits must divide k; give the activation to add-parts",
         )
     i, j, over = (
         _axis(nest, name, size, own, cut)

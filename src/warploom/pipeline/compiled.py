@@ -101,7 +101,7 @@ def _of_no_sketch(result: Any, device: Device) -> Compiled | Loaded | Runnable |
         case Compiled() | Loaded() | Runnable():
             if device not in ("auto", result.device):
                 raise CheckError(
-                    f"{result!r} is compiled already", advice="say the device where it is made"
+                    f"{result!r} is already compiled", advice="say the device where it is made"
                 )
             return result
         case PublicResult():

@@ -68,9 +68,9 @@ def _check_nothing_left(need: Need, inputs: Mapping[str, Shape], length: int) ->
     if given > used + spare:
         more = need.at(length + (1 if need.rate is not None else tile))
         raise DeviceError(
-            f"'{need.input.name}' has {given} elements{_along(need)}, of which {used} make "
-            f"{length} of '{need.output.name}' and the others nothing",
-            advice=f"{used} or {more} would do; or give the output too, of any length they do for",
+            f"'{need.input.name}' has {given} elements{_along(need)}, but only {used} are used, "
+            f"for {length} of '{need.output.name}'",
+            advice=f"give {used} or {more} elements, or pass the output, too",
         )
 
 

@@ -160,7 +160,7 @@ def mapped(
             f"there is no fusion '{fusion!s:.40}'", advice=one_of(str(fusion), FUSIONS)
         )
     if first and sample is not None:
-        raise ParseError("first and sample are two questions", advice="ask one")
+        raise ParseError("first and sample exclude each other", advice="ask one")
     for what, value, least in (("sample", sample, 1), ("among", among, 1), ("seed", seed, 0)):
         if value is not None and (whole_number(value) is None or value < least):
             raise CheckError(f"{what}={value!r:.40}", advice=f"a whole number from {least} on")
@@ -198,7 +198,7 @@ def _program(expr: str | Program, plain: bool) -> Program:
             advice="it should be a name, or a program of warploom.arrays",
         )
     if plain:
-        raise ParseError("what is your own is not rewritten", advice="leave plain out")
+        raise ParseError("your own program is never rewritten", advice="leave plain out")
     return expr
 
 

@@ -78,8 +78,8 @@ def load(
     check_device(device)
     if device != "c" and (isolate or not checked):
         raise DeviceError(
-            f"'{device}' has no unchecked code and no process of its own",
-            advice="leave out checked and isolate, or load the kernel for 'c'",
+            f"'{device}' supports neither checked=False nor isolate=True",
+            advice="leave them out, or load the kernel for 'c'",
         )
     check(kernel)
     return Callable(

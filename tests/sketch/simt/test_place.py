@@ -86,7 +86,7 @@ def far_apart(k: Tracer) -> None:
         (many_constants, "the constant array 'weights'", '"weights"'),
         (many_axes, "'x' has 4 axes", 'k.input("x"'),
         (a_length, "'x_size' is what a kernel calls a length of 'x'", '"x_size"'),
-        (far_apart, "an index leaves 32 bits, however short the arrays are", "def far_apart"),
+        (far_apart, "an index overflows 32 bits, however short the arrays are", "def far_apart"),
     ],
 )
 def test_what_no_kernel_can_have_is_refused_at_its_line(

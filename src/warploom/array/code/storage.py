@@ -71,7 +71,10 @@ def dims_of(type_: Type, parts: tuple[int, ...]) -> tuple[tuple[int, ...], DType
             case _:
                 dtype = getattr(type_, "dtype", None)
                 if dtype is None:
-                    raise UnsupportedError("a truth that is kept", advice="choose by it at once")
+                    raise UnsupportedError(
+                        "a Boolean cannot be stored",
+                        advice="use it in choose(condition, a, b) at once",
+                    )
                 return dims, dtype
 
 

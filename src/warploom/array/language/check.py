@@ -92,7 +92,7 @@ def _over(op: ops.Over, functions: tuple[Signature, ...], arguments: tuple[Type,
     (takes, gives) = functions[0]
     if holds_truth(gives):
         raise CheckError(
-            f"the function of {name_of(op)} returns a truth, which lies in no memory",
+            f"the function of {name_of(op)} returns a Boolean, which cannot be stored",
             advice="choose(condition, 1, 0) makes a number of it",
         )
     match op:
@@ -339,7 +339,7 @@ def _number(op: ops.Number, arguments: tuple[Type, ...]) -> Type:
         case ops.Choose():
             _counted(op, arguments, 3, "arguments")
             if not isinstance(arguments[0], Truth):
-                raise CheckError(f"choose takes a truth first, not {type_text(arguments[0])}")
+                raise CheckError(f"choose takes a Boolean first, not {type_text(arguments[0])}")
             return _operands(op, arguments[1:])
         case ops.Convert(dtype):
             _counted(op, arguments, 1, "arguments")
@@ -366,7 +366,7 @@ def _computed(op: ops.Compute, arguments: tuple[Type, ...]) -> Type:
 def _check_computes(op: ops.Op, dtype: DType) -> None:
     if dtype.is_code:
         raise CheckError(
-            f"{name_of(op)} of {dtype!r}, in which nothing is computed",
+            f"{name_of(op)} of {dtype!r}: kernels do not compute in it",
             advice="convert it to f32",
         )
 

@@ -458,7 +458,8 @@ class _Planner:
         dtype = dtype_of(ready.type)
         if dtype is None:
             raise UnsupportedError(
-                "a truth that is kept", advice="compare where it is chosen by: choose(a.lt(b), …)"
+                "a Boolean cannot be stored",
+                advice="write the comparison inside choose: choose(a.lt(b), …)",
             )
         found = element_of(ready, path, self.known)
         if isinstance(found, Stored):
@@ -510,6 +511,6 @@ def _check_stages(made: Plan) -> None:
                 lost = buffer.role == "temporary" and buffer.space != "global"
                 if lost and buffer.stage != number:
                     raise UnsupportedError(
-                        f"what is in {buffer.space} memory is read by a later kernel",
+                        f"a later kernel reads what is in {buffer.space} memory",
                         advice="put it into global memory: to_global",
                     )

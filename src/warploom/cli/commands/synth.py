@@ -121,7 +121,7 @@ class Synth:
         [],
         "--transfer",
         metavar="K=V,…",
-        help="Also prove the solution at this larger size; may be given several times.",
+        help="Also prove the solution at this larger size; given twice, at two sizes.",
     )
     published: bool = option(
         False, "--published", help="Ignore which operator a fold has, as the published tool does."

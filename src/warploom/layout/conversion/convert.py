@@ -145,7 +145,7 @@ def _check(source: Fragment, target: Fragment, element_bytes: int) -> None:
     lost = np.setdiff1d(target.elements, np.append(source.elements, IDLE))
     if lost.size:
         place = coordinates(source.shape, int(lost[0]))
-        raise CheckError(f"nobody holds the element at {place}, which is wanted")
+        raise CheckError(f"no thread holds the element at {place}, which the target needs")
 
 
 def in_words(

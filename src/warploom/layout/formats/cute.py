@@ -125,7 +125,7 @@ class _CuteReader:
 
 
 def write_cute(layout: Layout, spelling: str = "dsl", element_bytes: int = 4) -> str:
-    """The layout in one of the spellings; what CuTe has no word for is refused.
+    """The layout in one of the spellings; what CuTe cannot express is refused.
 
     >>> write_cute(compose(Swizzle(3, 3, 3), Strided((8, 64), (64, 1))), "c++", 2)
     'Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)'
@@ -198,6 +198,6 @@ def taken_apart(layout: Layout, simple: bool = True) -> tuple[Swizzle | None, in
 
 def _no_word(part: Layout) -> CheckError:
     return CheckError(
-        f"CuTe has no word for {show(part)[:60]}",
+        f"CuTe cannot express {show(part)[:60]}",
         advice="a layout of CuTe is a Swizzle, an offset, and shapes with strides",
     )

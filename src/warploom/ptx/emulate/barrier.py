@@ -159,7 +159,7 @@ class BlockBarriers:
             before = waiting.needed[block_of[thread]]
             raise self.fail(
                 barrier.instruction,
-                f"a barrier for {_spoken(needed[thread])}, at which others wait that say "
+                f"a barrier for {_spoken(needed[thread])}, at which other threads wait for "
                 f"{_spoken(before)}", thread,
             )  # fmt: skip
         self._refuse_mixed(barrier, waiting, mask & came[block_of])

@@ -136,7 +136,7 @@ def mma_async(ctx: Context, ins: Instruction) -> Step:
         out = []
         for thread, descriptor in zip(threads[:, 0].tolist(), descriptors, strict=True):
             if int(descriptor) >> 49 & 7:
-                raise fail(f, "a descriptor with a base offset, which is not run", thread)
+                raise fail(f, "a descriptor with a base offset, which is not supported", thread)
             warp = thread % f.batch.block_size // WARP % WARPS
             rows = np.arange(ROWS) + ROWS * warp if which == 0 else np.arange(named.columns)
             at = offsets(int(descriptor), rows, named.depth, named.bits // 8, named.turned[which])

@@ -73,7 +73,7 @@ class Space:
         listed = tuple(tuple(row) for row in rows)
         width = len(listed[0]) if arity is None and listed else arity
         if width is None or any(len(row) != width for row in listed):
-            raise CheckError(f"the tuples of '{name}' have no one length")
+            raise CheckError(f"the tuples of '{name}' differ in length")
         if len(set(listed)) != len(listed):
             raise CheckError(f"'{name}' lists a tuple twice")
         for row in listed:
@@ -88,7 +88,7 @@ class Space:
         rows = {key if isinstance(key, tuple) else (key,): int(v) for key, v in values.items()}
         arities = {len(key) for key in rows}
         if len(arities) != 1:
-            raise CheckError(f"the keys of '{name}' have no one length")
+            raise CheckError(f"the keys of '{name}' differ in length")
         made = ir.Number(self._name(name), arities.pop(), rows)
         self.numbers.append(made)
         return made

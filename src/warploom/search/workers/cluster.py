@@ -208,7 +208,9 @@ class Cluster(Executor):
             return
         answer = None if error is not None else answer_to(token, said)
         if answer is None:
-            self._doubt(work, error or DeviceError("an answer of the cluster is none of ours"))
+            self._doubt(
+                work, error or DeviceError("an answer of the cluster is not an answer of Warploom")
+            )
             return
         fault = fault_of(answer.digest, self._roster.ours)
         if fault is not None:

@@ -15,7 +15,7 @@ def largest(tiled: Tiled) -> str:
     first = tiled.tiling.outputs[0]
     if most == 0:
         bits = 8 * tiled.kernel.index.bytes
-        raise CheckError(f"an index leaves {bits} bits, however short the arrays are")
+        raise CheckError(f"an index overflows {bits} bits, however short the arrays are")
     lengths = " × ".join([str(most)] * len(first.shape))
     return f"{bits_of(tiled.kernel)}: '{first.name}' of at most {lengths} elements"
 

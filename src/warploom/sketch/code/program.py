@@ -326,7 +326,7 @@ class _Lowering:
         function = _function(step)
         if function is None:
             raise UnsupportedError(
-                f"'{step.name}' computes {step.operator}, of which nothing is known",
+                f"'{step.name}' computes {step.operator}, whose function is not given",
                 step.span,
                 "give it a function of one number",
             )

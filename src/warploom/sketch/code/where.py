@@ -109,7 +109,7 @@ def check_in_lanes(step: Apply, lanes: int, dtype: DType) -> None:
     shape = step.gathers.out_shape
     if marked(step, "memory"):
         raise UnsupportedError(
-            f"'{step.name}' is marked @memory, but is computed, or read by what is",
+            f"'{step.name}' is marked @memory, but a hole or a fold computes or reads it",
             step.span,
             "fixed gathers of inputs, and those at the end, can lie in memory",
         )

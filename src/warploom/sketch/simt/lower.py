@@ -186,8 +186,8 @@ class _Lowering:
         first, sent = hole.variables[0], f"@{hole.name}"
         if len(names) > 1 or any(first in variables(expr) for expr in coordinates):
             raise CheckError(
-                f"the place of a store is decided by '{names[0]}' and by more than that",
-                advice=f"let one hole alone say where '{first}' goes",
+                f"the index of a store depends on the hole '{names[0]}' and on more than that",
+                advice=f"let the hole alone decide where '{first}' goes",
             )
         self.out.extents[sent] = hole.size
         whole = self.out.spread(hole.name, value, axes)

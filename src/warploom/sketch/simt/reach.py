@@ -32,12 +32,12 @@ def reach(expr: Expr, extents: Mapping[str, int]) -> tuple[int, int]:
 
 
 def check_width(expr: Expr, extents: Mapping[str, int]) -> None:
-    """Refuses an index of which some part may leave 64 bits: nobody says what it is then."""
+    """Refuses an index of which some part may overflow 64 bits: nobody says what it is then."""
     ranges = Ranges({name: (0, count - 1) for name, count in extents.items()})
     for part in walk_parts(expr):
         low, high = ranges.of(part)
         if low < LOWEST or high > HIGHEST:
-            raise CheckError(f"{show(part)[:80]} may leave 64 bits")
+            raise CheckError(f"{show(part)[:80]} may overflow 64 bits")
 
 
 def partly_set(traced: Traced, body: tuple[Stmt, ...]) -> frozenset[str]:

@@ -540,7 +540,7 @@ class Tracer:
             )
         if any(isinstance(each, bool) for each in index):
             raise CheckError(
-                f"'{array.name}' has a truth for an index",
+                f"'{array.name}' is indexed by a Boolean",
                 advice="Python's == and != cannot compare lanes: write lane.eq(2), lane.ne(2)",
             )
         return tuple(map(self._expr, index))

@@ -92,7 +92,7 @@ def _carried(steps: dict[int, Step], laws: tuple[str, ...]) -> dict[int, str]:
         if len(both) > 1:
             raise SearchError(
                 f"'{step.name}' holds folds with {' and with '.join(sorted(both))}, and later "
-                "folds take both apart: the search does not go that far under the laws",
+                "folds take both apart: the search does not support that with the law flatten",
                 step.span,
                 "search without laws: " + spelled("--laws none", "laws='none'"),
             )
