@@ -127,7 +127,7 @@ def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_indices_of_64_bits_on_request(cli: Cli) -> None:
     ran = cli("synth", SUMS, "--emit", "c", "--index-bits", "64")
     assert (ran.status, "const long long x_size" in ran.out) == (0, True)
-    assert "// indices have 64 bits: 'sum' of at most 274877906816 elements" in ran.out
+    assert "// Indices have 64 bits: 'sum' of at most 274877906816 elements" in ran.out
     for words in (
         ("--emit", "c", "--index-bits", "16"),
         ("--index-bits", "64"),

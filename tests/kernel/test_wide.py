@@ -134,7 +134,7 @@ def test_what_is_made_of_names_alone_is_computed_in_64_bits() -> None:
 
 def test_own_sketches_on_every_device() -> None:
     made = warploom.compile(warploom.Sketch.from_file(SUMS), device="simulator", index_bits=64)
-    assert "indices have 64 bits: 'sum' of at most 274877906816 elements" in made.kernel.doc
+    assert "Indices have 64 bits: 'sum' of at most 274877906816 elements" in made.kernel.doc
     assert made.kernel.scalars[0].dtype is DType.I64
     x = np.arange(3 * 133, dtype=np.float32)
     for device in ("simulator", "c", "ptx"):
@@ -148,10 +148,10 @@ def test_a_kernel_of_the_catalogue() -> None:
     wide = warploom.load("aos-to-soa", fields=3, index_bits=64, device="simulator")
     x = np.arange(3 * 401, dtype=np.float32)
     assert np.array_equal(wide(x), x.reshape(-1, 3).T)
-    assert "indices have 64 bits: n of at most" in wide.text("cuda")
+    assert "Indices have 64 bits: n of at most" in wide.text("cuda")
     assert "long long first" in wide.text("cuda")
     narrow = warploom.load("aos-to-soa", fields=3).text("cuda")
-    assert re.search(r"indices have 32 bits: n of at most 7158\d{5}\n", narrow)
+    assert re.search(r"Indices have 32 bits: n of at most 7158\d{5}\n", narrow)
 
 
 def test_a_shift_by_an_index_that_does_not_fit_its_register_is_refused() -> None:

@@ -21,7 +21,7 @@ DEVICES: tuple[Device, ...] = ("simulator", "c", "ptx")
 def test_own_sketches_are_right_on_every_device(own: Own) -> None:
     made = own.compiled("simulator")
     assert "erdict: proved" in made.kernel.doc
-    assert "indices have 32 bits" in made.kernel.doc
+    assert "Indices have 32 bits" in made.kernel.doc
     for device in DEVICES:
         if device != "simulator":
             require(device)

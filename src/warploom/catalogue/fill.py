@@ -78,7 +78,7 @@ class TileFill:
     def doc(self) -> str:
         """The steps and the verdict, for the header of a kernel."""
         words = {"c": "register", "r": "lane"}
-        lines = [f"Fill for {self.lanes} lanes x0 and {self.registers} registers x1, in order:"]
+        lines = [f"Solution for {self.lanes} lanes x0 and {self.registers} registers x1, in order:"]
         lines += [f"  {words[step.kind]} {show(step.source)}" for step in self.steps]
         verdict = f"{self.verification.verdict.value}, on symbols, at this size"
         notes = "; ".join([verdict, *self.verification.notes])

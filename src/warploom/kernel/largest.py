@@ -40,7 +40,7 @@ def _is_allowed(kernel: Kernel, scalars: Mapping[str, int]) -> bool:
 
 
 def bits_of(kernel: Kernel) -> str:
-    return f"indices have {8 * kernel.index.bytes} bits"
+    return f"Indices have {8 * kernel.index.bytes} bits"
 
 
 def with_largest(kernel: Kernel) -> Kernel:

@@ -51,7 +51,7 @@ class Tried:
         if self.stopped is not None:
             return f"was not run on the simulator to its end: {self.stopped.value}"
         sizes = ", ".join(f"{axis} = {size}" for axis, size in self.sizes.items())
-        return self.wrong or f"equals its meaning on the simulator at {sizes}"
+        return self.wrong or f"equals the reference evaluator on the simulator at {sizes}"
 
 
 def tried(implementation: Implementation, seed: int = 0, iterations: int = ITERATIONS) -> Tried:

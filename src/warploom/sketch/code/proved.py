@@ -74,7 +74,7 @@ class Proved:
         if not self.program.holes:
             nothing = f"Nothing is searched: the sketch '{self.program.name}' has no hole."
             return f"{nothing}\nVerdict: {self.verification}"
-        lines = [f"Fill of the sketch '{self.program.name}', x0 the lane:"]
+        lines = [f"Solution of the sketch '{self.program.name}', where x0 is the lane:"]
         for hole in self.program.holes:
             step = self.program.steps[hole]
             assert isinstance(step, Apply)

@@ -61,7 +61,7 @@ def try_kernel(tiled: Tiled) -> str:
     tried = f" ({', '.join(map(str, wanted.draws))})" if function_names(tiling.goal) else ""
     sizes = dict.fromkeys(" × ".join(map(str, each[first.name])) for each in shapes)
     return (
-        f"run on the simulator, equal to {wanted.name} on numbers{tried}: '{first.name}' of "
+        f"Run on the simulator, equal to {wanted.name} on numbers{tried}: '{first.name}' of "
         f"{', '.join(sizes)} elements in tiles of {' × '.join(map(str, first.shape))}"
     )
 
