@@ -12,6 +12,7 @@ line by line; examples and names of the catalogue do not count.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -147,6 +148,45 @@ def test_every_option_of_a_command_is_a_sentence() -> None:
     for prog, command in all_commands():
         for each in command.parameters:
             assert not each.flags or re.fullmatch(r"[A-Z].*[.]", each.declared.help), (prog, each)
+
+
+# -- errors ----------------------------------------------------------------------------------------
+
+SOURCES = sorted((ROOT / "src" / "warploom").rglob("*.py"))
+
+
+def texts_of_errors(source: str) -> Iterator[str]:
+    """The message and the advice of every error that is made: what is computed counts a word."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call):
+            name = getattr(node.func, "id", "")
+            advice = [each.value for each in node.keywords if each.arg == "advice"]
+            for each in [*node.args[: name.endswith("Error")], *advice]:
+                yield from _said(each)
+
+
+def _said(text: ast.expr) -> Iterator[str]:
+    match text:
+        case ast.Constant(str(value)):
+            yield value
+        case ast.JoinedStr(parts):
+            yield "".join(str(each.value) if isinstance(each, ast.Constant) else "X"
+                          for each in parts)  # fmt: skip
+        case ast.IfExp():
+            yield from (*_said(text.body), *_said(text.orelse))
+
+
+@pytest.mark.sampled(60)
+@pytest.mark.parametrize("file", SOURCES, ids=lambda file: file.stem)
+def test_errors_have_short_sentences_and_no_words_of_our_own(file: Path) -> None:
+    said = list(texts_of_errors(file.read_text()))
+    assert [each for text in said for each in sentences(text) if words(each) > MOST] == []
+    assert [each for each in said if BANNED.search(each)] == []
+
+
+def test_what_is_said_by_errors() -> None:
+    source = "raise CheckError(f'no {kind} here', span, advice='use a' if x else f'use {y}')"
+    assert {*texts_of_errors(source)} == {"no X here", "use a", "use X"}
 
 
 def test_the_readme_has_the_words_that_people_search_for() -> None:
