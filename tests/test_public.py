@@ -335,10 +335,10 @@ WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         "the size n is 'x'",
     ),
     "no fusion": (lambda: warploom.map_array("dot", {"n": 8}, fusion="x"), CheckError, "fusion"),  # type: ignore[arg-type]
-    "two questions": (
+    "exclude each other": (
         lambda: warploom.map_array("dot", {"n": 8}, first=True, sample=3),
         warploom.WarploomError,
-        "two questions",
+        "exclude each other",
     ),
     "blocks of no layer": (lambda: warploom.map_array("dot", blocked=True), CheckError, "a layer"),
     "no such pattern": (lambda: warploom.solve_layout("rcdd:3x3"), warploom.WarploomError, "rcdd"),

@@ -188,7 +188,8 @@ def _check_asked(asked: Map, context: Context) -> None:
     sample = asked.sample is not None
     if asked.count + sample + asked.best + asked.tune + asked.first > 1:
         raise ParseError(
-            "--count, --first, --sample, --best and --tune exclude each other", advice="ask one"
+            "--count, --first, --sample, --best and --tune exclude each other",
+            advice="give one of them",
         )
     if asked.count:
         unused = ("among", "seed", "text", "out", "processes", "cluster")

@@ -160,7 +160,7 @@ def mapped(
             f"there is no fusion '{fusion!s:.40}'", advice=one_of(str(fusion), FUSIONS)
         )
     if first and sample is not None:
-        raise ParseError("first and sample exclude each other", advice="ask one")
+        raise ParseError("first and sample exclude each other", advice="give one of them")
     for what, value, least in (("sample", sample, 1), ("among", among, 1), ("seed", seed, 0)):
         if value is not None and (whole_number(value) is None or value < least):
             raise CheckError(f"{what}={value!r:.40}", advice=f"a whole number from {least} on")
