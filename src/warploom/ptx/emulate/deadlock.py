@@ -16,7 +16,8 @@ import numpy.typing as npt
 from warploom.ptx.emulate.code import Code, CodeBlock
 from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.ir import Instruction, Special
-from warploom.ptx.table import OPCODES, MemoryEffect
+from warploom.ptx.opcode import MemoryEffect
+from warploom.ptx.table import OPCODES
 
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]

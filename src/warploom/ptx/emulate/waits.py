@@ -18,7 +18,8 @@ from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.emulate.mbarrier import Refused
 from warploom.ptx.ir import Address, Instruction, Register, Symbol
 from warploom.ptx.known import space_of
-from warploom.ptx.table import OPCODES, MemoryEffect
+from warploom.ptx.opcode import MemoryEffect
+from warploom.ptx.table import OPCODES
 
 Mask = npt.NDArray[np.bool_]
 MOST_GROUPS = 12  # that are told one by one
