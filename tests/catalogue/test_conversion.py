@@ -120,5 +120,5 @@ def test_matrices(case: tuple[str, str, int, tuple[int, ...] | None]) -> None:
 
 def test_matrices_are_of_cuda() -> None:
     found = convert(read_fragment("(32,4):(1,32)"), read_fragment("(32,4):(4,1)"), 4)
-    with pytest.raises(WarploomError, match="are of CUDA"):
+    with pytest.raises(WarploomError, match="exist only in CUDA"):
         conversion_text(found, "matrices", "c")

@@ -99,7 +99,7 @@ def test_what_belongs_to_registers_chooses_them() -> None:
     assert chosen("aos-to-soa", 4097, fields=5, pack=2)["strategy"] == "registers"
     assert chosen("aos-to-soa", 4097, fields=5, order="rcr")["strategy"] == "registers"
     for extra in ({"pack": 2}, {"order": "crc"}):
-        with pytest.raises(CheckError, match="of the exchange in registers"):
+        with pytest.raises(CheckError, match="for the exchange in registers"):
             chosen("aos-to-soa", 4097, fields=5, strategy="shared", **extra)
     with pytest.raises(CheckError, match="no strategy 'magic'"):
         chosen("aos-to-soa", 4097, strategy="magic")

@@ -136,7 +136,7 @@ def test_a_worker_with_a_gpu_measures(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_options_that_do_not_go_together(cli: Cli) -> None:  # noqa: F811
     for words, said in (
-        (["--tune", "--check"], "not measured"),
+        (["--tune", "--check"], "do not go with --tune"),
         (["--store", "a.sqlite"], "go with --tune"),
         (["--processes", "2"], "go with --tune"),
         (["--tune", "--cluster", "tcp://10.0.0.7:1"], "without TLS"),

@@ -159,16 +159,20 @@ def emulate(
             raise DeviceError(f"{what}={given!r}", advice="write True or False")
     if not isinstance(arch, str):
         raise DeviceError(f"{arch!r} is no GPU architecture", advice="use sm_80, sm_90, …")
-    made: TritonKernel | NumbaKernel | CudaKernel
+    return Emulated(_kernel_of(kernel, name, arch, seconds), options)
+
+
+def _kernel_of(
+    kernel: Any, name: str | None, arch: str, seconds: float | None
+) -> TritonKernel | NumbaKernel | CudaKernel:
+    """As its own package compiles it."""
     if is_triton(kernel):
-        made = TritonKernel(kernel, arch)
-    elif is_numba(kernel):
-        made = NumbaKernel(kernel, arch)
-    elif is_cupy(kernel) or is_text(kernel):
-        made = CudaKernel(kernel, name, arch, seconds)
-    else:
-        raise DeviceError(
-            f"a {type(kernel).__name__} is no kernel that can be emulated",
-            advice="give a triton.jit or numba.cuda.jit function, a CuPy RawKernel, or CUDA text",
-        )
-    return Emulated(made, options)
+        return TritonKernel(kernel, arch)
+    if is_numba(kernel):
+        return NumbaKernel(kernel, arch)
+    if is_cupy(kernel) or is_text(kernel):
+        return CudaKernel(kernel, name, arch, seconds)
+    raise DeviceError(
+        f"a {type(kernel).__name__} is no kernel that can be emulated",
+        advice="give a triton.jit or numba.cuda.jit function, a CuPy RawKernel, or CUDA text",
+    )
