@@ -238,6 +238,38 @@ def test_what_is_wrong_is_said_by_the_evaluator(body: str) -> None:
     assert said[0] == said[1]
 
 
+TRAPS = {
+    "a trap": "@%q bra E; griddepcontrol.wait; bra D; E: trap; D:",
+    "a trap under a predicate": "@%q trap;",
+    "an assertion": """@!%q bra D; { .param .b64 m; st.param.b64 [m], %a0; .param .b64 f;
+st.param.b64 [f], %a0; .param .b32 l; st.param.b32 [l], 7; .param .b64 n; st.param.b64 [n], %a0;
+.param .b64 c; st.param.b64 [c], 1; call.uni __assertfail, (m, f, l, n, c); } D:""",
+}
+ASSERTFAIL = """.extern .func __assertfail(.param .b64 a, .param .b64 b, .param .b32 c,
+.param .b64 d, .param .b64 e);
+"""
+
+
+@pytest.mark.parametrize("body", TRAPS.values(), ids=list(TRAPS))
+def test_what_ends_a_launch_if_it_is_reached(body: str) -> None:
+    """Compiled as long as no thread comes there."""
+    text = READS + "ld.global.u32 %r1, [%a2]; setp.eq.u32 %q, %r1, 9;\n" + body
+    text += "add.u32 %r1, %r1, 1; st.global.u32 [%a2], %r1; ret;"
+    whole = f"{HEAD}{ASSERTFAIL}.visible .entry k(.param .u64 p) {{\n{text}\n}}\n"
+    kernel = ptx.load(whole).kernel("k")
+    data = np.zeros(32, np.uint32)
+    assert kernel.launch(1, 32, [data], engine="c").engine == "c"
+    assert data.tolist() == [1] * 32
+    said = []
+    for engine in ENGINES:
+        data = np.arange(32, dtype=np.uint32)
+        with pytest.raises(DeviceError, match=r"trap was reached|assertion") as error:
+            kernel.launch(1, 32, [data], engine=engine)
+        assert "thread (9,0,0)" in error.value.message
+        said.append(str(error.value))
+    assert said[0] == said[1]
+
+
 def test_a_loop_without_end_ends() -> None:
     kernel = kernel_of(
         READS + "ld.global.u32 %r1, [%a2]; setp.eq.u32 %q, %r1, 0; @%q ret; L: bra L;"

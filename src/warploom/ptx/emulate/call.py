@@ -13,7 +13,7 @@ from warploom.ptx.emulate.code import Code
 from warploom.ptx.emulate.context import Context, Fetch, Step
 from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.emulate.schedule import Runner
-from warploom.ptx.ir import Arguments, Function, Instruction, Operand, Register, Symbol
+from warploom.ptx.ir import Arguments, Function, Instruction, Module, Operand, Register, Symbol
 from warploom.ptx.types import DTYPES
 
 DEEPEST_CALL = 64
@@ -21,9 +21,10 @@ Lookup = Callable[[str], tuple[Function, Code] | None]
 Provided = Callable[
     [Context, Instruction, str, tuple[Operand, ...], tuple[Operand, ...]], Step
 ]  # fmt: skip
+ASSERTION = "__assertfail"
 # What compilers declare and a driver brings.
 PROVIDED: dict[str, Provided] = {
-    "vprintf": printf.vprintf, "__assertfail": printf.assertion,
+    "vprintf": printf.vprintf, ASSERTION: printf.assertion,
     "malloc": heap.malloc, "free": heap.free, "__cuda_syscall_aligned_malloc": heap.malloc,
 }  # fmt: skip
 
@@ -53,7 +54,7 @@ class CallCompiler:
         self, ctx: Context, ins: Instruction, name: str, results: tuple[Operand, ...],
         arguments: tuple[Operand, ...],
     ) -> Step:  # fmt: skip
-        if name in PROVIDED and not _has_body(ctx, name):
+        if name in PROVIDED and not has_body(ctx.module, name):
             return PROVIDED[name](ctx, ins, name, results, arguments)
 
         def step(f: Frame) -> None:
@@ -85,7 +86,7 @@ class CallCompiler:
         arguments: tuple[Operand, ...],
     ) -> None:  # fmt: skip
         name = self.names.get(address, "")
-        if name in PROVIDED and not _has_body(ctx, name):
+        if name in PROVIDED and not has_body(ctx.module, name):
             PROVIDED[name](ctx, ins, name, results, arguments)(f)
             return
         found = self.lookup(name)
@@ -94,9 +95,9 @@ class CallCompiler:
         invoke(ctx, ins, f, found, results, arguments)
 
 
-def _has_body(ctx: Context, name: str) -> bool:
+def has_body(module: Module, name: str) -> bool:
     """Whether a module has a function of its own that is called like one of ours."""
-    function = ctx.module.function(name)
+    function = module.function(name)
     return function is not None and function.body is not None
 
 

@@ -14,12 +14,13 @@ from warploom.errors import Span
 from warploom.machine.c_source import whole_text
 from warploom.machine.value.text import HEADERS
 from warploom.ptx import flow
+from warploom.ptx.emulate.call import ASSERTION, has_body
 from warploom.ptx.emulate.compile import WAITS, uses
 from warploom.ptx.fast import elementwise, floats, lanes, matrix, memory, move, warpgroup, wmma
 from warploom.ptx.fast import poison as undefined
 from warploom.ptx.fast.notes import NO_NOTES, Noted, Notes
 from warploom.ptx.fast.operand import NotTaken, Spell, Writer, plain
-from warploom.ptx.ir import Function, Immediate, Instruction, Module, Negated
+from warploom.ptx.ir import Function, Immediate, Instruction, Module, Negated, Symbol
 from warploom.ptx.known import control_of, form_of
 from warploom.ptx.opcode import Control
 from warploom.ptx.types import is_float, type_of
@@ -94,6 +95,8 @@ def _block(
 ) -> list[str]:
     w.start()
     steps = graph.instructions(block)
+    if any(_ends_launch(w.module, step) for step in steps):  # what it says is the evaluator's
+        return [f"B{place}: {{", f"  ENTER({place}, {len(steps)});", "  return FAULT;", "}"]
     targets = [rank[after] for after in block.successors]
     last = steps[-1] if steps else None
     ends = last is not None and control_of(last) in flow.JUMPS
@@ -106,6 +109,15 @@ def _block(
         w.put(f"NEXT({targets[0]}, m);" if targets else "LEAVE(m);")
     opening = [f"B{place}: {{", f"  ENTER({place}, {len(steps)});"]
     return [*opening, *(f"  {line}" for line in w.arrays.values()), *w.lines, "}"]
+
+
+def _ends_launch(module: Module, ins: Instruction) -> bool:
+    """Whether the launch ends with an error where a thread comes here."""
+    if ins.predicate is not None:
+        return False
+    named = [each.name for each in ins.operands if isinstance(each, Symbol)]
+    fails = ins.opcode == "call" and ASSERTION in named[:1]
+    return ins.opcode == "trap" or (fails and not has_body(module, ASSERTION))
 
 
 def _is_block_barrier(ins: Instruction) -> bool:
@@ -159,7 +171,7 @@ def _barrier(w: Writer, ins: Instruction, targets: list[int], place: int) -> Non
 
 def _jump(w: Writer, ins: Instruction, targets: list[int]) -> None:
     control = control_of(ins)
-    if control is Control.SWITCH or ins.opcode == "trap":
+    if control is Control.SWITCH:
         raise NotTaken(ins.name)
     if ins.predicate is None:
         w.put("LEAVE(m);" if control is Control.LEAVE else f"NEXT({targets[0]}, m);")
@@ -169,6 +181,10 @@ def _jump(w: Writer, ins: Instruction, targets: list[int]) -> None:
         w.put(f"if (packed({w.filled(1, flags)}) & m) return FAULT;")
     operand = Negated(ins.predicate) if ins.negated else ins.predicate
     w.put(f"const uint32_t taken = m & packed({w.filled(1, w.read(operand, 'pred'))});")
+    if ins.opcode == "trap":
+        w.put("if (taken) return FAULT;")
+        w.put(f"NEXT({targets[0]}, m);")
+        return
     if w.noted.notes.counts:
         w.put(f"BRANCHED({w.noted.branch(w.module.span(ins))}, taken);")
     if control is Control.LEAVE:
