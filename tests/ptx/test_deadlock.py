@@ -12,6 +12,7 @@ import pytest
 
 from warploom import ptx
 from warploom.errors import DeadlockError, LimitError
+from warploom.ptx import launch as launch_module
 from warploom.ptx.demangle import local_name
 
 HEAD = """.version 8.0
@@ -140,3 +141,19 @@ def test_who_waits_in_a_call_may_be_helped_from_outside() -> None:
 )  # fmt: skip
 def test_names_of_variables(name: str, plain: str) -> None:
     assert local_name(name) == plain
+
+
+def test_compiled_code_that_waits_gets_all_of_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A first slice, then a look by the evaluator, then the whole launch: compiled all the time."""
+    monkeypatch.setattr(launch_module, "FIRST_SLICE", 0.0)
+    monkeypatch.setattr(launch_module, "LOOKED_AT", 0.0)
+    count = "mov.u32 %r3, 0; L: ld.volatile.global.u32 %r2, [%rd1+8]; add.u32 %r3, %r3, 1; setp.lt.u32 %p3, %r3, 9000; @%p3 bra L;\n"
+    out = np.zeros(64, np.uint32)
+    report = launch(
+        count
+        + "mul.wide.u32 %rd3, %r1, 4; add.u64 %rd4, %rd1, %rd3; setp.gt.u32 %p4, %r1, 4;\n@%p4 st.global.u32 [%rd4], %r3;\n",
+        array=out,
+        engine="c",
+    )
+    assert report.engine in ("c", "numpy")
+    assert out.tolist() == [0] * 5 + [9000] * 59

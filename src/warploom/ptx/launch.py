@@ -326,9 +326,8 @@ class Kernel:
         spins = code.may_spin and writable_bytes(asked.memory) <= MOST_COPIED
         if spins and (asked.deadline is None or soon < asked.deadline):
             try:
-                return report if self.fast.run(
-                    replace(job, deadline=soon), report, code.locals, notes
-                ) else None  # fmt: skip
+                done = self.fast.run(job, report, code.locals, notes, FIRST_SLICE)
+                return report if done else None
             except LimitError:
                 kept = Kept(asked.memory)
             until = time.monotonic() + LOOKED_AT

@@ -84,9 +84,13 @@ class FastKernel:
             self.why_not = error.message
         return self.why_not
 
-    def run(self, job: Job, report: Report, locals_: dict[str, int], notes: Notes) -> bool:
+    def run(
+        self, job: Job, report: Report, locals_: dict[str, int], notes: Notes,
+        slice_: float | None = None,
+    ) -> bool:  # fmt: skip
         """Whether the launch was done; else nothing has changed.
 
+        `slice_` are seconds that it may run, the compiler's not among them: a `LimitError` beyond.
         One that meets uninitialised values is run again by a text that watches them, and so
         are those that come after it. One in which there may be a race is the evaluator's.
         """
@@ -95,7 +99,8 @@ class FastKernel:
             engine = self._compiled(job, locals_, notes)
             if engine is None:
                 return False
-            ran = engine.run(job)
+            until = None if slice_ is None else time.monotonic() + slice_
+            ran = engine.run(job if until is None else replace(job, deadline=until))
             if ran.status is Status.DONE or not ran.missing or self._watch:
                 break
             self._watch, self._engines = True, {}
