@@ -311,7 +311,7 @@ class LoopNest:
         kept = [axis for axis in self._axes_in(expression) if axis not in axes]
         name = self.fresh(name)
         dtype = expression.dtype
-        first = lift(_neutral(op, dtype) if start is None else start, dtype)
+        first = lift(neutral(op, dtype) if start is None else start, dtype)
         outside = self._loops(f"{name}.start", kept)
         begun = self._nest(f"{name}.start", first, outside)
         dims = self._loops(name, {*kept, *axes})
@@ -464,7 +464,8 @@ class LoopNest:
 WORDS: Mapping[str, str] = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide"}
 
 
-def _neutral(op: ir.Fold, dtype: DType) -> float:
+def neutral(op: ir.Fold, dtype: DType) -> float:
+    """What a fold begins with where nothing is said."""
     if dtype.is_float or op == "+":
         return NEUTRAL[op] if dtype.is_float else 0
     limits = np.iinfo(dtype.numpy)

@@ -1,0 +1,122 @@
+"""What a strategy is: a name, a condition on the program, and partial decisions.
+
+A strategy gives variants: the program with tiles for its axes, and decisions as `--fix` takes them.
+What these leave open is searched.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+
+from warploom.loopnest import ir
+from warploom.loopnest.rebuild import Remake, rebuilt, same_with_tiles
+
+Tiles = Sequence[Sequence[int]]
+
+
+class NotMeantError(Exception):
+    """A strategy is not meant for a program; the text says why."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Variant:
+    """A program whose axes have tiles, and what is decided of it."""
+
+    strategy: str
+    program: ir.Program
+    fixes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.strategy
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """`variants` raises NotMeantError where the condition does not hold. `free` says whether the
+    tiles of the program may be replaced; otherwise only axes without tiles get some."""
+
+    name: str
+    what: str
+    variants: Callable[[ir.Program, bool], list[Variant]] = field(repr=False)
+
+
+def tiled(
+    program: ir.Program,
+    wanted: Mapping[ir.Axis, Tiles],
+    free: bool,
+    remade: Mapping[ir.Axis, Remake] | None = None,
+) -> ir.Program:
+    """The program with these tiles. Tiles that a user gave stay, and have to be of as many levels.
+    Where some tiling does not divide the axis, the last tile may be partial."""
+    new: dict[ir.Axis, Remake] = dict(remade or {})
+    for axis, tiles in wanted.items():
+        if axis.tiles and not free:
+            if len(axis.tiles) != len(tiles):
+                raise NotMeantError(
+                    f"axis '{axis}' has {len(axis.tiles)} levels of tiles, not {len(tiles)}"
+                )
+            continue
+        room = fitting(axis.size, tiles)
+        if room is None:
+            raise NotMeantError(f"axis '{axis}' of {axis.size} has no room for its tiles")
+        divides = all(axis.size % math.prod(row) == 0 for row in product(*room))
+        new[axis] = same_with_tiles(room, not divides)
+    return rebuilt(program, new)
+
+
+def fitting(size: int, tiles: Tiles) -> Tiles | None:
+    """The sizes that some tiling of an axis has, None where there is no tiling."""
+    rows = [row for row in product(*tiles) if math.prod(row) <= size]
+    if not rows:
+        return None if tiles else tiles
+    return [sorted({row[level] for row in rows}) for level in range(len(tiles))]
+
+
+def thread_counts(size: int, near: int) -> tuple[int, ...]:
+    """How many threads lie along an axis: powers of two, and what cuts it better than these."""
+    usual = (4, 8, 16, 32)
+    if size % (near * usual[-1]) == 0 or size <= near * usual[-1]:
+        return usual
+    others = [n for n in (5, 10, 20, 25) if size % (near * n) == 0]
+    return tuple(sorted({*usual, 12, 24, *others}))
+
+
+def dims_of(each: ir.Instruction, axis: ir.Axis) -> list[ir.Dim]:
+    """The loops of an instruction along the tiles of an axis, the outermost first."""
+    return [dim for dim in each.dims if dim.axis is axis and dim.tile is not None]
+
+
+def named(program: ir.Program, axis: ir.Axis) -> ir.Axis:
+    """The axis of the same name in a program that was written again."""
+    return next(each for each in program.axes if each.name == axis.name)
+
+
+def folds_of(program: ir.Program) -> list[ir.Instruction]:
+    return [each for each in program.instructions if each.running is not None]
+
+
+def stores_of(program: ir.Program) -> list[ir.Instruction]:
+    return [each for each in program.instructions if isinstance(each.action, ir.Store)]
+
+
+def loads_of(program: ir.Program) -> list[ir.Instruction]:
+    return [each for each in program.instructions if isinstance(each.action, ir.Load)]
+
+
+def place_of(each: ir.Instruction) -> dict[ir.Axis, int]:
+    """How far apart neighbours along each axis lie in the array of a load or store."""
+    assert isinstance(each.action, ir.Load | ir.Store)
+    return each.action.access.place.factors
+
+
+def can_be_vector(each: ir.Instruction, axis: ir.Axis, width: int = 4) -> bool:
+    """Whether neighbours along an axis, which may have a partial tile, are one aligned access."""
+    assert isinstance(each.action, ir.Load | ir.Store)
+    access = each.action.access
+    others = [f for other, f in access.place.factors.items() if other is not axis]
+    whole = math.gcd(access.place.offset, axis.size, *others)
+    is_near = access.place.factors.get(axis) == 1 and width * each.dtype.bytes <= 16
+    return is_near and whole % width == 0

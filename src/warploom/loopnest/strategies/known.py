@@ -1,0 +1,31 @@
+"""All strategies by name, and which of them a program has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from warploom.loopnest.ir import Program
+from warploom.loopnest.strategies import product, reduction, streaming
+from warploom.loopnest.strategies.form import NotMeantError, Strategy, Variant
+
+STRATEGIES: Mapping[str, Strategy] = {
+    each.name: each
+    for each in (
+        Strategy(product.NAME, product.WHAT, product.variants),
+        Strategy(reduction.ROW, reduction.ROW_WHAT, reduction.row_variants),
+        Strategy(reduction.COLUMN, reduction.COLUMN_WHAT, reduction.column_variants),
+        Strategy(streaming.NAME, streaming.WHAT, streaming.variants),
+    )
+}
+
+
+def variants_of(program: Program, free: bool) -> tuple[list[Variant], dict[str, str]]:
+    """What strategies make of a program, and for each that makes nothing the reason."""
+    found: list[Variant] = []
+    refused = {}
+    for each in STRATEGIES.values():
+        try:
+            found += each.variants(program, free)
+        except NotMeantError as error:
+            refused[each.name] = str(error)
+    return found, refused

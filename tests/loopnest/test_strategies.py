@@ -1,0 +1,147 @@
+"""Strategies: which programs they are meant for, and that what they leave open has good kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.loopnest.programs import random_program
+
+from warploom.loopnest.build import LoopNest
+from warploom.loopnest.evaluate import evaluate
+from warploom.loopnest.ir import Program
+from warploom.loopnest.kernels import (
+    Cut,
+    axpy,
+    batched_matmul,
+    doitgen,
+    gesummv,
+    matmul,
+    matvec,
+    two_matmuls,
+)
+from warploom.loopnest.rebuild import in_parts, rebuilt
+from warploom.loopnest.show import show
+from warploom.loopnest.strategies.known import STRATEGIES, variants_of
+from warploom.loopnest.target import everything
+from warploom.loopnest.trial import some_inputs
+from warploom.machine.record import H200
+from warploom.pipeline.nest import Nest
+from warploom.search.branching.descent import weighted_descents
+
+TAIL = Cut(tail=True)
+
+
+def row_sum(m: int, n: int) -> Program:
+    nest = LoopNest("row_sum")
+    i, j = nest.axis("m", m), nest.axis("n", n)
+    A, y = nest.array("A", i, j), nest.array("y", i)
+    y[i] = nest.sum(A[i, j], over=j)
+    return nest.done()
+
+
+def column_maximum(m: int, n: int) -> Program:
+    nest = LoopNest("column_maximum")
+    i, j = nest.axis("m", m), nest.axis("n", n)
+    A, y = nest.array("A", i, j), nest.array("y", j)
+    y[j] = nest.fold("max", A[i, j], over=i)
+    return nest.done()
+
+
+def stencil(m: int, n: int) -> Program:
+    nest = LoopNest("stencil")
+    i, j = nest.axis("m", m - 2), nest.axis("n", n - 2)
+    A, B = nest.array("A", m, n), nest.array("B", m, n)
+    around = A[i, j + 1] + A[i + 2, j + 1] + A[i + 1, j] + A[i + 1, j + 2]
+    B[i + 1, j + 1] = 0.5 * A[i + 1, j + 1] + 0.125 * around
+    return nest.done()
+
+
+KNOWN = [
+    axpy(64, cut=TAIL),
+    matvec(64, 512, cut=TAIL),
+    gesummv(16, 64, cut=TAIL),
+    matmul(64, 64, 64, cut=TAIL, activation="sigmoid", transposed="A"),
+    two_matmuls(16, 16, 16, 16, cut=TAIL, activation="relu"),
+    doitgen(4, 8, 8),
+]
+
+
+@pytest.mark.parametrize("program", [*KNOWN, *map(random_program, range(20))], ids=str)
+def test_a_program_written_again_is_the_same(program: Program) -> None:
+    again = rebuilt(program, {})
+    assert show(again) == show(program)
+    dims = [[str(dim) for dim in each.dims] for each in program.instructions]
+    assert [[str(dim) for dim in each.dims] for each in again.instructions] == dims
+    scopes = [each.scope for each in program.communications]
+    assert [each.scope for each in again.communications] == scopes
+
+
+def test_a_fold_in_parts_is_what_is_written_by_hand() -> None:
+    program = matvec(8, 1024, cut=TAIL)
+    parts = in_parts([("lane", 32), ("wide", 4)], [(2, 4, 8)])
+    by_hand = matvec(8, 1024, inner=((2, 4, 8),), parts=128, cut=TAIL)
+    assert show(rebuilt(program, {program.axes[1]: parts})) == show(by_hand)
+
+
+@pytest.mark.parametrize("program", [row_sum(6, 24), column_maximum(24, 6)], ids=str)
+def test_a_fold_in_parts_means_the_same(program: Program) -> None:
+    folded = next(axis for axis in program.axes if axis.size == 24)
+    again = rebuilt(program, {folded: in_parts([("lane", 3), ("wide", 4)], [])})
+    arrays, numbers = some_inputs(program, np.random.default_rng(0))
+    wanted, got = evaluate(program, arrays, numbers), evaluate(again, arrays, numbers)
+    assert all(np.allclose(got[name], wanted[name], rtol=1e-5) for name in wanted)
+
+
+WHICH = {
+    "block-tile": [
+        matmul(1000, 1000, 1000, cut=TAIL),
+        matmul(96, 80, 20, stride=3, transposed="AB", activation="relu", cut=TAIL),
+        batched_matmul(4, 32, 32, 64, cut=TAIL),
+        doitgen(8, 32, 32, cut=TAIL),
+    ],
+    "warp-per-row": [matvec(5000, 7000, cut=TAIL), row_sum(100, 1000)],
+    "threads-per-column": [column_maximum(7000, 5000)],
+    "one-pass": [axpy(1000, cut=TAIL), stencil(100, 200)],
+}
+
+
+@pytest.mark.parametrize("name", WHICH)
+def test_each_is_meant_for_its_programs_alone(name: str) -> None:
+    for program in WHICH[name]:
+        found, refused = variants_of(program, free=True)
+        assert {each.strategy for each in found} == {name}
+        assert set(refused) == set(STRATEGIES) - {name}
+
+
+CASES = [(program, at) for group in WHICH.values() for program in group for at in range(9)]
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize(("program", "at"), CASES, ids=str)
+def test_what_is_left_open_is_right(program: Program, at: int) -> None:
+    found, _ = variants_of(program, free=True)
+    if at >= len(found):
+        return
+    nest = Nest(found[at].program, H200.rates, everything(H200), found[at].fixes)
+    drawn = weighted_descents(nest.problem, 4, np.random.default_rng(at))
+    assert drawn.arrived.any()
+    row = int(np.flatnonzero(drawn.arrived)[0])
+    trial = nest.tried(drawn.leaves.take(slice(row, row + 1)))
+    assert not trial.wrong
+    assert trial.stopped is None
+
+
+def test_tiles_of_a_user_stay() -> None:
+    nest = LoopNest("own")
+    i, j = nest.axis("m", 640, (10,), (8,)), nest.axis("n", 320)
+    k = nest.axis("k", 64, (8, 16))
+    A, B, C = nest.array("A", i, k), nest.array("B", k, j), nest.array("C", i, j)
+    C[i, j] = nest.sum(A[i, k] * B[k, j], over=k)
+    found, _ = variants_of(nest.done(), free=False)
+    assert found
+    for each in found:
+        tiles = {axis.name: axis.tiles for axis in each.program.axes}
+        assert tiles["m"] == ((10,), (8,))
+        assert tiles["k"] == ((8, 16),)
+        assert len(tiles["n"]) >= 2
+    assert variants_of(matmul(64, 64, 64, tiles=((4,), (4,), (4,))), free=False)[1]["block-tile"]
