@@ -34,6 +34,8 @@ CLOSE = 1e-4
 NOISE = 16 / CLOSE
 # Integers that are put in; those without a sign from zero on.
 SMALLEST, LARGEST = -100, 100
+# Numbers that are drawn for one array.
+MOST_DRAWN = 1_000_003
 # What is in an array before: between the rows of a shortened one it has to stay there.
 UNTOUCHED = 77
 
@@ -96,7 +98,10 @@ def some_inputs(
 def _inputs(
     dtype: DType, count: int, random: np.random.Generator, seen: TensorKind | None = None
 ) -> Numbers:
-    """With the few bits that tensor cores look at, products are exact."""
+    """With the few bits that tensor cores look at, products are exact. Of many the first are
+    repeated, a prime number of them, so that no two rows are alike."""
+    if count > MOST_DRAWN:
+        return np.resize(_inputs(dtype, MOST_DRAWN, random, seen), count)
     if dtype.is_float:
         drawn = random.standard_normal(count).astype(dtype.numpy)
         return leading_bits(drawn, seen) if seen and dtype is DType.F32 else drawn

@@ -110,7 +110,7 @@ def _tiles(found: Product) -> list[tuple[Tiles, Tiles, Tiles, bool]]:
     rows, columns = found.rows.size, found.columns.size
     few, many = thread_counts(rows, 4), thread_counts(columns, 4)
     inner = _inner(found.inner.size)
-    flat: Tiles = (few, (2, 4, 8)), (many, (2, 4, 8))
+    flat: list[Tiles] = [(few, (2, 4, 8)), (many, (2, 4, 8))]
     listed: list[tuple[Tiles, Tiles, Tiles, bool]] = []
     results = rows * columns * math.prod(axis.size for axis in found.others)
     is_large = results > LARGE and min(rows, columns) >= LONG
@@ -155,9 +155,9 @@ def _fixes(program: ir.Program, p: Product, near: bool, is_wide: bool) -> list[s
     found = [f"dim_kind({p.inner}0)=LOOP"]
     found += [f"dim_kind({axis}0)=BLOCK" for axis in (p.rows, p.columns, *p.others)]
     found += [f"cache({load})=CACHE_SHARED" for load in (p.a, p.b)]
-    for each in program.temporaries:
-        word = "TRUE" if each.name.partition(">")[0] in (p.a.name, p.b.name) else "FALSE"
-        found.append(f"lowered({each})={word}")
+    for made in program.temporaries:
+        word = "TRUE" if made.name.partition(">")[0] in (p.a.name, p.b.name) else "FALSE"
+        found.append(f"lowered({made})={word}")
     for load, axis in ((p.a, p.rows), (p.b, p.columns)):
         found += _through_shared(p, load, axis, near)
     found += [f"dim_kind({dim})=UNROLL|LOOP" for dim in dims_of(p.fold, p.inner)]

@@ -186,8 +186,8 @@ def _fixes(
     if program.temporaries:
         decided += ["padding=0", "stages=1"]
     meets = f"{folds[-2]}>{last}"
-    for each in program.temporaries:
-        decided.append(f"lowered({each})={'TRUE' if each.name.startswith(meets) else 'FALSE'}")
+    for made in program.temporaries:
+        decided.append(f"lowered({made})={'TRUE' if made.name.startswith(meets) else 'FALSE'}")
     for each in program.instructions:
         decided += _kinds(each, last, results, across, wide)
     decided += [f"dim_kind({dim})=UNROLL" for dim in dims_of(first, iterations)]

@@ -1,0 +1,174 @@
+"""Implementations of a loop nest drawn in processes of their own: lowered, written, compiled.
+
+In come a nest (as it is made) and what is known so far: the best time, or an implementation to stay
+near. Out go implementations ready to be launched, each with its bound and with all its decisions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import time
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from warploom.emit.cuda import cuda
+from warploom.emit.spell import function_name
+from warploom.errors import CheckError, InternalError, WarploomError
+from warploom.index.ir import Const
+from warploom.loopnest.lower import lower
+from warploom.pipeline.nest import Nest
+from warploom.runtime.compile import compile_cuda
+from warploom.runtime.driver import Sides
+from warploom.search.branching.candidate import Bits, Candidates, Index, Numbers
+from warploom.search.branching.descent import Descents, descended, seeds
+from warploom.search.engine import Watch
+from warploom.search.workers.farm import shared
+
+# What is drawn again in the neighbourhood of a good implementation.
+AGAIN = (
+    ("size",),
+    ("size", "padding", "swizzle", "stages", "fill"),
+    ("padding", "swizzle", "stages", "fill", "cache"),
+    ("dim_kind", "thread_mapping", "order", "layout"),
+    ("order",),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """An implementation, ready to be launched. `leaf` are its decisions (`packed`)."""
+
+    leaf: bytes
+    bound: float
+    name: str
+    grid: Sides
+    block: Sides
+    code: bytes
+    key: str  # of its text
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """What one piece of work gave: `reached` descents ended well, `failed` had no kernel."""
+
+    made: list[Made]
+    reached: int
+    failed: int
+    built: float  # seconds that the space took, the first time
+    least: float  # the bound of the whole space
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A piece of work: so many descents by a seed, to where the bound is below `cut`; near the
+    implementation `near`, or that one itself with `count` 0."""
+
+    count: int
+    seed: tuple[int, ...]
+    cut: float = math.inf
+    near: bytes | None = None
+
+
+# -- decisions as bytes ----------------------------------------------------------------------------
+
+
+def packed(candidates: Candidates, row: int) -> bytes:
+    """The value of every choice of a decided candidate. It is read by the same space only."""
+    _, bit = np.frexp(candidates.domains[row].astype(np.float64))
+    return zlib.compress((bit - 1).astype(np.uint8).tobytes(), 9)
+
+
+def unpacked(nest: Nest, leaf: bytes, again: tuple[str, ...] = ()) -> Candidates:
+    """The candidate, without the decisions of some choices; none if the space has no such."""
+    propagator = nest.space.propagator
+    values = np.frombuffer(zlib.decompress(leaf), np.uint8)
+    if len(values) != nest.root.domains.shape[1]:
+        raise CheckError("the kept implementation is none of this space")
+    position = _positions(nest, again)
+    bits: Bits = np.uint64(1) << values[position].astype(np.uint64)
+    here = nest.root.take(np.zeros(1, np.int64))
+    alive = propagator.restrict(here, np.zeros(len(position), np.int64), position, bits)
+    return here.take(alive)
+
+
+def _positions(nest: Nest, again: tuple[str, ...]) -> Index:
+    """Where decisions lie that were not left open; what follows from others is left to them."""
+    columns = [
+        np.arange(span.start, span.stop)
+        for choice in nest.space.space.choices
+        if choice.name not in again and not choice.derived
+        for span in (nest.space.propagator.columns(choice),)
+    ]
+    return np.concatenate([np.zeros(0, np.int64), *columns])
+
+
+# -- over there ------------------------------------------------------------------------------------
+
+_nests: dict[str, Nest] = {}  # of this process
+_seen: dict[str, set[str]] = {}  # texts that it has compiled
+
+
+def drawn(recipe: Any, digest: str, arch: str, asked: Asked) -> Drawn:
+    """Run in a process of its own, which keeps the spaces that it has made."""
+    since = time.monotonic()
+    if digest not in _nests:
+        _nests[digest] = Nest(*shared(recipe))
+    nest, built = _nests[digest], time.monotonic() - since
+    found = _descents(nest, asked)
+    made, failed = [], 0
+    for row in np.flatnonzero(found.arrived):
+        try:
+            each = _compiled(nest, found.leaves, int(row), arch, _seen.setdefault(digest, set()))
+        except InternalError:
+            raise
+        except WarploomError:
+            failed += 1
+            continue
+        made += [each] if each is not None else []
+    least = nest.least() if nest.is_possible else math.inf
+    return Drawn(made, int(np.count_nonzero(found.arrived)), failed, built, least)
+
+
+def _descents(nest: Nest, asked: Asked) -> Descents:
+    random = np.random.default_rng(asked.seed)
+    here = nest.root
+    if asked.near is not None:
+        again = AGAIN[int(random.integers(len(AGAIN)))] if asked.count else ()
+        here = unpacked(nest, asked.near, again)
+    here = here.take(np.zeros(max(1, asked.count) if len(here) else 0, np.int64))
+
+    def weigh(candidates: Candidates) -> Numbers:
+        bounds = nest.bound(candidates)
+        if math.isinf(asked.cut):
+            return 1 / (bounds + 1)
+        return np.maximum(asked.cut - bounds, 0.0)
+
+    return descended(nest.problem, here, seeds(len(here), random), weigh, Watch())
+
+
+def _compiled(nest: Nest, leaves: Candidates, row: int, arch: str, seen: set[str]) -> Made | None:
+    leaf = leaves.take(slice(row, row + 1))
+    kernel = lower(nest.implementation(leaf))
+    text = cuda(kernel)
+    key = hashlib.sha256(text.encode()).hexdigest()[:32]
+    if key in seen:
+        return None
+    seen.add(key)
+    code = compile_cuda(text, arch, kind="cubin", contract=False).code
+    grid = [each.value for each in kernel.grid if isinstance(each, Const)]
+    bound = float(nest.bound(leaf)[0])
+    name = function_name(kernel, "cuda")
+    return Made(packed(leaf, 0), bound, name, (grid[0], grid[1], grid[2]), kernel.block, code, key)
+
+
+def made_again(nest: Nest, record: Mapping[str, Any]) -> Candidates:
+    """The decided candidate of a kept row."""
+    found = unpacked(nest, bytes.fromhex(record["leaf"]))
+    if not len(found) or nest.space.branch(found)[0] >= 0:
+        raise CheckError("the kept implementation is none of this space")
+    return found

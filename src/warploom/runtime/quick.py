@@ -1,0 +1,207 @@
+"""Kernels of one computation timed in quick succession, each dropped as soon as it is seen to be
+slower than the best.
+
+In comes machine code with its grid; out go nanoseconds. The first launch is checked: some elements
+by what is right, all others by what the first right kernel left. One launch more is a first look.
+Only what may be the best is launched many times in a CUDA graph (PyTorch), or in a loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from warploom.errors import DeviceError
+from warploom.runtime.driver import Launch, Sides, open_driver
+from warploom.runtime.gpu import Loaded
+from warploom.runtime.measure import clock, gpu_library
+from warploom.runtime.rig import on_gpu, on_host
+
+SLOWER = 1.5  # times the best at a first look: no more samples
+LAUNCHES = 50  # in a graph, at most
+ENOUGH = 5e5  # nanoseconds of launches in a graph
+REPEATS = 3
+LAUNCH = 2e4  # nanoseconds that a launch may take beside the kernel, as long as none was measured
+
+
+class Launched(Protocol):
+    """What is launched: see `pipeline/drawn.py`."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def grid(self) -> Sides: ...
+    @property
+    def block(self) -> Sides: ...
+    @property
+    def code(self) -> bytes: ...
+
+
+class Quick(Protocol):
+    """Where kernels are timed."""
+
+    device: str
+    arch: str
+
+    def time(self, made: Any, best: float, /) -> tuple[float, bool]:
+        """Nanoseconds, and whether more than a first look was taken; an error where it is wrong."""
+        ...
+
+    def again(self, made: Sequence[Any], rounds: int, /) -> list[float]:
+        """The median of some rounds, in which all are timed side by side."""
+        ...
+
+
+# Which elements of an array are compared, where they are and what they should be.
+Wanted = Mapping[str, tuple[Any, Any]]
+Agrees = Callable[[Any, Any], Any]
+
+
+@dataclass(slots=True, eq=False)
+class QuickGpu:
+    """A GPU by its number. `arrays` are all arguments that are arrays, in order; `wanted` says what
+    is right of those that are stored."""
+
+    arrays: Mapping[str, Any]
+    numbers: Sequence[Any]
+    wanted: Wanted
+    agrees: Agrees
+    gpu: int = 0
+    device: str = ""
+    arch: str = ""
+    overhead: float = LAUNCH
+    _first: dict[str, Any] = field(default_factory=dict)  # what the first right kernel left
+    _held: dict[str, Any] = field(default_factory=dict)
+    _before: dict[str, Any] = field(default_factory=dict)
+    _places: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        driver = open_driver()
+        self.arch = driver.architecture(self.gpu)
+        self.device = f"{driver.name(self.gpu)} {self.arch}"
+        self._held = {name: on_gpu(each, self.gpu) for name, each in self.arrays.items()}
+        for name, (where, _) in self.wanted.items():
+            self._places[name] = on_gpu(np.ascontiguousarray(where, np.int64), self.gpu)
+            self._before[name] = self._copied(self._held[name])
+
+    # -- launches ----------------------------------------------------------------------------------
+
+    def _bound(self, made: Launched) -> Callable[[], Launch]:
+        """A function that gives a launch on the stream of the moment."""
+        function = Loaded(open_driver().load(made.code, made.name, self.gpu))
+        addresses = [_address(each) for each in self._held.values()]
+
+        def bind() -> Launch:
+            arguments = [*addresses, *self.numbers]
+            return function.bind(made.grid, made.block, arguments, _stream())
+
+        return bind
+
+    def time(self, made: Launched, best: float) -> tuple[float, bool]:
+        try:
+            return self._looked_at(made, best)
+        except RuntimeError as error:  # PyTorch says so where a launch before has failed
+            raise DeviceError(f"'{made.name}' failed on this GPU: {error!s:.200}") from None
+
+    def _looked_at(self, made: Launched, best: float) -> tuple[float, bool]:
+        make = self._bound(made)
+        launch = make()
+        first = self._checked(made, launch)
+        if first > 3 * best + 10 * self.overhead:
+            return first, False
+        once = self._once(launch)
+        if once > SLOWER * best + self.overhead:
+            return once, False
+        found = self._timed(make, once)
+        if found < best:
+            self.overhead = max(2e3, once - found)
+        return found, True
+
+    def again(self, made: Sequence[Launched], rounds: int) -> list[float]:
+        makes = [self._bound(each) for each in made]
+        once = [self._once(make()) for make in makes]
+        times = [
+            [self._timed(m, o) for m, o in zip(makes, once, strict=True)] for _ in range(rounds)
+        ]
+        return [float(each) for each in np.median(np.array(times), axis=0)]
+
+    # -- whether it is right -----------------------------------------------------------------------
+
+    def _checked(self, made: Launched, launch: Launch) -> float:
+        """Nanoseconds of the first launch, whose result is compared."""
+        for name in self.wanted:
+            self._held[name][...] = self._before[name]
+        taken = self._once(launch)
+        for name, (_, right) in self.wanted.items():
+            got = on_host(self._held[name][self._places[name]])
+            if not self.agrees(got, right).all() or not self._as_first(name, right):
+                raise DeviceError(f"'{made.name}' computes a wrong {name} on this GPU")
+        for name in self.wanted:
+            self._first.setdefault(name, self._copied(self._held[name]))
+        return taken
+
+    def _as_first(self, name: str, right: Any) -> bool:
+        """All that it stored beside what the first kernel did, as far apart as sums may be."""
+        if name not in self._first:
+            return True
+        got, first = self._held[name], self._first[name]
+        near = 2e-4 * (float(np.abs(right[np.isfinite(right)]).max(initial=0.0)) + 1.0)
+        same = (got == first) | (abs(got - first) <= near) | ((got != got) & (first != first))
+        return bool(same.all())
+
+    def _copied(self, value: Any) -> Any:
+        return value.clone() if hasattr(value, "clone") else value.copy()
+
+    # -- times -------------------------------------------------------------------------------------
+
+    def _once(self, launch: Launch) -> float:
+        timer = clock()
+        timer.start()
+        launch()
+        return timer.stop() * 1e9
+
+    def _timed(self, make: Callable[[], Launch], once: float) -> float:
+        """The median of some replays of many launches."""
+        count = max(1, min(LAUNCHES, int(ENOUGH / max(once - self.overhead, 2e3))))
+        replay = _replayed(make, count)
+        replay()
+        return float(np.median([self._once(replay) for _ in range(REPEATS)])) / count
+
+
+def _replayed(make: Callable[[], Launch], count: int) -> Launch:
+    """So many launches at a time; PyTorch has graphs, which take no time between them."""
+    library, module = gpu_library()
+    if library != "torch":
+        plain = make()
+
+        def in_a_loop() -> None:
+            for _ in range(count):
+                plain()
+
+        return in_a_loop
+    graph, stream = module.cuda.CUDAGraph(), module.cuda.Stream()
+    module.cuda.synchronize()
+    with module.cuda.stream(stream):  # `torch.cuda.graph` would also collect Python's garbage
+        graph.capture_begin()
+        try:
+            launch = make()
+            for _ in range(count):
+                launch()
+        finally:
+            graph.capture_end()
+    replay: Launch = graph.replay
+    return replay
+
+
+def _address(value: Any) -> int:
+    return int(value.data_ptr() if hasattr(value, "data_ptr") else value.data.ptr)
+
+
+def _stream() -> int:
+    library, module = gpu_library()
+    if library == "torch":
+        return int(module.cuda.current_stream().cuda_stream)
+    return int(module.cuda.get_current_stream().ptr)
