@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from warploom.errors import CheckError, located, one_of
 from warploom.index.ir import whole_number
 from warploom.loopnest.build import LoopNest
 from warploom.loopnest.ir import Program
+from warploom.loopnest.strategies.form import Variant
+from warploom.loopnest.strategies.known import STRATEGIES, variants_of
 from warploom.machine.record import machine_named
 from warploom.pipeline.named_nest import check_number, named_nest, own_nest, target_for
-from warploom.pipeline.nest import ENGINES, Explored, Nest
-from warploom.pipeline.timed_nest import GpuNestBench, Timer, far_nest_bench
+from warploom.pipeline.nest import ENGINES, FREE, Explored, Nest
+from warploom.pipeline.raced import Wanted, quick_gpu, raced
+from warploom.pipeline.timed_nest import far_nest_bench
 from warploom.runtime.gpu import gpu_name
+from warploom.runtime.quick import Quick
 from warploom.runtime.rig import Bench, Built
 from warploom.search.budget import Budget, peak_megabytes
 from warploom.search.outcome import Impossible
@@ -23,6 +27,7 @@ from warploom.search.statistics import Statistics
 from warploom.search.storage.store import Store, users_store
 from warploom.search.workers.cluster import Cluster
 
+EVALUATIONS = 500  # where nothing is measured and nothing is said
 NONE_LEFT = "no implementation fulfils all constraints"
 
 
@@ -34,8 +39,9 @@ def explored(
     machine: str = "h200",
     space: str = "default",
     fix: Sequence[str] = (),
+    strategy: str | None = None,
     engine: str = "tree",
-    evaluations: int = 500,
+    evaluations: int | None = None,
     seconds: float | None = None,
     seed: int = 0,
     model: bool = False,
@@ -46,7 +52,8 @@ def explored(
     `kernel` is a name that `warploom explore` knows, with its `size`, or a `LoopNest`. The other
     arguments are the options of that command. On a machine with a GPU implementations are measured,
     unless `model` says otherwise, and the store of this user keeps what was measured. Without a GPU
-    the lower bound of the model is minimised. The best implementation was run on the simulator.
+    the lower bound of the model is minimised. Strategies that a program has come first, unless
+    `strategy` is "none" or names one. The best implementation was run on the simulator.
 
     >>> import numpy as np, warploom
     >>> found = warploom.explore("axpy", {"n": 256}, evaluations=1, model=True, space="paper")
@@ -59,6 +66,8 @@ def explored(
     """
     check_engine(engine)
     for name, value, least in (("evaluations", evaluations, 1), ("seed", seed, 0)):
+        if value is None and name == "evaluations":
+            continue
         if (whole_number(value) or 0) < least or whole_number(value) is None:
             raise CheckError(f"{name}={value!r:.40}", advice=f"a whole number from {least} on")
     budget = Budget(seconds)
@@ -69,12 +78,15 @@ def explored(
         nest = Nest(program, own.rates, target_for(own, space), fixes)
     if not nest.is_possible:
         return impossible(nest)
-    bench = bench_for(nest, model, engine)
     kept = users_store() if store is True else store or None
-    timer = None if bench is None else Timer(nest, bench, budget, kept)
+    first = strategies_of(nest, strategy, space, free=isinstance(kernel, str))
+    quick = quick_for(nest, model, engine)
+    if quick is not None:
+        asked = Wanted(seed, evaluations, free=strategy in (None, FREE))
+        with budget.interruptible():
+            return raced(nest, first.variants, quick, budget, asked, kept)
     with budget.interruptible():
-        found = nest.search(engine, evaluations, measure=timer, budget=budget, seed=seed)
-    return replace(found, device=None if bench is None else bench.device)
+        return nest.search(engine, evaluations or EVALUATIONS, budget=budget, seed=seed)
 
 
 def check_engine(engine: str) -> None:
@@ -90,15 +102,54 @@ def impossible(nest: Nest) -> Explored:
 
 
 def bench_for(nest: Nest, model: bool, engine: str, crew: object = None) -> Bench[Built] | None:
-    """Where implementations are timed; None where only the bound is known. Branch and bound proves
+    """The GPU of a cluster, where that measures."""
+    if model or engine == "exact" or not isinstance(crew, Cluster) or not crew.measures:
+        return None
+    return far_nest_bench(nest.program, nest.target.tensor, crew)
+
+
+def quick_for(nest: Nest, model: bool, engine: str) -> Quick | None:
+    """The GPU of this machine; None where only the bound is known. Branch and bound proves
     something of the bound, and of nothing else."""
-    if model or engine == "exact":
+    if model or engine == "exact" or gpu_name() is None:
         return None
-    if isinstance(crew, Cluster) and crew.measures:
-        return far_nest_bench(nest.program, nest.target.tensor, crew)
-    if gpu_name() is None:
-        return None
-    return GpuNestBench(nest.program, tensor=nest.target.tensor)
+    return quick_gpu(nest.program, nest.target.tensor)
+
+
+@dataclass(frozen=True, slots=True)
+class First:
+    """What is tried before the nest itself, and why other strategies are not."""
+
+    variants: tuple[Variant, ...] = ()
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+
+def strategies_of(nest: Nest, asked: str | None, space: str, free: bool) -> First:
+    """The variants of all strategies, or of the one that was asked for. With decisions of the user
+    there are none, unless one is named: its variants have these decisions, too."""
+    if asked not in (None, FREE, *STRATEGIES):
+        raise CheckError(f"there is no strategy '{asked!s:.40}'",
+                         advice=one_of(str(asked), [*STRATEGIES, FREE]))  # fmt: skip
+    if asked == FREE:
+        return First()
+    why = f"not in the space '{space}'" if space != "default" else ""
+    if not why and asked is None and nest.decisions:
+        why = "there are decisions of yours"
+    if why:
+        return _none_but(asked, dict.fromkeys(STRATEGIES, why))
+    found, refused = variants_of(nest.program, free)
+    named = [each for each in found if asked in (None, each.strategy)]
+    if asked is not None and not named:
+        return _none_but(asked, refused)
+    own = nest.recipe[3]
+    return First(tuple(replace(each, fixes=(*each.fixes, *own)) for each in named), refused)
+
+
+def _none_but(asked: str | None, refused: Mapping[str, str]) -> First:
+    if asked is not None:
+        raise CheckError(f"the strategy '{asked}' does not apply: {refused[asked]}",
+                         advice="--strategy none explores the nest as it is")  # fmt: skip
+    return First((), refused)
 
 
 def _program(kernel: Any, sizes: dict[str, Any], space: str) -> Program:

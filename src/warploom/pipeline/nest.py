@@ -56,6 +56,7 @@ MEASURED, LOOKED_AT = 64, 16
 # Of the time, what is kept for the trial of what was found, and seconds that it always gets.
 TRIAL_SHARE, TRIAL_SECONDS, TRIAL_LEAST = 0.25, 2.0, 0.3
 ROUNDING = 1e-9  # of a bound that was written and read
+FREE = "none"  # the nest itself, without a strategy
 WALKED = {"Knuth": 64, "Chen": 4}  # at a time
 Measured = Callable[[Candidates], Numbers]
 
@@ -89,7 +90,8 @@ class Explored(PublicResult):
 
     `nanoseconds` is its time, measured on `device`, or by the model where that is None. With the
     tile sizes that the nest gives, no implementation takes less than `bound`. `candidate` is the
-    implementation in its space.
+    implementation in its space, which is that of a `strategy` where one made it. `race` says all
+    that was measured.
     """
 
     outcome: Outcome[Best]
@@ -102,6 +104,8 @@ class Explored(PublicResult):
     nest: Nest | None = None  # what was explored
     history: History | None = None
     device: str | None = None  # where times were taken
+    strategy: str = ""
+    race: Any = None
 
     def __str__(self) -> str:
         name = "loop nest" if self.nest is None else self.nest.program.name
@@ -355,6 +359,7 @@ class Nest:
             "nanoseconds": explored.nanoseconds,
             "checked": str(explored.trial),
             "schedule": self.schedule(explored.candidate),
+            **({"strategy": explored.strategy} if explored.strategy else {}),
             "decisions": [decision_record(each) for each in taken],
         }
 
@@ -374,7 +379,7 @@ class Nest:
         """All that is needed to go on: see `kept_from`."""
         return {
             **self._question(device),
-            "best": self.best_record(explored),
+            "best": (explored.nest or self).best_record(explored),
             "bound": explored.bound if math.isfinite(explored.bound) else None,
             "evaluated": explored.evaluated,
             "runs": kept.runs + 1,
@@ -404,7 +409,8 @@ class Nest:
             case None:
                 return True
             case {"nanoseconds": int() | float() as time, "decisions": list()}:
-                self.again(best)
+                if best.get("strategy", FREE) == FREE:
+                    self.again(best)
                 # Of what was measured the bound may have been wrong, which is counted elsewhere.
                 least = self.least() * (1 - ROUNDING) if device is None else 0.0
                 return least <= time <= sys.float_info.max

@@ -25,7 +25,7 @@ from warploom.search.budget import STOPS, Budget, reason_of
 from warploom.search.outcome import Reason
 from warploom.search.workers.farm import Farm
 
-DRAWN = 6  # implementations of one piece of work
+DRAWN = 3  # implementations of one piece of work
 ELITE = 12  # of which new ones are drawn near
 NEAR = 0.6  # of what is drawn, near something good
 FREE = 0.5  # of what is drawn anew in the second half, in the nest itself
