@@ -29,3 +29,10 @@ NOT_KNOWN = (
     "idempotence (max(x, x) = x), inverses (x ^ x = 0), constants as neutral elements (x + 0 = x) "
     "and distributivity are not among them"
 )
+# What an expert fixes of a loop nest (loopnest/strategies/).
+STRATEGIES = {
+    "block-tile": "a sum of products: results in registers, factors through shared memory",
+    "warp-per-row": "lanes fold parts of a row with vector loads, and then across lanes",
+    "threads-per-column": "threads along columns; groups of them fold parts of each",
+    "one-pass": "no fold: blocks, threads along neighbours, vectors",
+}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -31,16 +32,26 @@ from warploom.loopnest.ir import Program
 from warploom.loopnest.schedule import time_words
 from warploom.loopnest.show import show
 from warploom.machine.record import machine_named
-from warploom.pipeline.exploring import bench_for
+from warploom.pipeline.drawn import packed
+from warploom.pipeline.exploring import (
+    EVALUATIONS,
+    First,
+    bench_for,
+    quick_for,
+    strategies_of,
+)
 from warploom.pipeline.helped import HelpedNest
 from warploom.pipeline.named_nest import check_number, named_nest, own_nest, target_for
-from warploom.pipeline.nest import Explored, Kept, Nest
+from warploom.pipeline.nest import FREE, Explored, Kept, Nest
+from warploom.pipeline.raced import Wanted, raced
 from warploom.pipeline.timed_nest import Timer
+from warploom.runtime.quick import Quick
 from warploom.runtime.rig import Bench, Built
 from warploom.search.branching.estimate import Estimate
 from warploom.search.budget import Budget
 from warploom.search.engine import Progress
 from warploom.search.outcome import Impossible
+from warploom.search.outcome_json import Record
 from warploom.search.storage.store import Store
 from warploom.search.workers.cluster import Cluster
 from warploom.search.workers.farm import Farm
@@ -61,22 +72,29 @@ def _explored(asked: Explore, context: Context) -> Status:
     ):
         nest, budget = _nest(asked, answer)
         record |= _bounded(nest)
+        named = "::" not in asked.kernel
+        first = strategies_of(nest, asked.strategy, asked.space.value, free=named)
         status, best = Status.FOUND, None
         answer.whole = True
         if not nest.is_possible:
             status = Status.IMPOSSIBLE
         elif asked.explain or asked.estimate:
-            record |= {"reasons": _explain(nest)} if asked.explain else {}
+            record |= {"reasons": _explain(nest, first)} if asked.explain else {}
             record |= _estimate(nest, asked, crew) if asked.estimate else {}
         else:
             where = bench_for(nest, asked.model, asked.engine.value, crew)
-            explored, made = _searched(nest, asked, budget, where, kept_in, crew)
+            quick = None if where else quick_for(nest, asked.model, asked.engine.value)
+            if quick is not None:
+                explored, made = _raced(nest, first, asked, budget, quick, kept_in)
+            else:
+                explored, made = _searched(nest, asked, budget, where, kept_in, crew)
             status, best = _status(explored), explored.candidate
-            answer.whole = where is None and is_whole(explored.outcome)
+            measured = where is not None or quick is not None
+            answer.whole = not measured and is_whole(explored.outcome)
             record |= made
         said = None
         if asked.text is not None and best is not None:
-            noted = with_notes(nest.kernel(explored), command_words(asked, context))
+            noted = with_notes(explored.kernel, command_words(asked, context))
             said = emit.emit(noted, asked.text.value)
     if said is not None:
         write(asked.out, said, answer)
@@ -135,7 +153,7 @@ def _searched(
     with progress(nest.program.name) as report, budget.interruptible():
         explored = nest.search(
             wanted.engine.value,
-            wanted.evaluations,
+            wanted.evaluations or EVALUATIONS,
             measure=timer,
             budget=budget,
             seed=wanted.seed,
@@ -150,6 +168,39 @@ def _searched(
     if timer is not None:
         record |= {"samples": timer.taken, "violations": timer.violations}
     return explored, record
+
+
+def _raced(
+    nest: Nest,
+    first: First,
+    asked: Explore,
+    budget: Budget,
+    quick: Quick,
+    store: Store | None,
+) -> tuple[Explored, dict[str, Any]]:
+    kept = _kept(nest, asked.keep, quick.device)
+    before = _before(kept.best)
+    wanted = Wanted(asked.seed + kept.runs, asked.evaluations, asked.processes,
+                    free=asked.strategy in (None, FREE), before=before)  # fmt: skip
+    with progress(nest.program.name) as report, budget.interruptible():
+        on_progress = _on_progress(report, nest.least(), None)
+        explored = raced(nest, first.variants, quick, budget, wanted, store, on_progress)
+    record = nest.record(explored, kept, quick.device)
+    if explored.candidate is not None:
+        record["best"]["leaf"] = packed(explored.candidate, 0).hex()
+    if asked.keep is not None:
+        write(asked.keep, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
+    _show_raced(explored, first)
+    samples = sum(each.is_sure for each in explored.race.measured.values())
+    return explored, record | {"samples": samples, "violations": explored.race.violations}
+
+
+def _before(best: Record | None) -> tuple[tuple[str, bytes], ...]:
+    """The best of a kept record, to be measured again."""
+    match best:
+        case {"strategy": str(name), "leaf": str(leaf)}:
+            return ((name, bytes.fromhex(leaf)),)
+    return ()
 
 
 # -- what is asked ---------------------------------------------------------------------------------
@@ -182,7 +233,40 @@ def _kept(nest: Nest, file: Path | None, device: str | None) -> Kept:
 # -- what is shown ---------------------------------------------------------------------------------
 
 
-def _explain(nest: Nest) -> list[dict[str, Any]]:
+def _show_raced(explored: Explored, first: First) -> None:
+    """What a race met on the GPU."""
+    race = explored.race
+    echo(
+        f"{race.fresh} implementations measured just now, {len(race.measured)} in all; "
+        f"{race.drawn} drawn, {race.wrong} wrong, {race.failed} without a kernel"
+    )
+    if race.wrong or (explored.candidate is None and race.complaint):
+        echo(f"the first that failed: {race.complaint}")
+    if race.violations:
+        echo(f"{race.violations} were faster than their bound: the rates are not right")
+    if explored.candidate is None:
+        echo("undecided: nothing was found")
+        return
+    by = explored.strategy if first.variants else ""
+    how = f" by the strategy {by.rpartition(' ')[0]}" if by not in ("", FREE) else ""
+    echo(f"best: {time_words(explored.nanoseconds)} measured on {explored.device}{how}")
+    assert explored.nest is not None
+    echo(f"schedule: {explored.nest.schedule(explored.candidate)}")
+    echo(f"it {explored.trial}")
+
+
+def _strategies_said(first: First) -> None:
+    """Which apply, and why others do not."""
+    counts = Counter(each.strategy for each in first.variants)
+    for name, count in counts.items():
+        echo(f"strategy {name}: applies, with {count} ways to tile")
+    for name, why in first.refused.items():
+        if name not in counts:
+            echo(f"strategy {name}: does not apply: {why}")
+
+
+def _explain(nest: Nest, first: First) -> list[dict[str, Any]]:
+    _strategies_said(first)
     reasons = [each for each in nest.reasons() if each.nanoseconds > 0]
     for each in reasons:
         echo(f"  {time_words(each.nanoseconds):>10}  {each.resource}: {each.why}")

@@ -60,7 +60,7 @@ def quick_gpu(program: Program, tensor: TensorKind | None = None) -> Quick:
     most = MOST_ELEMENTS * math.prod(axis.size for axis in folded)
     points = some_points(program, random, min(most, MOST_ITERATIONS))
     wanted = evaluate_at(program, arrays, numbers, points)
-    typed = [each.dtype.numpy(numbers[each.name]) for each in program.parameters]
+    typed = [each.dtype.numpy.type(numbers[each.name]) for each in program.parameters]
     ordered = {each.name: arrays[each.name] for each in program.arrays}
     return QuickGpu(ordered, typed, wanted, partial(agrees, program))
 
@@ -73,6 +73,7 @@ class Wanted:
     evaluations: int | None = None
     workers: int | None = None
     free: bool = True  # also without strategies
+    before: tuple[tuple[str, bytes], ...] = ()  # variants and decisions, measured first
 
 
 def raced(
@@ -105,7 +106,7 @@ def raced(
         seed=wanted.seed + kept.runs,
         workers=wanted.workers,
         evaluations=wanted.evaluations or (None if limited else UNTIMED),
-        before=kept.before(),
+        before=kept.before(wanted.before),
         known=kept.measured,
         on_found=told,
     )
@@ -172,10 +173,12 @@ class _Kept:
             self.runs, measured = read
             self.measured = [each for each in measured if each.entry in self.names]
 
-    def before(self) -> list[tuple[int, bytes]]:
+    def before(self, told: Sequence[tuple[str, bytes]]) -> list[tuple[int, bytes]]:
         """The best of earlier runs: which variant, and the decisions."""
         sure = sorted((e for e in self.measured if e.is_sure), key=lambda each: each.nanoseconds)
-        return [(self.names.index(each.entry), each.leaf) for each in sure[:AGAIN]]
+        first = [*told, *((each.entry, each.leaf) for each in sure[:AGAIN])]
+        known = {entry: at for at, entry in enumerate(self.names)}
+        return [(known[name], leaf) for name, leaf in dict.fromkeys(first) if name in known]
 
     def put(self, found: Found, at_last: bool = False) -> None:
         """All that is known now, every now and then."""

@@ -166,12 +166,12 @@ class QuickGpu:
     def _timed(self, make: Callable[[], Launch], once: float) -> float:
         """The median of some replays of many launches."""
         count = max(1, min(LAUNCHES, int(ENOUGH / max(once - self.overhead, 2e3))))
-        replay = _replayed(make, count)
+        replay = replayed(make, count)
         replay()
         return float(np.median([self._once(replay) for _ in range(REPEATS)])) / count
 
 
-def _replayed(make: Callable[[], Launch], count: int) -> Launch:
+def replayed(make: Callable[[], Launch], count: int) -> Launch:
     """So many launches at a time; PyTorch has graphs, which take no time between them."""
     library, module = gpu_library()
     if library != "torch":

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from warploom.choices import STRATEGIES
 from warploom.cli.commands.shared import (
     Text,
     cluster_option,
@@ -25,12 +26,18 @@ KERNEL is axpy, matvec, gesummv, matmul, batched-matmul, two-matmuls, doitgen, o
 LoopNest, its program, or a function of sizes that returns one; see docs/loopnests.md). With
 splits=N, matmul is split along k, and add-parts adds up the parts.
 
-On a machine with a GPU (and PyTorch or CuPy) implementations are compiled, checked and timed. The
-times are kept in the store, so no code is measured twice. Without a GPU, or with --model, the
-search minimises the bound, and the same command answers from the store the second time. The best
-implementation becomes a kernel, which is checked and run on the simulator on a few tiles.
+On a machine with a GPU (and PyTorch or CuPy) all cores draw and compile implementations. The GPU
+checks and times them. Strategies come first; later the nest as it is has its share. The store keeps
+what was measured, with its decisions, and the same command goes on from there. Without a GPU, or
+with --model, the search minimises the bound, and the same command answers from the store the second
+time. The best implementation becomes a kernel, which is checked and run on the simulator on a few
+tiles.
 
 --processes and --cluster share the work, and find the same. Workers with the label GPU measure.
+
+\b
+Strategies, each for the programs that it is meant for (--explain says why not):
+STRATEGIES
 
 \b
 --estimate   estimate how many implementations there are, and how many random descents fail
@@ -50,6 +57,11 @@ Exit status:
   2    bad input, such as decisions that contradict each other
   3    undecided: nothing was found within the time limit
   130  Ctrl-C: the best so far is printed and kept"""
+
+
+HELP = HELP.replace(
+    "STRATEGIES", "\n".join(f"  {name:19} {what}" for name, what in STRATEGIES.items())
+)
 
 
 class Engine(StrEnum):
@@ -82,6 +94,12 @@ class Explore:
         "--space",
         help="Which implementations: as published (paper), or on tensor cores (tensor: tf32).",
     )
+    strategy: str | None = option(
+        None,
+        "--strategy",
+        metavar="NAME|none",
+        help="Only this one of those below; none: the nest as it is.",
+    )
     fix: list[str] = option([], "--fix", metavar="CHOICE=VALUE", help="Decide something yourself.")
     estimate: bool = option(False, "--estimate", help="Estimate the size of the space.")
     walks: int = option(1000, "--walks", min=2, help="How many random walks --estimate makes.")
@@ -99,8 +117,11 @@ class Explore:
     engine: Engine = option(
         Engine.tree, "--engine", help="Search a tree, at random, or by branch and bound (exact)."
     )
-    evaluations: int = option(
-        500, "--evaluations", min=1, help="How many implementations to look at."
+    evaluations: int | None = option(
+        None,
+        "--evaluations",
+        min=1,
+        help="Implementations to look at (500; measured: 1000, or as --seconds allow).",
     )
     seconds: float | None = option(
         None,

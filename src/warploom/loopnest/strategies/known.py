@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from warploom.choices import STRATEGIES as SAID
 from warploom.loopnest.ir import Program
 from warploom.loopnest.strategies import product, reduction, streaming
 from warploom.loopnest.strategies.form import NotMeantError, Strategy, Variant
 
 STRATEGIES: Mapping[str, Strategy] = {
-    each.name: each
-    for each in (
-        Strategy(product.NAME, product.WHAT, product.variants),
-        Strategy(reduction.ROW, reduction.ROW_WHAT, reduction.row_variants),
-        Strategy(reduction.COLUMN, reduction.COLUMN_WHAT, reduction.column_variants),
-        Strategy(streaming.NAME, streaming.WHAT, streaming.variants),
+    name: Strategy(name, SAID[name], variants)
+    for name, variants in (
+        (product.NAME, product.variants),
+        (reduction.ROW, reduction.row_variants),
+        (reduction.COLUMN, reduction.column_variants),
+        (streaming.NAME, streaming.variants),
     )
 }
 

@@ -27,7 +27,6 @@ from warploom.loopnest.strategies.form import (
 )
 
 NAME = "block-tile"
-WHAT = "results in registers, both factors of a sum of products through shared memory"
 LARGE = 1 << 16  # results: enough for several groups of neighbours in a thread
 LONG = 64  # rows and columns that have room for these
 BLOCK_DIMS = 3

@@ -28,8 +28,6 @@ from warploom.loopnest.strategies.form import (
 )
 
 ROW, COLUMN = "warp-per-row", "threads-per-column"
-ROW_WHAT = "lanes fold parts of a row with vector loads, and then across lanes"
-COLUMN_WHAT = "threads along columns, groups of them fold parts of each, and then across groups"
 LANES = (32, 128, 16)  # wished for, the first most
 GROUPS = (32, 16, 8)
 WIDTHS = (4, 2, 1)

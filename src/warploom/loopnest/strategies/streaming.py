@@ -22,7 +22,6 @@ from warploom.loopnest.strategies.form import (
 )
 
 NAME = "one-pass"
-WHAT = "every element read and written once: blocks, threads along neighbours, vectors"
 THREADS = (64, 128, 256, 512)
 ROWS = (2, 4, 8)
 
