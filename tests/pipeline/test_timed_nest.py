@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -185,38 +184,7 @@ def test_digests_are_of_texts() -> None:
     assert Written(kernel, "a").digest != Written(kernel, "b").digest
 
 
-@pytest.fixture
-def with_gpu(monkeypatch: pytest.MonkeyPatch, pool: ThreadPoolExecutor) -> None:
-    class Threads(ThreadPoolExecutor):
-        def __init__(self) -> None:
-            super().__init__(1)
-
-    monkeypatch.setattr(command, "gpu_name", lambda: "pretended 0")
-    monkeypatch.setattr(command, "GpuNestBench", Pretended)
-    monkeypatch.setattr("warploom.search.storage.tune.Farm", Threads)
-
-
 WORDS = ("explore", "axpy", "--size", "n=3", "--evaluations", "3", "--engine", "random")
-
-
-def test_the_command_measures_where_there_is_a_gpu(
-    cli: Cli,  # noqa: F811
-    tmp_path: Path,
-    with_gpu: None,
-) -> None:
-    store, kept = str(tmp_path / "store.sqlite"), tmp_path / "kept.json"
-    first = cli(*WORDS, "--store", store, "--keep", str(kept))
-    assert first.status == 0, first.err
-    assert "measured on pretended GPU" in first.out
-    again = cli(*WORDS, "--store", store)
-    assert "0 samples just now" in again.out
-    assert json.loads(kept.read_text())["device"] == "pretended GPU"
-    by_bound = cli(*WORDS, "--model")
-    assert "which is a model: not measured" in by_bound.out
-    mixed = cli(*WORDS, "--model", "--keep", str(kept))
-    assert (mixed.status, "another device" in mixed.err) == (2, True)
-    both = cli(*WORDS, "--store", store, "--no-store")
-    assert (both.status, "exclude each other" in both.err) == (2, True)
 
 
 def test_without_a_gpu_the_bound_ranks_and_the_output_says_so(

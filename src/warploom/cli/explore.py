@@ -33,17 +33,12 @@ from warploom.loopnest.schedule import time_words
 from warploom.loopnest.show import show
 from warploom.machine.record import machine_named
 from warploom.pipeline.drawn import packed
-from warploom.pipeline.exploring import (
-    EVALUATIONS,
-    First,
-    bench_for,
-    quick_for,
-    strategies_of,
-)
+from warploom.pipeline.exploring import EVALUATIONS, bench_for, quick_for
 from warploom.pipeline.helped import HelpedNest
 from warploom.pipeline.named_nest import check_number, named_nest, own_nest, target_for
 from warploom.pipeline.nest import FREE, Explored, Kept, Nest
 from warploom.pipeline.raced import Wanted, raced
+from warploom.pipeline.strategic import First, strategies_of
 from warploom.pipeline.timed_nest import Timer
 from warploom.runtime.quick import Quick
 from warploom.runtime.rig import Bench, Built

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from warploom.errors import CheckError, located, one_of
 from warploom.index.ir import whole_number
 from warploom.loopnest.build import LoopNest
 from warploom.loopnest.ir import Program
-from warploom.loopnest.strategies.form import Variant
-from warploom.loopnest.strategies.known import STRATEGIES, variants_of
 from warploom.machine.record import machine_named
 from warploom.pipeline.named_nest import check_number, named_nest, own_nest, target_for
 from warploom.pipeline.nest import ENGINES, FREE, Explored, Nest
 from warploom.pipeline.raced import Wanted, quick_gpu, raced
+from warploom.pipeline.strategic import strategies_of
 from warploom.pipeline.timed_nest import far_nest_bench
 from warploom.runtime.gpu import gpu_name
 from warploom.runtime.quick import Quick
@@ -114,42 +112,6 @@ def quick_for(nest: Nest, model: bool, engine: str) -> Quick | None:
     if model or engine == "exact" or gpu_name() is None:
         return None
     return quick_gpu(nest.program, nest.target.tensor)
-
-
-@dataclass(frozen=True, slots=True)
-class First:
-    """What is tried before the nest itself, and why other strategies are not."""
-
-    variants: tuple[Variant, ...] = ()
-    refused: Mapping[str, str] = field(default_factory=dict)
-
-
-def strategies_of(nest: Nest, asked: str | None, space: str, free: bool) -> First:
-    """The variants of all strategies, or of the one that was asked for. With decisions of the user
-    there are none, unless one is named: its variants have these decisions, too."""
-    if asked not in (None, FREE, *STRATEGIES):
-        raise CheckError(f"there is no strategy '{asked!s:.40}'",
-                         advice=one_of(str(asked), [*STRATEGIES, FREE]))  # fmt: skip
-    if asked == FREE:
-        return First()
-    why = f"not in the space '{space}'" if space != "default" else ""
-    if not why and asked is None and nest.decisions:
-        why = "there are decisions of yours"
-    if why:
-        return _none_but(asked, dict.fromkeys(STRATEGIES, why))
-    found, refused = variants_of(nest.program, free)
-    named = [each for each in found if asked in (None, each.strategy)]
-    if asked is not None and not named:
-        return _none_but(asked, refused)
-    own = nest.recipe[3]
-    return First(tuple(replace(each, fixes=(*each.fixes, *own)) for each in named), refused)
-
-
-def _none_but(asked: str | None, refused: Mapping[str, str]) -> First:
-    if asked is not None:
-        raise CheckError(f"the strategy '{asked}' does not apply: {refused[asked]}",
-                         advice="--strategy none explores the nest as it is")  # fmt: skip
-    return First((), refused)
 
 
 def _program(kernel: Any, sizes: dict[str, Any], space: str) -> Program:

@@ -77,9 +77,10 @@ class QuickGpu:
     _held: dict[str, Any] = field(default_factory=dict)
     _before: dict[str, Any] = field(default_factory=dict)
     _places: dict[str, Any] = field(default_factory=dict)
+    _timer: Any = None
 
     def __post_init__(self) -> None:
-        driver = open_driver()
+        driver, self._timer = open_driver(), clock()
         self.arch = driver.architecture(self.gpu)
         self.device = f"{driver.name(self.gpu)} {self.arch}"
         self._held = {name: on_gpu(each, self.gpu) for name, each in self.arrays.items()}
@@ -158,10 +159,9 @@ class QuickGpu:
     # -- times -------------------------------------------------------------------------------------
 
     def _once(self, launch: Launch) -> float:
-        timer = clock()
-        timer.start()
+        self._timer.start()
         launch()
-        return timer.stop() * 1e9
+        return float(self._timer.stop()) * 1e9
 
     def _timed(self, make: Callable[[], Launch], once: float) -> float:
         """The median of some replays of many launches."""
