@@ -22,6 +22,7 @@ from warploom.loopnest.kernels import (
 from warploom.loopnest.rebuild import in_parts, rebuilt
 from warploom.loopnest.show import show
 from warploom.loopnest.strategies.known import STRATEGIES, variants_of
+from warploom.loopnest.strategies.merged import with_one_sum
 from warploom.loopnest.target import everything
 from warploom.loopnest.trial import some_inputs
 from warploom.machine.record import H200
@@ -99,7 +100,11 @@ WHICH = {
         batched_matmul(4, 32, 32, 64, cut=TAIL),
         doitgen(8, 32, 32, cut=TAIL),
     ],
-    "warp-per-row": [matvec(5000, 7000, cut=TAIL), row_sum(100, 1000)],
+    "warp-per-row": [
+        matvec(5000, 7000, cut=TAIL),
+        row_sum(100, 1000),
+        gesummv(64, 512, cut=TAIL),
+    ],
     "threads-per-column": [column_maximum(7000, 5000)],
     "one-pass": [axpy(1000, cut=TAIL), stencil(100, 200)],
 }
@@ -129,6 +134,25 @@ def test_what_is_left_open_is_right(program: Program, at: int) -> None:
     trial = nest.tried(drawn.leaves.take(slice(row, row + 1)))
     assert not trial.wrong
     assert trial.stopped is None
+
+
+def test_sums_that_are_added_up_are_one_sum() -> None:
+    program = gesummv(6, 24, cut=TAIL)
+    merged = with_one_sum(program)
+    assert len(merged.instructions) < len(program.instructions)
+    arrays, numbers = some_inputs(program, np.random.default_rng(0))
+    wanted, got = evaluate(program, arrays, numbers), evaluate(merged, arrays, numbers)
+    assert np.allclose(got["y"], wanted["y"], rtol=1e-4, atol=1e-4)
+    for other in (two_matmuls(4, 4, 4, 4, cut=TAIL), matmul(8, 8, 8, cut=TAIL), _product_of_sums()):
+        assert with_one_sum(other) is other
+
+
+def _product_of_sums() -> Program:
+    nest = LoopNest("product_of_sums")
+    i, j = nest.axis("m", 4), nest.axis("n", 8)
+    A, y = nest.array("A", i, j), nest.array("y", i)
+    y[i] = nest.sum(A[i, j], over=j) * nest.sum(A[i, j] * A[i, j], over=j)
+    return nest.done()
 
 
 def test_tiles_of_a_user_stay() -> None:

@@ -199,8 +199,9 @@ def batched_matmul(
     i, j, over = (
         _axis(nest, name, size, tiles, cut) for name, size in zip("mnk", (m, n, k), strict=True)
     )
-    A, C = nest.array("A", b, i, over), nest.array("C", b, i, j)
+    A = nest.array("A", b, i, over)
     B = nest.array("B", over, j) if shared_b else nest.array("B", b, over, j)
+    C = nest.array("C", b, i, j)
     element = B[over, j] if shared_b else B[b, over, j]
     C[b, i, j] = nest.sum(A[b, i, over] * element, over=over)
     return nest.done()

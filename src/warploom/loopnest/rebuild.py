@@ -74,10 +74,12 @@ def in_parts(parts: Sequence[tuple[str, int]], tiles: Sequence[Sequence[int]]) -
 
 def rebuilt(program: ir.Program, remade: Mapping[ir.Axis, Remake]) -> ir.Program:
     """The program with some axes remade."""
-    return _Rebuilding(program, remade).done()
+    return Rebuilding(program, remade).done()
 
 
-class _Rebuilding:
+class Rebuilding:
+    """The statements of a program, written again one after the other."""
+
     def __init__(self, program: ir.Program, remade: Mapping[ir.Axis, Remake]) -> None:
         self.program, self.nest = program, LoopNest(program.name)
         self.axes = {axis: remade.get(axis, unchanged)(self.nest, axis) for axis in program.axes}
@@ -97,10 +99,10 @@ class _Rebuilding:
     def done(self) -> ir.Program:
         for each in self.program.instructions:
             if each not in self.inner or isinstance(each.action, ir.Load | ir.Store):
-                self._write(each)
+                self.write(each)
         return self.nest.done()
 
-    def _write(self, each: ir.Instruction) -> None:
+    def write(self, each: ir.Instruction) -> None:
         match each.action:
             case ir.Load(access):
                 self.values[each] = self.arrays[access.array][self._subscripts(access)]
@@ -109,7 +111,7 @@ class _Rebuilding:
             case ir.Compute() if each.running is not None:
                 self.values[each] = self._folded(each, each.running)
             case _:
-                self.values[each] = self.nest.value(self._node(each), _stem(each.name))
+                self.values[each] = self.nest.value(self.node(each), _stem(each.name))
 
     def _subscripts(self, access: ir.Access) -> tuple[ir.Linear | int, ...]:
         found = []
@@ -122,16 +124,9 @@ class _Rebuilding:
 
     def _folded(self, each: ir.Instruction, running: ir.Running) -> Leaf:
         """One fold; where its axis has parts, the first of several."""
-        assert isinstance(each.action, ir.Compute)
         over = [self.axes[axis] for axis in dict.fromkeys(dim.axis for dim in running.over)]
-        start = self._node(running.start)
-        action = each.action
-        operands = [self._term(o) for o in action.operands if not isinstance(o, ir.Running)]
-        op: ir.Fold = "+"
-        if action.op == "fma":
-            expression: Term = Node("*", tuple(operands), each.dtype)
-        else:
-            op, expression = _fold(action.op), operands[0]
+        start = self.node(running.start)
+        op, expression = self.summand(each)
         stem, first = _stem(each.name), [axis for one in over for axis in one.iterations]
         parts = [axis for one in over for axis in one.parts]
         is_neutral = _is_neutral(start, op, each.dtype)
@@ -143,7 +138,16 @@ class _Rebuilding:
             total = self.nest.fold(op, total, axis, None, stem)
         return total
 
-    def _node(self, each: ir.Instruction) -> Term:
+    def summand(self, each: ir.Instruction) -> tuple[ir.Fold, Term]:
+        """What a fold puts together, and by which operator."""
+        assert isinstance(each.action, ir.Compute)
+        action = each.action
+        operands = [self._term(o) for o in action.operands if not isinstance(o, ir.Running)]
+        if action.op == "fma":
+            return "+", Node("*", tuple(operands), each.dtype)
+        return _fold(action.op), operands[0]
+
+    def node(self, each: ir.Instruction) -> Term:
         """The expression that an instruction computes, with those inside it."""
         if each not in self.nodes:
             assert isinstance(each.action, ir.Compute)
@@ -160,7 +164,7 @@ class _Rebuilding:
     def _term(self, operand: ir.Operand) -> Term:
         match operand:
             case ir.Result(made, _, ir.Scope.LOCAL) if made not in self.values:
-                return self._node(made)
+                return self.node(made)
             case ir.Result(made):
                 return self.values[made]
             case ir.Parameter():

@@ -8,6 +8,7 @@ from warploom.choices import STRATEGIES as SAID
 from warploom.loopnest.ir import Program
 from warploom.loopnest.strategies import product, reduction, streaming
 from warploom.loopnest.strategies.form import NotMeantError, Strategy, Variant
+from warploom.loopnest.strategies.merged import with_one_sum
 
 STRATEGIES: Mapping[str, Strategy] = {
     name: Strategy(name, SAID[name], variants)
@@ -23,6 +24,7 @@ STRATEGIES: Mapping[str, Strategy] = {
 def variants_of(program: Program, free: bool) -> tuple[list[Variant], dict[str, str]]:
     """What strategies make of a program, and for each that makes nothing the reason."""
     found: list[Variant] = []
+    program = with_one_sum(program)
     refused = {}
     for each in STRATEGIES.values():
         try:
