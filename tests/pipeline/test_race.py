@@ -211,7 +211,7 @@ def test_the_command_measures_keeps_and_goes_on(
     store, kept = str(tmp_path / "store.sqlite"), tmp_path / "kept.json"
     first = cli(*WORDS, "--store", store, "--keep", str(kept))
     assert first.status == 0, first.err
-    assert "measured on pretended GPU by the strategy one-pass" in first.out
+    assert "measured on pretended GPU, by the strategy one-pass" in first.out
     record = json.loads(kept.read_text())
     assert record["device"] == "pretended GPU"
     assert record["best"]["strategy"].startswith("one-pass")

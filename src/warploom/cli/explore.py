@@ -35,6 +35,7 @@ from warploom.machine.record import machine_named
 from warploom.pipeline.drawn import packed
 from warploom.pipeline.exploring import EVALUATIONS, bench_for, quick_for
 from warploom.pipeline.helped import HelpedNest
+from warploom.pipeline.modelled import modelled
 from warploom.pipeline.named_nest import check_number, named_nest, own_nest, target_for
 from warploom.pipeline.nest import FREE, Explored, Kept, Nest
 from warploom.pipeline.raced import Wanted, raced
@@ -82,7 +83,7 @@ def _explored(asked: Explore, context: Context) -> Status:
             if quick is not None:
                 explored, made = _raced(nest, first, asked, budget, quick, kept_in)
             else:
-                explored, made = _searched(nest, asked, budget, where, kept_in, crew)
+                explored, made = _searched(nest, first, asked, budget, where, kept_in, crew)
             status, best = _status(explored), explored.candidate
             measured = where is not None or quick is not None
             answer.whole = not measured and is_whole(explored.outcome)
@@ -134,6 +135,7 @@ def _bounded(nest: Nest) -> dict[str, Any]:
 
 def _searched(
     nest: Nest,
+    first: First,
     wanted: Explore,
     budget: Budget,
     bench: Bench[Built] | None,
@@ -146,12 +148,14 @@ def _searched(
     writers = None if helpers is None else helpers.written
     timer = None if bench is None else Timer(nest, bench, budget, store, crew, writers)
     with progress(nest.program.name) as report, budget.interruptible():
-        explored = nest.search(
+        explored = modelled(
+            nest,
+            () if timer is not None or wanted.engine is Engine.exact else first.variants,
             wanted.engine.value,
             wanted.evaluations or EVALUATIONS,
+            budget,
+            wanted.seed,
             measure=timer,
-            budget=budget,
-            seed=wanted.seed,
             kept=kept,
             on_progress=_on_progress(report, nest.least(), crew),
             helpers=helpers,
@@ -159,7 +163,7 @@ def _searched(
     record = nest.record(explored, kept, device)
     if wanted.keep is not None:
         write(wanted.keep, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
-    _show(explored, timer, nest)
+    _show(explored, timer)
     if timer is not None:
         record |= {"samples": timer.taken, "violations": timer.violations}
     return explored, record
@@ -185,7 +189,7 @@ def _raced(
         record["best"]["leaf"] = packed(explored.candidate, 0).hex()
     if asked.keep is not None:
         write(asked.keep, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
-    _show_raced(explored, first)
+    _show_raced(explored)
     samples = sum(each.is_sure for each in explored.race.measured.values())
     return explored, record | {"samples": samples, "violations": explored.race.violations}
 
@@ -228,7 +232,7 @@ def _kept(nest: Nest, file: Path | None, device: str | None) -> Kept:
 # -- what is shown ---------------------------------------------------------------------------------
 
 
-def _show_raced(explored: Explored, first: First) -> None:
+def _show_raced(explored: Explored) -> None:
     """What a race met on the GPU."""
     race = explored.race
     echo(
@@ -242,9 +246,8 @@ def _show_raced(explored: Explored, first: First) -> None:
     if explored.candidate is None:
         echo("undecided: nothing was found")
         return
-    by = explored.strategy if first.variants else ""
-    how = f" by the strategy {by.rpartition(' ')[0]}" if by not in ("", FREE) else ""
-    echo(f"best: {time_words(explored.nanoseconds)} measured on {explored.device}{how}")
+    best = time_words(explored.nanoseconds)
+    echo(f"best: {best} measured on {explored.device}{_by(explored)}")
     assert explored.nest is not None
     echo(f"schedule: {explored.nest.schedule(explored.candidate)}")
     echo(f"it {explored.trial}")
@@ -313,7 +316,7 @@ def _on_progress(
     return shown
 
 
-def _show(explored: Explored, timer: Timer | None, nest: Nest) -> None:
+def _show(explored: Explored, timer: Timer | None) -> None:
     pruned = explored.statistics.pruned
     echo(
         f"{explored.evaluated} implementations looked at; pruned: "
@@ -325,13 +328,20 @@ def _show(explored: Explored, timer: Timer | None, nest: Nest) -> None:
         return
     best = time_words(explored.nanoseconds)
     if timer is None:
-        echo(f"best: {best} by the bound, which is a model: not measured")
+        echo(f"best: {best} by the bound, which is a model: not measured{_by(explored)}")
     else:
         echo(f"best: {best} measured on {timer.bench.device}, {timer.taken} samples just now")
         if timer.violations:
             echo(f"{timer.violations} were faster than their bound: the rates are not right")
-    echo(f"schedule: {nest.schedule(explored.candidate)}")
+    assert explored.nest is not None
+    echo(f"schedule: {explored.nest.schedule(explored.candidate)}")
     echo(f"it {explored.trial}")
+
+
+def _by(explored: Explored) -> str:
+    """By which strategy it was found."""
+    name = explored.strategy.rstrip("0123456789 ")
+    return f", by the strategy {name}" if name not in ("", FREE) else ""
 
 
 def _status(explored: Explored) -> Status:

@@ -11,6 +11,7 @@ from warploom.index.ir import whole_number
 from warploom.loopnest.build import LoopNest
 from warploom.loopnest.ir import Program
 from warploom.machine.record import machine_named
+from warploom.pipeline.modelled import modelled
 from warploom.pipeline.named_nest import check_number, named_nest, own_nest, target_for
 from warploom.pipeline.nest import ENGINES, FREE, Explored, Nest
 from warploom.pipeline.raced import Wanted, quick_gpu, raced
@@ -84,7 +85,8 @@ def explored(
         with budget.interruptible():
             return raced(nest, first.variants, quick, budget, asked, kept)
     with budget.interruptible():
-        return nest.search(engine, evaluations or EVALUATIONS, budget=budget, seed=seed)
+        some = () if engine == "exact" else first.variants
+        return modelled(nest, some, engine, evaluations or EVALUATIONS, budget, seed)
 
 
 def check_engine(engine: str) -> None:

@@ -246,9 +246,11 @@ class Nest:
         kept: Kept = NOTHING_KEPT,
         on_progress: OnProgress | None = None,
         helpers: Helpers | None = None,
+        tries: bool = True,
     ) -> Explored:
         """The best implementation: of this run, or of those before it if none is better. Helpers
-        do descents; what is found is the same."""
+        do descents; what is found is the same. It is tried on the simulator, unless that is left to
+        the caller."""
         count = 0
         whole = budget or Budget()
         budget = whole.shortened(TRIAL_SHARE, TRIAL_SECONDS)
@@ -276,17 +278,18 @@ class Nest:
                 descend=None if helpers is None else helpers.descend,
             )
             result = explore(ENGINES[engine], wanted, budget, on_progress)
-        return self._explored(result, kept, count, history, whole.at_least(TRIAL_LEAST))
+        left = whole.at_least(TRIAL_LEAST) if tries else None
+        return self._explored(result, kept, count, history, left)
 
     def _explored(
-        self, result: Result[Best], kept: Kept, count: int, history: History, budget: Budget
+        self, result: Result[Best], kept: Kept, count: int, history: History, budget: Budget | None
     ) -> Explored:
         found, nanoseconds = None, math.inf
         if isinstance(result.outcome, Found):
             found, nanoseconds = result.outcome.answer.candidate, result.outcome.answer.cost
         if kept.best is not None and kept.nanoseconds <= nanoseconds and self.is_possible:
             found, nanoseconds = self.again(kept.best), kept.nanoseconds
-        trial = None if found is None else self.tried(found, budget)
+        trial = None if found is None or budget is None else self.tried(found, budget)
         evaluated = kept.evaluated + count
         statistics = result.statistics
         # What engines say last is from before their last answer.

@@ -1,0 +1,36 @@
+"""How much of what an implementation issues is work that another thread does as well.
+
+A bound on the time says nothing of threads that compute the same beside each other: they cost no
+more time as long as nothing else waits for them. As a ranking they come after those that do not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from warploom.loopnest.decided import Implementation, Loop, Node
+from warploom.loopnest.ir import Compute, Instruction
+
+
+def repeated(made: Implementation) -> float:
+    """Arithmetic that is issued for each that is needed: 1 where no thread does what another one
+    does, a little more where tiles are partial. Loads are not counted: a thread needs its own."""
+    threads = math.prod(made.levels)
+    issued = needed = 0.0
+    for each, around in _placed(made.nests, ()):
+        if isinstance(each.action, Compute):
+            own = math.prod(loop.size for loop in around if loop.kind != "THREAD")
+            issued += own * threads
+            needed += math.prod(axis.size for axis in each.axes)
+    return issued / max(1.0, needed)
+
+
+def _placed(
+    nodes: Sequence[Node], around: tuple[Loop, ...]
+) -> Iterator[tuple[Instruction, tuple[Loop, ...]]]:
+    for node in nodes:
+        if isinstance(node, Loop):
+            yield from _placed(node.body, (*around, node))
+        else:
+            yield node, around
