@@ -78,10 +78,12 @@ def fitting(size: int, tiles: Tiles) -> Tiles | None:
 def thread_counts(size: int, near: int) -> tuple[int, ...]:
     """How many threads lie along an axis: powers of two, and what cuts it better than these."""
     usual = (4, 8, 16, 32)
-    if size % (near * usual[-1]) == 0 or size <= near * usual[-1]:
+    if size <= near * usual[-1]:
         return usual
-    others = [n for n in (5, 10, 20, 25) if size % (near * n) == 0]
-    return tuple(sorted({*usual, 12, 24, *others}))
+    others = [n for n in (5, 10, 12, 20, 24, 25) if size % (near * n) == 0]
+    if size % (near * usual[-1]):
+        others += [12, 24]
+    return tuple(sorted({*usual, *others}))
 
 
 def dims_of(each: ir.Instruction, axis: ir.Axis) -> list[ir.Dim]:
