@@ -190,3 +190,16 @@ def test_readme_says_the_same() -> None:
     limits = README.split("## Limits")[1].split("\n- ")[1:5]
     for said in (*rows, *(flat(limit.split(". ")[0]) for limit in limits)):
         assert said in flat(PAGE), said
+
+
+def test_the_rows_of_the_command_are_those_of_its_record() -> None:
+    page = (ROOT / "docs" / "loopnests.md").read_text()
+    rows = record("command_device")
+    assert page.count("(`") >= len(rows)
+    for row in rows:
+        times = (
+            f"{row['best_us']:.1f} µs | {row['reference_us']:.1f} µs | {row['times_faster']:.2f}"
+        )
+        assert f"(`{row['name']}`) | {row['measured']:,} | {times} |" in page, row["name"]
+        assert row["wrong"] == row["violations"] == 0
+        assert row["asked_seconds"] == (15 if row["name"] == "matmul-256" else 30)

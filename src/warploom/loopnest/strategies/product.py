@@ -86,7 +86,7 @@ def _factors(fold: ir.Instruction) -> tuple[ir.Instruction, ir.Instruction]:
 
 
 def _longest(axes: list[ir.Axis]) -> ir.Axis:
-    """Of equally long ones the innermost."""
+    """Returns the longest, the innermost of equally long ones."""
     return max(reversed(axes), key=lambda axis: axis.size)
 
 

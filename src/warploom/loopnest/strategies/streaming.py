@@ -57,7 +57,7 @@ def variants(program: ir.Program, free: bool) -> list[Variant]:
 
 
 def _tiles(wide: bool, has_rows: bool) -> list[tuple[Tiles, Tiles]]:
-    """Of the axis along which threads lie, and of the next one."""
+    """Returns tiles of the axis along which threads lie, and of the next one."""
     near: list[Tiles] = [(THREADS, (2, 4))] if wide else []
     near += [(THREADS,)]
     if not has_rows:
