@@ -246,6 +246,7 @@ class Kernel:
         heap_bytes: int | None = None,
         volatile: Volatile = "relaxed",
         machine: Machine = H200,
+        prove: bool = False,
     ) -> Report:
         """Runs the kernel on all blocks of the grid.
 
@@ -278,9 +279,9 @@ class Kernel:
             asked = Asked(
                 grid_size, block_size, memory, symbols, shared_bytes, check, races, benign,
                 counters, deadline, schedule, together, batch_threads, volatile == "weak",
-                machine.serving if counters else NVIDIA,
+                machine.serving if counters else NVIDIA, prove,
             )  # fmt: skip
-            report = self._run(asked, code, engine, cores)
+            report = self._run(asked, code, "numpy" if prove else engine, cores)
         report.seconds = time.monotonic() - started
         report.kernel = demangled(self.name)
         report.counted, report.races_checked = counters, bool(races)

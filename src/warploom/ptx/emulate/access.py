@@ -34,6 +34,7 @@ from warploom.machine.semantics import Kind, Semantics
 from warploom.machine.tally import own_traffic
 from warploom.ptx.emulate.context import Context, Step
 from warploom.ptx.emulate.frame import Frame, thread_name
+from warploom.ptx.emulate.skeleton import Act, Event, Skeleton
 from warploom.ptx.ir import Instruction
 
 Array = npt.NDArray[Any]
@@ -245,7 +246,16 @@ def _far(
         at = int(gone.argmax())
         message = f"the shared memory of block {batch.number(int(target[at]))}, which has ended"
         raise site.error(f, message, int(f.index[at]))
+    if batch.skeleton is not None:
+        _note_remote(batch.skeleton, f.index[named], own[named], target[named], site)
     return wide & np.uint64((1 << REMOTE) - 1), target * (region.data.size // batch.blocks)
+
+
+def _note_remote(skeleton: Skeleton, threads: Array, own: Array, target: Array, site: Site) -> None:
+    """For the skeleton: accesses of the shared memory of other blocks."""
+    for block in np.unique(target[target != own]).tolist():
+        event = Event(Act.REMOTE, None, block, site=skeleton.site(site.span), blocks=(block,))
+        skeleton.note_once(threads[target == block], event)
 
 
 def _checked(f: Frame, site: Site, region: Region, address: Array, where: Any) -> Array:

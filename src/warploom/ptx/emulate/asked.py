@@ -40,6 +40,7 @@ class Asked:
     batch_threads: int | None
     weak_volatile: bool
     serving: Serving
+    prove: bool = False  # keep the skeleton of the run
 
     @property
     def threads(self) -> int:

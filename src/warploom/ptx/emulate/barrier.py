@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.errors import DeviceError
+from warploom.errors import DeviceError, Span
 from warploom.machine.clock import Board
 from warploom.machine.record import CUDA
 from warploom.ptx.emulate.context import Fetch
 from warploom.ptx.emulate.frame import NOTHING, WARP, Batch, Frame
+from warploom.ptx.emulate.skeleton import Skeleton
 from warploom.ptx.ir import Instruction
 
 Array = npt.NDArray[Any]
@@ -47,6 +48,7 @@ class Barrier:
     joined: Fetch | None = None
     aligned: bool = True
     cluster: bool = False  # barrier.cluster.wait
+    span: Span | None = None
 
     @property
     def partial(self) -> bool:
@@ -79,6 +81,7 @@ class BlockBarriers:
         self.batch = batch
         self.fail = fail
         self.waiting: dict[int, _Waiting] = {}
+        self.span: Span | None = None  # where threads came last
 
     def ranks(self) -> set[int]:
         return {rank for waiting in self.waiting.values() for rank in waiting.masks}
@@ -96,6 +99,8 @@ class BlockBarriers:
             if barrier.joined is not None:
                 self._reduce(np.ones(batch.blocks, bool), f.widen(barrier.joined(f)), here)
             self._pass(np.arange(batch.blocks))
+            if batch.skeleton is not None:
+                self._note_all(batch.skeleton, f, int(numbers[0]), barrier)
             return [(rank, here)]
         going: Going = []
         for number in np.unique(wide[here]).tolist():
@@ -125,6 +130,8 @@ class BlockBarriers:
         waiting.arrived += mask
         waiting.place[mask] = rank
         waiting.users[rank] = barrier.instruction
+        if self.batch.skeleton is not None:
+            self._note_come(self.batch.skeleton, number, mask, barrier)
         if barrier.joined is not None:
             waiting.holds[mask] = f.widen(barrier.joined(f))[mask]
         if barrier.aligned:
@@ -221,6 +228,8 @@ class BlockBarriers:
         open_ = done[batch.block_of] & (warps > 0)[batch.warp_of]
         self._reduce(done, waiting.holds, open_ & (waiting.arrived > 0))
         waiting.arrived[open_] = 0
+        if batch.skeleton is not None:
+            self._note_go(batch.skeleton, number, waiting, done, open_)
         going = [(rank, mask & open_) for rank, mask in waiting.masks.items()]
         going = [(rank, mask) for rank, mask in going if mask.any()]
         if waiting.partial and batch.races is not None:
@@ -280,6 +289,44 @@ class BlockBarriers:
         clocks.release(threads[rest], waiting.board, block[rest])
         clocks.acquire(threads[rest], waiting.board, block[rest])
         waiting.board.wipe(np.flatnonzero(done))
+
+    # -- for proofs -----------------------------------------------------------------------------
+
+    def _note_come(
+        self, skeleton: Skeleton, number: int, mask: Mask, barrier: Barrier
+    ) -> None:  # fmt: skip
+        assert barrier.span is not None
+        threads = np.flatnonzero(mask)
+        block = self.batch.block_of[threads]
+        for each in np.unique(block).tolist():
+            skeleton.come(threads[block == each], ("barrier", each, number), barrier.span)
+        self.span = barrier.span
+
+    def _note_go(
+        self, skeleton: Skeleton, number: int, waiting: _Waiting, done: Mask, open_: Mask
+    ) -> None:
+        assert self.span is not None
+        there = np.logical_or.reduce([open_ & False, *waiting.masks.values()])
+        left = (waiting.arrived > 0) & done[self.batch.block_of]
+        if left.any():
+            message = "some lanes of a warp come to a barrier, which is complete without them"
+            skeleton.fail("barrier", message, self.span)
+        for block in np.flatnonzero(done).tolist():
+            group = ("barrier", block, number)
+            going = np.flatnonzero(there & open_ & (self.batch.block_of == block))
+            if going.size:
+                skeleton.go(going, group, self.span)
+            skeleton.generations[group] = skeleton.generations.get(group, 0) + 1
+
+    def _note_all(self, skeleton: Skeleton, f: Frame, number: int, barrier: Barrier) -> None:
+        """All threads came at once, and go on."""
+        self._note_come(skeleton, number, f.full_mask(), barrier)
+        for block in range(self.batch.blocks):
+            group = ("barrier", block, number)
+            going = np.flatnonzero(self.batch.block_of == block)
+            assert barrier.span is not None
+            skeleton.go(going, group, barrier.span)
+            skeleton.generations[group] += 1
 
     # -- when nobody can run --------------------------------------------------------------------
 

@@ -26,11 +26,13 @@ from warploom.ptx.emulate.mbarrier import (
     MBarrier,
     arrive_after_copies,
     barriers_at,
+    noted,
     shared_address,
     site_of,
 )
 from warploom.ptx.emulate.product import vector
 from warploom.ptx.emulate.shape import Compile
+from warploom.ptx.emulate.skeleton import Act
 from warploom.ptx.emulate.tensor import Map, read_map
 from warploom.ptx.ir import Address, Instruction
 
@@ -199,7 +201,7 @@ def _across(ctx: Context, ins: Instruction) -> Step:
             shared.data[place : place + count] = shared.data[start : start + count].copy()
             read = copier.note(f, thread, SHARED, shared.data.size, np.array([start]), count,
                                Kind.READ)  # fmt: skip
-            _landed(f, copier, thread, barrier, np.array([place]), count, count, read)
+            _landed(f, copier, thread, barrier, np.array([place]), count, count, read, across=True)
 
     return step
 
@@ -239,7 +241,7 @@ def _barrier_site(copier: _Copier) -> Site:
 
 def _landed(
     f: Frame, copier: _Copier, thread: int, barrier: MBarrier, places: Array, width: int,
-    total: int, read: Done | None = None,
+    total: int, read: Done | None = None, *, across: bool = False,
 ) -> None:  # fmt: skip
     """Bytes are there, which their mbarrier will count; `read` is where they came from."""
     shared = f.batch.shared
@@ -248,8 +250,18 @@ def _landed(
     parts = [copier.note(f, thread, SHARED, shared.data.size, places, width, Kind.WRITE)]
     parts += [] if read is None else [read]
     barrier.tells_of_copies(f.batch)
+    issued = barrier.phase
+    if f.batch.skeleton is not None:
+        size = shared.data.size // f.batch.blocks
+        blocks = {int(places[0]) // size} if places.size else set()
+        blocks |= {int(f.batch.block_of[thread])} if across else set()
+        touched = tuple(sorted(blocks))
+        noted(f, copier.site, Act.COPY, barrier, thread, 0, total, blocks=touched)
 
     def count() -> None:
+        if f.batch.skeleton is not None and barrier.phase != issued:
+            message = "a copy begins in one phase of its mbarrier, and ends in another"
+            f.batch.skeleton.fail("C1", message, copier.site.span)
         for done in parts:
             done(barrier.completion())
 

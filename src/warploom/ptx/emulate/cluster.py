@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.errors import DeviceError
+from warploom.errors import DeviceError, Span
 from warploom.machine.knowledge import Knowledge, joined
 from warploom.machine.semantics import Scope
 from warploom.ptx.emulate.access import LOCAL_PART, REMOTE
@@ -21,6 +21,7 @@ from warploom.ptx.emulate.barrier import Barrier, Fail, Going
 from warploom.ptx.emulate.context import Context, Step
 from warploom.ptx.emulate.frame import NOTHING, Batch, Frame
 from warploom.ptx.emulate.shape import Compile
+from warploom.ptx.emulate.skeleton import Act, Event, Skeleton
 from warploom.ptx.ir import Instruction
 from warploom.ptx.types import DTYPES, type_of
 
@@ -48,10 +49,12 @@ class ClusterPhases:
         assert isinstance(found, ClusterPhases)
         return found
 
-    def arrive(self, f: Frame, releases: bool) -> None:
+    def arrive(self, f: Frame, releases: bool, span: Span) -> None:
         cluster_of = _cluster_of(f.batch)
         threads = f.index
         self.came[threads] = self.phase[cluster_of[threads]]
+        if f.batch.skeleton is not None:
+            self._note(f.batch.skeleton, Act.COME, threads, cluster_of, 0, span)
         races = f.batch.races
         if races is not None:
             if releases:
@@ -61,6 +64,19 @@ class ClusterPhases:
                 told = races.published(thread, Scope.CLUSTER, releases)
                 self.gathered[cluster] = joined(self.gathered.get(cluster), told)
         self.settle(f.batch)
+
+    def _note(
+        self, skeleton: Skeleton, act: Act, threads: Array, cluster_of: Array, late: int, span: Span
+    ) -> None:
+        for cluster in np.unique(cluster_of[threads]).tolist():
+            mine = threads[cluster_of[threads] == cluster]
+            phase, site = int(self.phase[cluster]) - late, skeleton.site(span)
+            skeleton.note(mine, Event(act, ("cluster", cluster), phase, site=site))
+
+    def passed(self, batch: Batch, threads: Array, span: Span) -> None:
+        """For the skeleton: these threads have waited for the phase before this one."""
+        if batch.skeleton is not None:
+            self._note(batch.skeleton, Act.GO, threads, _cluster_of(batch), 1, span)
 
     def settle(self, batch: Batch) -> None:
         """The next phase begins where all threads that are still there have arrived."""
@@ -114,6 +130,9 @@ class ClusterWaits:
             if not self.masks[rank].any():
                 del self.masks[rank]
             phases.came[ready] = _NOT_COME
+            span = self._barriers[rank].span
+            assert span is not None
+            phases.passed(self.batch, np.flatnonzero(ready), span)
             self._learn(phases, np.flatnonzero(ready), cluster_of)
         return going
 
@@ -149,7 +168,7 @@ def arrive(ctx: Context, ins: Instruction) -> Step:
             where = f.batch.where(int(f.index[int(again.argmax())]))
             message = f"{ins.name}: arrives again without having waited; {where}"
             raise DeviceError(message, span)
-        phases.arrive(f, releases)
+        phases.arrive(f, releases, span)
 
     return step
 

@@ -265,11 +265,11 @@ def _guarded(ctx: Context, ins: ir.Instruction, step: Step) -> Step:
 
 
 def _barrier(ctx: Context, ins: ir.Instruction) -> Barrier:
-    guard = _guard(ctx, ins)
+    guard, span = _guard(ctx, ins), ctx.module.span(ins)
     if "warp" in ins.modifiers:
-        return Barrier(ins, members=ctx.read(ins.operands[0], "b32"), guard=guard)
+        return Barrier(ins, members=ctx.read(ins.operands[0], "b32"), guard=guard, span=span)
     if "cluster" in ins.modifiers:
-        return Barrier(ins, guard=guard, cluster=True)
+        return Barrier(ins, guard=guard, cluster=True, span=span)
     reduces = "red" in ins.modifiers
     plain = ins.operands[1:-1] if reduces else ins.operands
     if guard is not None and reduces:
@@ -285,6 +285,7 @@ def _barrier(ctx: Context, ins: ir.Instruction) -> Barrier:
         guard=guard,
         joined=ctx.read(ins.operands[-1], "pred") if reduces else None,
         aligned=ins.opcode == "bar" or "aligned" in ins.modifiers,
+        span=span,
     )
 
 

@@ -26,6 +26,7 @@ from warploom.machine.memory import Memory, Region
 from warploom.machine.race import RaceDetector
 from warploom.machine.record import CUDA
 from warploom.ptx.emulate.copies import Copies
+from warploom.ptx.emulate.skeleton import Skeleton
 from warploom.ptx.emulate.work import Work
 
 Array = npt.NDArray[Any]
@@ -83,6 +84,7 @@ class Batch:
     refused: dict[int, Any] | None = None  # by thread: what it waits for, while that is looked at
     swapped: bool = False  # an atomic changed memory, while that is looked at
     resident: bool = False  # no more blocks than these run at once
+    skeleton: Skeleton | None = None  # what threads did that others wait for, where it is asked for
     origins: Any = None  # what loads are of use, where that is asked for
     dead: Mapping[Span, Mask] = field(default_factory=dict)  # loads that are none, by thread
     weak_volatile: bool = False  # for races

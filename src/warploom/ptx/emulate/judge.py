@@ -29,6 +29,7 @@ from warploom.ptx.emulate.excuse import (
 )
 from warploom.ptx.emulate.ordering import follows_looks, uses_flags
 from warploom.ptx.emulate.origins import AllOfUse, Origins, Reader
+from warploom.ptx.emulate.skeleton import Recorded
 from warploom.ptx.emulate.trial import Around, Trial
 from warploom.ptx.emulate.work import Work
 from warploom.ptx.ir import Function
@@ -43,6 +44,7 @@ class Judge:
     function: Function
     shared: dict[str, int]
     call: CallCompiler
+    skeletons: list[Recorded] = field(default_factory=list, init=False)  # of the last launch
     _unfused: Code | None = field(default=None, init=False)
 
     def run(self, asked: Asked, code: Code, before: Kept, work: Work | None = None) -> Report:
@@ -63,6 +65,7 @@ class Judge:
             if more is None:
                 if fault is not None:
                     raise fault
+                self.skeletons = launch.skeletons
                 return launch.report
             before.restore()
             excused, work = more, None  # compiled code would only suspect the same

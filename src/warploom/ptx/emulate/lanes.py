@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from warploom.errors import Span
 from warploom.ptx.emulate.barrier import Barrier, Fail, Going
 from warploom.ptx.emulate.context import Fetch
 from warploom.ptx.emulate.frame import NOTHING, Batch, Frame
@@ -95,17 +96,20 @@ def missing(f: Frame, members: Members, fail: Fail) -> Held | None:
     return Held(waits, names_lane(batch, wanted))
 
 
-def note_meeting(f: Frame, members: Members) -> None:
-    """For races: the lanes that an instruction names are there together, which orders no memory."""
-    races = f.batch.races
-    if races is None or not races.meetings:
+def note_meeting(f: Frame, members: Members, span: Span) -> None:
+    """The lanes that an instruction names are there together, which orders no memory."""
+    races, skeleton = f.batch.races, f.batch.skeleton
+    if skeleton is None and (races is None or not races.meetings):
         return
     here = f.full_mask()
     if members.guard is not None:
         here = here & f.widen(members.guard(f))
     threads = np.flatnonzero(here)
     named = f.widen(members.named(f))[threads].astype(np.int64)
-    races.lanes_meet(threads, f.batch.warp_of[threads] << 32 | named)
+    if races is not None and races.meetings:
+        races.lanes_meet(threads, f.batch.warp_of[threads] << 32 | named)
+    if skeleton is not None:
+        skeleton.meet(threads, f.batch.warp_of[threads], named, span)
 
 
 class WarpBarriers:
@@ -116,10 +120,12 @@ class WarpBarriers:
         self.fail = fail
         self.masks: dict[int, Mask] = {}
         self.named = np.zeros(batch.threads, np.uint32)
+        self.span: Span | None = None  # where lanes came last
 
     def arrive(self, f: Frame, rank: int, barrier: Barrier, mask: Mask | None) -> Going:
         f.activate(mask, NOTHING)
         assert barrier.members is not None
+        self.span = barrier.span
         here = f.full_mask()
         named = f.widen(barrier.members(f))
         stranger = here & ~names_lane(self.batch, named)
@@ -145,11 +151,19 @@ class WarpBarriers:
             if passing.any():
                 left = member & ~batch.alive & per_warp(batch, np.logical_or, passing)
                 self._pass(passing | left)
+                self._note(passing, named)
                 open_ |= passing
         going = [(rank, mask & open_) for rank, mask in self.masks.items()]
         rest = {rank: mask & ~open_ for rank, mask in self.masks.items()}
         self.masks = {rank: mask for rank, mask in rest.items() if mask.any()}
         return [(rank, mask) for rank, mask in going if mask.any()]
+
+    def _note(self, passing: Mask, named: int) -> None:
+        """For the skeleton of the run."""
+        if self.batch.skeleton is not None and self.span is not None:
+            threads = np.flatnonzero(passing)
+            names = np.full(threads.size, named, np.int64)
+            self.batch.skeleton.meet(threads, self.batch.warp_of[threads], names, self.span)
 
     def _pass(self, passing: Mask) -> None:
         """Lanes of one mask, those that left too, are ordered, each warp for itself."""

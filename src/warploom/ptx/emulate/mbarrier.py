@@ -22,6 +22,7 @@ from warploom.ptx.emulate.access import Site, places
 from warploom.ptx.emulate.context import Context, Fetch, Step
 from warploom.ptx.emulate.frame import Batch, Frame
 from warploom.ptx.emulate.shape import Compile
+from warploom.ptx.emulate.skeleton import Act, Event
 from warploom.ptx.ir import Instruction, Operand
 from warploom.ptx.types import U64
 
@@ -150,6 +151,37 @@ def arrive_at(f: Frame, site: Site, barrier: MBarrier, thread: int, count: int, 
     return token
 
 
+# -- for proofs -----------------------------------------------------------------------------------
+
+
+def begun(f: Frame, site: Site, barrier: MBarrier, thread: int) -> None:
+    """An mbarrier is new; a later one at the same place is another."""
+    skeleton, shared = f.batch.skeleton, f.batch.shared
+    assert skeleton is not None
+    place = next(at for at, each in f.batch.mbarriers.items() if each is barrier)
+    block, byte = divmod(place * 8, max(1, shared.data.size // f.batch.blocks))
+    before = {(b, at) for _, at, b in skeleton.mbarriers}
+    if (block, byte) in before:
+        skeleton.fail("mbarrier", "an mbarrier is initialised again", site.span)
+    skeleton.begin(barrier, byte, block, thread, site.span)
+
+
+def noted(
+    f: Frame, site: Site, act: Act, barrier: MBarrier, thread: int, amount: int, bytes_: int,
+    phase: int | None = None, blocks: tuple[int, ...] = (),
+) -> None:  # fmt: skip
+    """An event of the skeleton, in the phase that the mbarrier is in if no other is named."""
+    skeleton = f.batch.skeleton
+    assert skeleton is not None
+    if act in (Act.ARRIVE, Act.EXPECT, Act.COPY):
+        brings = act is Act.COPY
+        skeleton.count(barrier, 0 if brings else bytes_, bytes_ if brings else 0)
+    phase = barrier.phase if phase is None else phase
+    number = skeleton.number(barrier)
+    place = skeleton.site(site.span)
+    skeleton.note([thread], Event(act, number, phase, amount, bytes_, place, blocks))
+
+
 def mbarrier(ctx: Context, ins: Instruction) -> Step:
     return _KINDS[ins.modifiers[0]](ctx, ins)
 
@@ -168,6 +200,8 @@ def _init(ctx: Context, ins: Instruction) -> Step:
             if not 1 <= counts[number] <= MOST:
                 raise site.error(f, f"a barrier for {counts[number]} arrivals", thread)
             barrier.expected = barrier.pending = counts[number]
+            if f.batch.skeleton is not None:
+                begun(f, site, barrier, thread)
 
     return step
 
@@ -181,6 +215,9 @@ def _inval(ctx: Context, ins: Instruction) -> Step:
         for _, _, index in places(f, site, where):
             for place in index.tolist():
                 f.batch.mbarriers.pop(place, None)
+        if f.batch.skeleton is not None:
+            message = "an mbarrier is made invalid, and its place used again"
+            f.batch.skeleton.fail("mbarrier", message, site.span)
 
     return step
 
@@ -201,6 +238,11 @@ def _arrive(ctx: Context, ins: Instruction) -> Step:
             if drops:
                 barrier.expected -= count
             before = barrier.phase
+            if f.batch.skeleton is not None:
+                noted(f, site, Act.ARRIVE, barrier, thread, count, bytes_)
+                if drops:
+                    message = "arrive_drop changes how many arrivals later phases wait for"
+                    f.batch.skeleton.fail("mbarrier", message, site.span)
             tokens[number] = arrive_at(f, site, barrier, thread, count, bytes_, releases)
             if "noComplete" in ins.modifiers and barrier.phase != before:
                 raise site.error(f, "this arrival completes the phase, which it must not", thread)
@@ -217,7 +259,10 @@ def _bytes(ctx: Context, ins: Instruction) -> Step:
 
     def step(f: Frame) -> None:
         counts = _number(f, count, 0)
-        for number, _, barrier in barriers_at(f, site, address(f)):
+        for number, thread, barrier in barriers_at(f, site, address(f)):
+            if f.batch.skeleton is not None:
+                act = Act.EXPECT if sign > 0 else Act.COPY
+                noted(f, site, act, barrier, thread, 0, counts[number])
             barrier.bytes += sign * counts[number]
             barrier.awaited += counts[number] if sign > 0 else 0
             barrier.settle()
@@ -245,6 +290,10 @@ def _wait(ctx: Context, ins: Instruction) -> Step:
             answers[number] = yes
             if f.batch.refused is not None and not yes:
                 f.batch.refused[thread] = Refused(barrier, token, by_parity, site)
+            if yes and f.batch.skeleton is not None:
+                passed = barrier.phase - 1 if by_parity else token >> _PHASE
+                act = Act.WAIT if by_parity else Act.TOKEN
+                noted(f, site, act, barrier, thread, 0, 0, passed)
             if yes and acquires and f.batch.races is not None:
                 f.batch.races.vector.learn(np.array([thread]), barrier.known)
         store(f, f.spread(answers))
@@ -272,6 +321,8 @@ def arrive_after_copies(ctx: Context, ins: Instruction) -> Step:
                 barrier.tells_of_copies(f.batch)
                 completion = barrier.completion(thread % f.batch.block_size)
                 f.batch.copies.track(f.batch.races, thread, completion)
+            if f.batch.skeleton is not None:
+                noted(f, site, Act.LATER, barrier, thread, int(counted), 0)
             barrier.pending += not counted
             arrive_at(f, site, barrier, thread, 1, 0, releases=True)
 

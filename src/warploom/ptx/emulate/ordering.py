@@ -12,6 +12,7 @@ from warploom.machine.flag import Order
 from warploom.machine.semantics import Kind, Scope, Semantics
 from warploom.ptx.emulate.context import Context, Fetch, Step
 from warploom.ptx.emulate.frame import Frame
+from warploom.ptx.emulate.skeleton import Act, Event
 from warploom.ptx.ir import Address, Immediate, Instruction, Operand, Register
 from warploom.ptx.known import STRONG, space_of
 
@@ -108,12 +109,12 @@ def may_look_far(ins: Instruction) -> bool:
     return looks_at_flags(ins) and ins.opcode != "mbarrier" and space_of(ins) in _FAR
 
 
-def fence(_: Context, ins: Instruction) -> Step:
+def fence(ctx: Context, ins: Instruction) -> Step:
     """fence and membar; without a word for it a fence is acq_rel."""
     if "proxy" in ins.modifiers:
-        return _proxy_fence if "async" in ins.modifiers else _nothing
+        return _noted(ctx, ins, _proxy_fence) if "async" in ins.modifiers else _nothing
     if "mbarrier_init" in ins.modifiers:
-        return _nothing
+        return _noted(ctx, ins, _nothing)
     scope, order = scope_of(ins), order_of(ins)
     if ins.opcode == "membar" or not (order.acquires or order.releases):
         order = Order(acquires=True, releases=True)
@@ -123,6 +124,19 @@ def fence(_: Context, ins: Instruction) -> Step:
             f.batch.races.fence(f.index, scope, order)
 
     return step
+
+
+def _noted(ctx: Context, ins: Instruction, step: Step) -> Step:
+    """For the skeleton: copies see what this thread initialised."""
+    span = ctx.module.span(ins)
+
+    def noted(f: Frame) -> None:
+        if f.batch.skeleton is not None:
+            site = f.batch.skeleton.site(span)
+            f.batch.skeleton.note_once(f.index, Event(Act.FENCE, site=site))
+        step(f)
+
+    return noted
 
 
 def _nothing(_: Frame) -> None:

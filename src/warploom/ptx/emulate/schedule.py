@@ -27,6 +27,7 @@ from warploom.ptx.emulate.deadlock import Watch, land_copies
 from warploom.ptx.emulate.frame import NOTHING, Batch, Frame
 from warploom.ptx.emulate.lanes import Held, Members, WarpBarriers, missing, note_meeting
 from warploom.ptx.emulate.poison import PoisonTransfer
+from warploom.ptx.emulate.skeleton import NOWHERE, Act, Event, Skeleton
 from warploom.ptx.emulate.waits import deadlock
 from warploom.ptx.ir import Instruction, Module
 from warploom.ptx.patience import timed
@@ -154,10 +155,19 @@ class Runner:
         self.watch.effect()
         if not (block.ends_thread or self.code.kernel):
             return
+        if self.batch.skeleton is not None:
+            self._note_exit(self.batch.skeleton, block, _as_mask(mask, self.batch.threads))
         if mask is None:
             self.batch.alive[:] = False
         else:
             self.batch.alive &= ~mask
+
+    def _note_exit(self, skeleton: Skeleton, block: CodeBlock, mask: Mask) -> None:
+        """Threads leave the kernel; what reads shared memory for them must have ended."""
+        span = None if block.leaving is None else self.code.module.span(block.leaving.instruction)
+        site = NOWHERE if span is None else skeleton.site(span)
+        threads = np.flatnonzero(mask & self.batch.alive)
+        skeleton.note(threads, Event(Act.EXIT, site=site))
 
     def _protected(self) -> frozenset[int]:
         """Registers that some thread which is not running will still read."""
@@ -203,7 +213,7 @@ class Runner:
                 raise self._absent(rank, held, int(passes.argmax()))
         if mask is None or mask.any():
             self.frame.activate(mask, NOTHING)
-            note_meeting(self.frame, members)
+            note_meeting(self.frame, members, self.code.module.span(members.instruction))
             self._execute(rank, mask)
 
     # -- who does not come any more -----------------------------------------------------------

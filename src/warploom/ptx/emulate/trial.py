@@ -25,6 +25,8 @@ from warploom.ptx.emulate.frame import Batch, Frame, in_grid
 from warploom.ptx.emulate.ordering import may_look_far
 from warploom.ptx.emulate.origins import Origins
 from warploom.ptx.emulate.schedule import Runner
+from warploom.ptx.emulate.skeleton import Recorded, Skeleton
+from warploom.ptx.emulate.waits import shared_name
 from warploom.ptx.emulate.work import Work
 from warploom.ptx.ir import Function, Module
 from warploom.ptx.patience import timed
@@ -78,6 +80,7 @@ class Trial:
     origins: Origins | None = None
     waits: bool = False  # as many blocks run together as a GPU runs at once
     same_shape: dict[str, Array] = field(default_factory=dict)  # what batches have in common
+    skeletons: list[Recorded] = field(default_factory=list)  # of each batch, where it is asked for
     chance: np.random.Generator | None = field(init=False)
     report: Report = field(init=False)
 
@@ -130,6 +133,14 @@ class Trial:
         for first in range(0, blocks, together):
             self._run_batch(first, min(together, blocks - first), threads, shared)
 
+    def _skeleton(self, first: int, threads: int) -> Skeleton | None:
+        if not self.asked.prove:
+            return None
+        return Skeleton(threads, prod(self.asked.block), prod(self.asked.cluster), first)
+
+    def _keep(self, batch: Batch, skeleton: Skeleton) -> None:
+        self.skeletons.append(skeleton.recorded(lambda byte: shared_name(batch, byte, 8)))
+
     def _calls_may_wait(self) -> bool:
         """Whether a function that the kernel may call reads what other blocks may write."""
         if not any("call" in block.names for block in self.code.blocks):
@@ -158,6 +169,7 @@ class Trial:
             variables=self.around.variables,
             resident=first + blocks == prod(asked.grid) or self.waits,
             origins=self.origins, dead=self.excused.dead_loads, work=self.work,
+            skeleton=self._skeleton(first, total),
         )  # fmt: skip
         if self.same_shape and self.same_shape["threads"].size == total:
             batch.special |= self.same_shape
@@ -169,5 +181,7 @@ class Trial:
         if self.races is not None:
             self.races.end()
         own = ("%ctaid", "%clusterid")  # the only ones that differ from batch to batch
+        if batch.skeleton is not None:
+            self._keep(batch, batch.skeleton)
         self.same_shape = {k: v for k, v in batch.special.items() if not k.startswith(own)}
         self.same_shape["threads"] = batch.alive

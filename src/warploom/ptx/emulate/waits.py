@@ -14,7 +14,7 @@ from warploom.errors import DeadlockError, Span
 from warploom.machine.memory import WINDOWS
 from warploom.ptx.demangle import demangled, local_name
 from warploom.ptx.emulate.code import Code
-from warploom.ptx.emulate.frame import Frame
+from warploom.ptx.emulate.frame import Batch, Frame
 from warploom.ptx.emulate.mbarrier import Refused
 from warploom.ptx.ir import Address, Instruction, Register, Symbol
 from warploom.ptx.known import space_of
@@ -82,7 +82,7 @@ def _at_mbarriers(frame: Frame, spins: dict[int, Mask]) -> Iterator[Group]:
         if not running[thread]:
             continue
         if id(asked) not in known:
-            name = _shared_name(frame, places.get(id(asked.barrier), 0) * 8, 8)
+            name = shared_name(frame.batch, places.get(id(asked.barrier), 0) * 8, 8)
             known[id(asked)] = (name, _state(frame, asked), *_cause(asked, name))
         name, state, cause, sure = known[id(asked)]
         group = groups.setdefault(
@@ -177,14 +177,13 @@ def _place(code: Code, frame: Frame, ins: Instruction, thread: int) -> str:
     value = frame.regs[slot]
     address = int(value[thread if value.size > 1 else 0]) + operand.offset
     if space_of(ins) == "shared" or WINDOWS["shared"] <= address < WINDOWS["shared"] + (1 << 24):
-        return _shared_name(frame, address % (1 << 24), 4)
+        return shared_name(frame.batch, address % (1 << 24), 4)
     found = frame.batch.memory.bytes_from(address)
     return "memory" if found is None else f"byte {found[1]} of {found[0].name}"
 
 
-def _shared_name(frame: Frame, byte: int, size: int) -> str:
+def shared_name(batch: Batch, byte: int, size: int) -> str:
     """A place of a block's shared memory, by the variable and the element that it is in."""
-    batch = frame.batch
     byte %= max(1, batch.shared.data.size // batch.blocks)
     before = [(at, name) for name, at in batch.variables.items() if at <= byte]
     if not before:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from warploom.errors import Span
 from warploom.machine import fused as arithmetic
 from warploom.machine.async_completion import Completion
 from warploom.machine.semantics import Kind, Semantics
@@ -37,6 +38,7 @@ from warploom.ptx.emulate.product import (
     write_warps,
 )
 from warploom.ptx.emulate.shape import Compile
+from warploom.ptx.emulate.skeleton import Skeleton
 from warploom.ptx.ir import Immediate, Instruction, Operand, Register, Vector
 
 Array = npt.NDArray[Any]
@@ -148,6 +150,8 @@ def mma_async(ctx: Context, ins: Instruction) -> Step:
         _check_group(f, threads, fail)
         if f.batch.check:
             _flight(f).come(f, id(ins), threads, fail)
+        if f.batch.skeleton is not None:
+            _note_products(f, f.batch.skeleton, threads, ctx.module.span(ins))
         if named.in_registers:
             raw = fragment.gathered(f, [read(f) for read in named.left], threads, named.bits)
             a = fragment.elements(raw, left_places)
@@ -278,10 +282,28 @@ def _pending(f: Frame, named: _Operands, cause: str, lacks: dict[int, Array]) ->
     _flight(f).add(f, named.slots, named.left_slots, cause, lacks)
 
 
-def groups(_: Context, ins: Instruction) -> Step:
+def _note_products(f: Frame, skeleton: Skeleton, threads: Array, span: Span) -> None:
+    """For the skeleton: these warps, a row each, make their parts of products."""
+    closed = _flight(f).closed
+    for row in threads:
+        group = int(_warpgroup_of(f, row[:1])[0])
+        skeleton.multiply(row, group, int(closed[row[0]]), span)
+
+
+def _note_waited(f: Frame, skeleton: Skeleton, newest: int, span: Span) -> None:
+    """For the skeleton: the running warps have waited for all but so many groups."""
+    warps, closed = f.batch.warp_of[f.index], _flight(f).closed
+    for warp in np.unique(warps).tolist():
+        mine = f.index[warps == warp]
+        group = int(_warpgroup_of(f, mine[:1])[0])
+        skeleton.multiplied(mine, group, int(closed[mine[0]]) - newest - 1, span)
+
+
+def groups(ctx: Context, ins: Instruction) -> Step:
     """wgmma.fence, commit_group and wait_group N."""
     if "fence" in ins.modifiers:
         return lambda _: None
+    span = ctx.module.span(ins)
     newest = (
         ins.operands[0].value if ins.operands and isinstance(ins.operands[0], Immediate) else None
     )
@@ -291,6 +313,8 @@ def groups(_: Context, ins: Instruction) -> Step:
         if newest is None:
             flight.closed = flight.closed + here
             return
+        if f.batch.skeleton is not None:
+            _note_waited(f, f.batch.skeleton, newest, span)
         for frame, slot, ended, lacks in flight.wait(here, newest):
             undefined.note(frame, slot, ended, lacks)
         if f.batch.races is not None:

@@ -1,0 +1,258 @@
+"""The skeleton of a run: what each thread did that others may wait for, in its own order.
+
+Comes in: the events of a batch as they happen, noted by barriers, copies and products. Goes out:
+agents. Threads that did the same are one agent, so a skeleton is small however many threads there
+are. `ptx/prove` asks whether every schedule has the same skeleton.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.errors import Span
+
+Array = npt.NDArray[Any]
+MOST_EVENTS = 1 << 18  # of one batch
+NOWHERE = -1
+
+
+class Act(Enum):
+    """What an event is; each has the mbarrier or the group of threads that it is about."""
+
+    INIT = "init"
+    ARRIVE = "arrive"  # `amount` arrivals, which may expect `bytes` first
+    EXPECT = "expect"  # bytes, without an arrival
+    COPY = "copy"  # the issue of a copy that brings bytes
+    LATER = "later"  # the issue of an arrival that comes when copies are done
+    WAIT = "wait"  # a wait by parity that passed; `phase` is the one that was complete
+    TOKEN = "token"  # noqa: S105 - the same by the token of an arrival
+    COME = "come"  # to a barrier of threads
+    GO = "go"  # on from it
+    REMOTE = "remote"  # an access of the shared memory of another block; `phase` is its number
+    FENCE = "fence"  # what was initialised is visible for copies and for other blocks
+    EXIT = "exit"
+
+    def __repr__(self) -> str:
+        return self.value
+
+
+class Event(NamedTuple):
+    act: Act
+    where: Any = None  # the number of an mbarrier; or a group: its kind, then who
+    phase: int = 0
+    amount: int = 0
+    bytes: int = 0
+    site: int = NOWHERE  # in the list of places
+    blocks: tuple[int, ...] = ()  # whose shared memory a copy or an access touches
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """Threads of one block that did the same."""
+
+    block: int
+    threads: tuple[int, ...]  # of the batch
+    events: tuple[Event, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """An mbarrier when all threads have left: its phases are those that are complete."""
+
+    name: str
+    block: int
+    expected: int
+    phases: int
+    pending: int
+    bytes: int
+    most: int  # bytes that were expected, or came, in one phase
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A condition that does not hold, as it was seen while the kernel ran."""
+
+    condition: str
+    message: str
+    site: int
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The skeleton of a batch; `first` is its first block."""
+
+    agents: tuple[Agent, ...]
+    mbarriers: tuple[Ended, ...]
+    sites: tuple[Span, ...]
+    broken: tuple[Broken, ...]
+    cluster: int
+    first: int
+    complete: bool  # whether all events were kept
+
+
+@dataclass(slots=True, eq=False)
+class Skeleton:
+    """Notes events of a batch: the history of a thread is a place in a tree of events."""
+
+    threads: int
+    block_size: int
+    cluster: int
+    first: int
+    node: Array = field(init=False)
+    parents: list[int] = field(default_factory=lambda: [0])
+    events: list[Event] = field(default_factory=lambda: [Event(Act.EXIT)])
+    after: dict[tuple[int, Event], int] = field(default_factory=dict)
+    sites: dict[Span, int] = field(default_factory=dict)
+    numbers: dict[int, int] = field(default_factory=dict)  # of mbarriers, by identity
+    mbarriers: list[tuple[Any, int, int]] = field(default_factory=list)  # with place and block
+    most: dict[int, list[int]] = field(default_factory=dict)  # by mbarrier: phase, in, out, most
+    generations: dict[Hashable, int] = field(default_factory=dict)
+    products: dict[tuple[int, int], list[int]] = field(default_factory=dict)  # by group and warp
+    broken: list[Broken] = field(default_factory=list)
+    complete: bool = True
+
+    def __post_init__(self) -> None:
+        self.node = np.zeros(self.threads, np.int64)
+
+    # -- noting ---------------------------------------------------------------------------------
+
+    def site(self, span: Span) -> int:
+        return self.sites.setdefault(span, len(self.sites))
+
+    def note(self, threads: Iterable[int] | Array, event: Event) -> None:
+        chosen = np.asarray(threads)
+        if chosen.size == 1:
+            one = int(chosen.reshape(-1)[0])
+            self.node[one] = self._child(int(self.node[one]), event)
+            return
+        before = self.node[chosen]
+        for parent in np.unique(before).tolist():
+            self.node[chosen[before == parent]] = self._child(parent, event)
+
+    def _child(self, parent: int, event: Event) -> int:
+        found = self.after.get((parent, event))
+        if found is None:
+            if len(self.events) > MOST_EVENTS:
+                self.complete = False
+                return parent
+            found = self.after[parent, event] = len(self.events)
+            self.parents.append(parent)
+            self.events.append(event)
+        return found
+
+    def note_once(self, threads: Array, event: Event) -> None:
+        """Unless it is what these threads did last."""
+        last = self.node[threads]
+        fresh = [each for each in np.unique(last).tolist() if self.events[each] != event]
+        if fresh:
+            self.note(threads[np.isin(last, fresh)], event)
+
+    def fail(self, condition: str, message: str, span: Span) -> None:
+        self.broken.append(Broken(condition, message, self.site(span)))
+
+    # -- mbarriers ------------------------------------------------------------------------------
+
+    def begin(self, barrier: Any, byte: int, block: int, thread: int, span: Span) -> None:
+        """A thread initialised an mbarrier, at a byte of a block's shared memory."""
+        number = self.numbers[id(barrier)] = len(self.mbarriers)
+        self.mbarriers.append((barrier, byte, block))
+        event = Event(Act.INIT, number, amount=barrier.expected, site=self.site(span))
+        self.note([thread], event)
+
+    def number(self, barrier: Any) -> int:
+        return self.numbers[id(barrier)]
+
+    def count(self, barrier: Any, expected: int, brought: int) -> None:
+        """Bytes that a phase expects, or that come."""
+        tally = self.most.setdefault(self.number(barrier), [0, 0, 0, 0])
+        if tally[0] != barrier.phase:
+            tally[:3] = [barrier.phase, 0, 0]
+        tally[1] += expected
+        tally[2] += brought
+        tally[3] = max(tally[1:])
+
+    # -- threads that meet ----------------------------------------------------------------------
+
+    def come(self, threads: Array, group: Hashable, span: Span) -> None:
+        phase = self.generations.setdefault(group, 0)
+        self.note(threads, Event(Act.COME, group, phase, site=self.site(span)))
+
+    def go(self, threads: Array, group: Hashable, span: Span, phase: int | None = None) -> None:
+        phase = self.generations.get(group, 0) if phase is None else phase
+        self.note(threads, Event(Act.GO, group, phase, site=self.site(span)))
+
+    def meet(self, threads: Array, warps: Array, named: Array, span: Span) -> None:
+        """Lanes of a warp are at one instruction together, each with the mask that it names."""
+        key = warps.astype(np.int64) << 32 | named.astype(np.int64)
+        for each in np.unique(key).tolist():
+            lanes = threads[key == each]
+            group = ("warp", each >> 32, each & 0xFFFFFFFF)
+            if self._together(lanes, group):
+                continue  # they met, and nothing was done since
+            self.come(lanes, group, span)
+            self.go(lanes, group, span)
+            self.generations[group] += 1
+
+    def _together(self, lanes: Array, group: Hashable) -> bool:
+        last = np.unique(self.node[lanes])
+        if last.size > 1:
+            return False
+        at = int(last[0])
+        while at and self.events[at].act is Act.COME and self.events[at].where[0] == "wgmma":
+            at = self.parents[at]
+        return self.events[at][:2] == (Act.GO, group)
+
+    def multiply(self, threads: Array, group: int, closed: int, span: Span) -> None:
+        """A warp's part of a product, in its group with the number `closed`."""
+        event = Event(Act.COME, ("wgmma", group), closed, site=self.site(span))
+        last = self.events[int(self.node[threads[0]])]
+        if last[:3] != event[:3]:
+            self.note(threads, event)
+        kept = self.products.setdefault((group, int(threads[0])), [])
+        if not kept or kept[-1] != closed:
+            kept.append(closed)
+
+    def multiplied(self, threads: Array, group: int, newest: int, span: Span) -> None:
+        """A warp has waited for its products up to a group."""
+        done = [each for each in self.products.get((group, int(threads[0])), ()) if each <= newest]
+        if done:
+            self.note_once(threads, Event(Act.GO, ("wgmma", group), done[-1], site=self.site(span)))
+
+    # -- what comes out -------------------------------------------------------------------------
+
+    def recorded(self, name_of: Callable[[int], str]) -> Recorded:
+        """`name_of` gives the name of a place of shared memory."""
+        agents = []
+        for leaf in np.unique(self.node).tolist():
+            events = self._history(leaf)
+            threads = np.flatnonzero(self.node == leaf)
+            blocks = threads // self.block_size
+            for block in np.unique(blocks).tolist():
+                mine = tuple(threads[blocks == block].tolist())
+                agents.append(Agent(block, mine, events))
+        ended = tuple(self._ended(number, name_of) for number in range(len(self.mbarriers)))
+        return Recorded(
+            tuple(agents), ended, tuple(self.sites), tuple(self.broken), self.cluster, self.first,
+            self.complete,
+        )  # fmt: skip
+
+    def _history(self, leaf: int) -> tuple[Event, ...]:
+        out = []
+        while leaf:
+            out.append(self.events[leaf])
+            leaf = self.parents[leaf]
+        return tuple(reversed(out))
+
+    def _ended(self, number: int, name_of: Callable[[int], str]) -> Ended:
+        barrier, byte, block = self.mbarriers[number]
+        most = self.most.get(number, [0, 0, 0, 0])[3]
+        return Ended(
+            name_of(byte), block, barrier.expected, barrier.phase, barrier.pending,
+            barrier.bytes, most,
+        )  # fmt: skip
