@@ -34,7 +34,8 @@ from warploom.errors import (
     ParseError,
     UnsupportedError,
 )
-from warploom.ptx.findings import race_findings, rounding_note
+from warploom.machine.proof import Reach
+from warploom.ptx.findings import proof_lines, proof_record, race_findings, rounding_note
 from warploom.ptx.launch import Report
 from warploom.ptx.shuffle import KernelReport, Rewrite, check, confirm, rewrite
 from warploom.search.outcome import Verdict
@@ -140,6 +141,8 @@ def run_kernel(asked: Run, _context: Context) -> None:
         )
         before = {f"arg{i}": a.copy() for i, a in enumerate(args) if isinstance(a, np.ndarray)}
         record: dict[str, Any] = {}
+        told: dict[str, Any] = {}
+        lines: list[str] = []
         status = Status.FOUND
         try:
             chosen, deadline = loaded(
@@ -147,7 +150,8 @@ def run_kernel(asked: Run, _context: Context) -> None:
             )
             report = chosen.launch(
                 parse_shape(asked.grid), parse_shape(asked.block), args, shared_bytes=asked.shared,
-                races="all" if asked.races else False, benign=asked.benign, counters=asked.counters,
+                races="all" if asked.races or asked.prove else False, benign=asked.benign,
+                counters=asked.counters, prove=asked.prove,
                 seconds=left(deadline), heap_bytes=asked.heap, cluster=parse_cluster(asked.cluster),
                 volatile="weak" if asked.volatile is Volatile.WEAK else "relaxed",
             )  # fmt: skip
@@ -161,6 +165,11 @@ def run_kernel(asked: Run, _context: Context) -> None:
             for race in report.rounding:
                 echo(f"note: {rounding_note(chosen.owner, race)}", err=True)
             status = Status.IMPOSSIBLE if report.races else Status.FOUND
+            if report.proof is not None:
+                told |= {"proof": proof_record(chosen.owner, report.proof)}
+                lines = proof_lines(chosen.owner, report.proof)
+                if not report.races and report.proof.reach is Reach.THIS_SCHEDULE:
+                    status = Status.UNDECIDED
         except KernelError as error:
             with kept_free(asked.json_file):
                 _print_output(error.output)
@@ -170,9 +179,10 @@ def run_kernel(asked: Run, _context: Context) -> None:
         arrays = {f"arg{i}": a for i, a in enumerate(args) if isinstance(a, np.ndarray)}
         with kept_free(asked.json_file):
             _show_run(record, arrays)
+            _print_output(f"{line}\n" for line in lines)
         if asked.save is not None:
             save_arrays(asked.save, arrays, before)
-        told = {"kind": KIND, "status": int(status), "findings": findings}
+        told |= {"kind": KIND, "status": int(status), "findings": findings}
         write_records(asked.json_file, [record | told])
         return status
 

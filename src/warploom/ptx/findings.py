@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from warploom.errors import KernelError, Span
+from warploom.machine.proof import Proof
 from warploom.machine.race import Race, Side
 from warploom.ptx.launch import LoadedModule
 
@@ -65,6 +67,31 @@ def race_fault(module: LoadedModule, race: Race, pairs: int = 1) -> KernelError:
     if pairs > 1:
         message += f" ({pairs} pairs of instructions of these lines)"
     return KernelError(message, shown or spans[1])
+
+
+def proof_lines(module: LoadedModule, proof: Proof) -> list[str]:
+    """A verdict in words: its line, the conditions that failed, and what is assumed."""
+    lines = [f"proof: {proof.text}"]
+    for each in proof.failed:
+        where = "" if each.span is None else f" at {module.places.words(each.span)}"
+        lines.append(f"  {each.condition}{where}: {each.message}")
+    return lines + [f"  assumed: {each}" for each in proof.assumed]
+
+
+def proof_record(module: LoadedModule, proof: Proof) -> dict[str, Any]:
+    """A verdict as data."""
+    failed = [
+        {
+            "condition": each.condition,
+            "message": each.message,
+            "where": None if each.span is None else module.places.words(each.span),
+        }
+        for each in proof.failed
+    ]
+    return {
+        "reach": proof.reach.value, "failed": failed, "assumed": list(proof.assumed),
+        "agents": proof.agents, "events": proof.events,
+    }  # fmt: skip
 
 
 def rounding_note(module: LoadedModule, race: Race) -> str:

@@ -56,6 +56,7 @@ from warploom.ptx.fast.notes import Notes
 from warploom.ptx.ir import Function, Module, Variable
 from warploom.ptx.parse import parse
 from warploom.ptx.patience import deadline_of, timed, within
+from warploom.ptx.prove.verdict import Evidence, verdict
 from warploom.ptx.source import SourceMap
 from warploom.ptx.types import DTYPES
 
@@ -264,13 +265,19 @@ class Kernel:
         blocks, where their order makes no difference; all that there are, if it is not said.
         `heap_bytes`: what malloc may give, from this launch on (8 MiB if it is never said).
         `volatile`: "weak" has races take volatile accesses for plain ones, as C++ does.
-        `machine`: whose limits hold, and who serves shared memory.
+        `machine`: whose limits hold, and who serves shared memory. `prove`: the report's `proof`
+        says whether all schedules do the same, for all data or for these.
         """
         started, deadline = time.monotonic(), deadline_of(seconds)
         grid_size, block_size = triple(grid, "grid"), triple(block, "block")
         for_ptx(machine, "lanes", "sector_bytes")
         self._check_shape(machine, grid_size, block_size, shared_bytes)
         check_options(races, schedule, engine, cores, volatile)
+        if prove and (not races or not check or engine == "c"):
+            raise DeviceError(
+                "a proof needs races and check, and the evaluator",
+                advice="give races=True, and neither check=False nor engine='c'",
+            )
         if heap_bytes is not None:
             self.owner.heap.limit = heap_limit(heap_bytes)
         together = self._cluster(grid_size, cluster)
@@ -282,6 +289,9 @@ class Kernel:
                 machine.serving if counters else NVIDIA, prove,
             )  # fmt: skip
             report = self._run(asked, code, "numpy" if prove else engine, cores)
+            if prove:
+                raced = bool(report.races)
+                report.proof = verdict(Evidence(code, self._judge.skeletons, raced, benign))
         report.seconds = time.monotonic() - started
         report.kernel = demangled(self.name)
         report.counted, report.races_checked = counters, bool(races)

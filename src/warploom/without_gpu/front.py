@@ -105,6 +105,7 @@ def emulate(
     heap_bytes: int | None = None,
     volatile: Volatile = "relaxed",
     cluster: int | Sequence[int] | None = None,
+    prove: bool = False,
 ) -> Emulated:
     """Somebody's kernel, to be launched without a GPU on NumPy arrays or CPU tensors.
 
@@ -117,8 +118,8 @@ def emulate(
     differs by the rounding of a fused product, and loads of no use. With `volatile="weak"` volatile
     accesses race as plain ones do. A launch is stopped after `seconds`. Large ones are compiled,
     and without `races` and `counters` they use as many `cores` as there are, or as are said.
-    `heap_bytes` are for device malloc (8 MiB). `cluster` is how many blocks are one cluster, where
-    the kernel itself does not say it (`__cluster_dims__`).
+    `heap_bytes` are for device malloc (8 MiB). `cluster`: how many blocks are one, if the kernel
+    does not say it. With `prove` a report's `proof` says whether all schedules do the same.
 
     `warploom ptx run` runs the same launch. It looks for races with `--races` alone, and leaves
     benign ones out with `--benign`, since it also runs what is only to be timed or printed.
@@ -153,10 +154,11 @@ def emulate(
     options = {
         "races": races, "benign": benign, "check": check, "counters": counters, "seconds": seconds,
         "cores": cores, "heap_bytes": heap_bytes, "volatile": volatile, "cluster": cluster,
+        "prove": prove,
     }  # fmt: skip
-    for what, given in (("races", races), ("benign", benign), ("counters", counters)):
-        if not isinstance(given, bool):
-            raise DeviceError(f"{what}={given!r}", advice="write True or False")
+    for what in ("races", "benign", "counters", "prove"):
+        if not isinstance(options[what], bool):
+            raise DeviceError(f"{what}={options[what]!r}", advice="write True or False")
     if not isinstance(arch, str):
         raise DeviceError(f"{arch!r} is no GPU architecture", advice="use sm_80, sm_90, …")
     return Emulated(_kernel_of(kernel, name, arch, seconds), options)

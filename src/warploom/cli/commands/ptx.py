@@ -152,6 +152,9 @@ class Run(Launched):
     benign: bool = option(
         False, "--benign", help="Leave out races that change nothing: equal writes, unused loads."
     )
+    prove: bool = option(
+        False, "--prove", help="Say whether all schedules do the same, for all data. Adds races."
+    )
     volatile: Volatile = option(
         Volatile.RELAXED,
         "--volatile",

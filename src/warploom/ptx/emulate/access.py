@@ -332,6 +332,11 @@ def watch(
     start = np.broadcast_to(index, threads.shape) * site.width
     if batch.counters is not None and site.tallied:
         _count(f, site, region, threads, start)
+    if batch.skeleton is not None and site.space == "shared":
+        batch.skeleton.touch(
+            site.span, region.data.size, start, site.width, reads=site.kind.reads,
+            writes=site.kind.writes,
+        )  # fmt: skip
     if batch.races is not None and (site.space == "shared" or site.counted):
         key = SHARED if site.space == "shared" else region.base
         semantics = site.as_weak if batch.weak_volatile and site.as_weak else site.semantics

@@ -252,6 +252,9 @@ def _landed(
     barrier.tells_of_copies(f.batch)
     issued = barrier.phase
     if f.batch.skeleton is not None:
+        f.batch.skeleton.touch(
+            copier.site.span, shared.data.size, places, width, reads=False, writes=True
+        )
         size = shared.data.size // f.batch.blocks
         blocks = {int(places[0]) // size} if places.size else set()
         blocks |= {int(f.batch.block_of[thread])} if across else set()

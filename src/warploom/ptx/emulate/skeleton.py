@@ -94,6 +94,7 @@ class Recorded:
     cluster: int
     first: int
     complete: bool  # whether all events were kept
+    seen: dict[int, frozenset[int]] = field(default_factory=dict)  # by load, who wrote what it saw
 
 
 @dataclass(slots=True, eq=False)
@@ -115,6 +116,8 @@ class Skeleton:
     generations: dict[Hashable, int] = field(default_factory=dict)
     products: dict[tuple[int, int], list[int]] = field(default_factory=dict)  # by group and warp
     broken: list[Broken] = field(default_factory=list)
+    writers: Array | None = None  # of each byte of shared memory: where it was written last
+    seen: dict[int, set[int]] = field(default_factory=dict)
     complete: bool = True
 
     def __post_init__(self) -> None:
@@ -176,6 +179,20 @@ class Skeleton:
         tally[1] += expected
         tally[2] += brought
         tally[3] = max(tally[1:])
+
+    # -- shared memory --------------------------------------------------------------------------
+
+    def touch(
+        self, span: Span, size: int, start: Array, width: int, *, reads: bool, writes: bool
+    ) -> None:
+        """Bytes of shared memory, of `size` in all, are read or written by an instruction."""
+        if self.writers is None:
+            self.writers = np.full(size, NOWHERE, np.int32)
+        site, places = self.site(span), (np.asarray(start)[:, None] + np.arange(width)).reshape(-1)
+        if reads:
+            self.seen.setdefault(site, set()).update(np.unique(self.writers[places]).tolist())
+        if writes:
+            self.writers[places] = site
 
     # -- threads that meet ----------------------------------------------------------------------
 
@@ -239,7 +256,7 @@ class Skeleton:
         ended = tuple(self._ended(number, name_of) for number in range(len(self.mbarriers)))
         return Recorded(
             tuple(agents), ended, tuple(self.sites), tuple(self.broken), self.cluster, self.first,
-            self.complete,
+            self.complete, {site: frozenset(who) for site, who in self.seen.items()},
         )  # fmt: skip
 
     def _history(self, leaf: int) -> tuple[Event, ...]:

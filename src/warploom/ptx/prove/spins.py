@@ -1,0 +1,180 @@
+"""Loops that wait: an mbarrier is asked until its answer is yes, and nothing else is done.
+
+Comes in: the blocks of a kernel that ran. Goes out: the waits that are asked in such a loop, and
+the registers that such a loop may have changed depending on how often it went round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from warploom.ptx.emulate.code import Code
+from warploom.ptx.emulate.context import CARRY
+from warploom.ptx.emulate.poison import PoisonTransfer
+from warploom.ptx.ir import Component, Immediate, Instruction, Negated, Operand, Register
+from warploom.ptx.known import keys_of, record_of, registers, split_operands
+
+LONGEST = 16  # blocks of such a loop
+ASKS = frozenset({"test_wait", "try_wait"})
+Position = tuple[int, int | None]  # a block and an instruction of it; its end, if that is None
+
+
+def is_wait(ins: Instruction) -> bool:
+    return ins.opcode == "mbarrier" and ins.modifiers[0] in ASKS
+
+
+def written_keys(ins: Instruction) -> list[str]:
+    written, _ = split_operands(ins)
+    carry = [CARRY] if "cc" in ins.modifiers else []
+    return [key for register in registers(written) for key in keys_of(register)] + carry
+
+
+def read_keys(ins: Instruction) -> list[str]:
+    _, read = split_operands(ins)
+    keys = [key for register in registers(read) for key in keys_of(register)]
+    record = record_of(ins)
+    keys += [CARRY] if record is not None and record.reads_carry else []
+    return keys + ([] if ins.predicate is None else [ins.predicate.key])
+
+
+@dataclass(slots=True)
+class Spins:
+    """`asked` are the waits that are in a loop of their own; `carried` are registers that count
+    how often such a loop went round."""
+
+    code: Code
+    asked: set[int] = field(default_factory=set)  # by where they stand
+    carried: dict[str, Instruction] = field(default_factory=dict)
+    into: dict[int, list[int]] = field(default_factory=dict)  # by block, those that come before
+    ran: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.ran = {rank for rank, times in enumerate(self.code.executed) if times}
+        for rank, block in enumerate(self.code.blocks):
+            for after in block.successors:
+                self.into.setdefault(after, []).append(rank)
+        for rank in sorted(self.ran):
+            self._look(rank)
+
+    def instructions(self, rank: int) -> Iterator[Instruction]:
+        for flow in self.code.blocks[rank].passages:
+            yield flow.instruction
+
+    def _look(self, rank: int) -> None:
+        """Whether the branch at the end of a block leaves a loop that waits."""
+        block = self.code.blocks[rank]
+        branch = block.leaving
+        if branch is None or block.leaves or block.switch is not None or len(block.successors) != 2:
+            return
+        predicate = branch.instruction.predicate
+        if predicate is None:
+            return
+        sources: set[int] = set()
+        end = (rank, None)
+        sides = [self._value(predicate, answer, sources, end) for answer in (False, True)]
+        if len(sources) != 1 or None in sides or sides[0] == sides[1]:
+            return
+        taken_on_no = bool(sides[0]) != branch.instruction.negated
+        again, out = block.successors if taken_on_no else block.successors[::-1]
+        (start,) = sources
+        loop = self._loop(rank, again, start)
+        if loop is None or out in loop:
+            return
+        self.asked.add(start)
+        self._carry([ins for each in loop for ins in self.instructions(each)])
+
+    def _loop(self, rank: int, again: int, wait: int) -> list[int] | None:
+        """The blocks from where a wait is asked again up to the branch; None where there is more
+        in between than waiting."""
+        path: list[int] = []
+        at = again
+        while len(path) < LONGEST:
+            block = self.code.blocks[at]
+            if not all(_is_quiet(flow) for flow in block.passages) or block.barrier is not None:
+                return None
+            path.append(at)
+            if at == rank:
+                break
+            if len(block.successors) != 1 or block.leaves:
+                return None
+            at = block.successors[0]
+        asks = [i.start for each in path for i in self.instructions(each) if is_wait(i)]
+        return path if path[-1] == rank and asks == [wait] else None
+
+    def _carry(self, loop: Iterable[Instruction]) -> None:
+        """Registers that a round reads from the round before, and what it makes of them."""
+        order = list(loop)
+        written = {key for ins in order for key in written_keys(ins)}
+        fresh: set[str] = set()
+        for ins in order:
+            stale = [key for key in read_keys(ins) if key in written and key not in fresh]
+            if stale:
+                for key in written_keys(ins):
+                    self.carried.setdefault(key, ins)
+            elif ins.predicate is None:
+                fresh |= set(written_keys(ins))
+
+    # -- what a branch does if the answer is yes, or no -----------------------------------------
+
+    def _value(self, operand: Operand, answer: bool, sources: set[int], at: Position) -> int | None:
+        """An operand as it is read at a place, if that is a constant or made of an answer."""
+        match operand:
+            case Immediate(value=value):
+                return int(value)
+            case Negated(inner):
+                found = self._value(inner, answer, sources, at)
+                return None if found is None else 1 - found
+            case Register() | Component():
+                keys = keys_of(operand)
+                made = self._definition(keys[0], at) if len(keys) == 1 else None
+                return None if made is None else self._made(answer, sources, made)
+            case _:
+                return None
+
+    def _definition(self, key: str, at: Position) -> Position | None:
+        """Where a register was written that is read at a place, if there is one way there."""
+        rank, before = at
+        for _ in range(LONGEST):
+            passages = self.code.blocks[rank].passages
+            for number in reversed(range(len(passages) if before is None else before)):
+                if key in written_keys(passages[number].instruction):
+                    return rank, number
+            into = self.into.get(rank, [])
+            if len(into) != 1:
+                return None
+            rank, before = into[0], None
+        return None
+
+    def _made(self, answer: bool, sources: set[int], at: Position) -> int | None:
+        """What an instruction makes of an answer, where that is a bit."""
+        rank, number = at
+        assert number is not None
+        ins = self.code.blocks[rank].passages[number].instruction
+        if ins.predicate is not None:
+            return None
+        if is_wait(ins):
+            sources.add(ins.start)
+            return int(answer)
+        values = [self._value(each, answer, sources, at) for each in ins.operands[1:]]
+        match ins.opcode, values:
+            case (("mov" | "cvt"), [value]):
+                return value
+            case "selp", [yes, no, holds] if holds is not None:
+                return yes if holds else no
+            case "setp", [a, b] if a is not None and b is not None:
+                return {"eq": int(a == b), "ne": int(a != b)}.get(ins.modifiers[0])
+            case "not", [a] if a is not None and "pred" in ins.modifiers:
+                return 1 - a
+            case "xor", [a, b] if a is not None and b is not None:
+                return a ^ b
+            case "and", [a, b] if a is not None and b is not None:
+                return a & b
+            case _:
+                return None
+
+
+def _is_quiet(flow: PoisonTransfer) -> bool:
+    """Whether an instruction changes nothing but registers; a wait may be asked again."""
+    ins = flow.instruction
+    return (flow.plain and not flow.across) or is_wait(ins) or ins.opcode == "nanosleep"

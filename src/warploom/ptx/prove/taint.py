@@ -1,0 +1,254 @@
+"""Which values depend on loaded data or on who came first, and what is decided by them.
+
+Comes in: the code of a kernel that ran, and which instruction wrote what its loads of shared memory
+saw. Goes out: the branches, predicates, addresses and operands of barriers that depend on such
+values. Where there are none, all launches of this shape do the same steps at the same addresses.
+Registers are looked at without regard to the order of instructions, and only code that ran is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import IntFlag
+
+from warploom.ptx.emulate.code import Code
+from warploom.ptx.emulate.poison import PoisonTransfer
+from warploom.ptx.ir import Address, Instruction, Operand, Special, Vector
+from warploom.ptx.known import STRONG, keys_of, registers, space_of, split_operands
+from warploom.ptx.prove.spins import Spins, is_wait, read_keys, written_keys
+
+
+class Taint(IntFlag):
+    NONE = 0
+    DATA = 1  # bytes that the kernel was given
+    ORDER = 2  # who came first, time, place
+    TOKEN = 4  # the state of an mbarrier, which only a wait may take
+
+
+# Registers of the machine that differ from run to run.
+_VARYING = (
+    "%clock", "%globaltimer", "%smid", "%warpid", "%nwarpid", "%gridid", "%pm", "%nsmid",
+)  # fmt: skip
+_LOADS = frozenset({"ld", "ldu"})
+_PICTURES = frozenset({"tex", "tld4", "suld", "txq", "suq"})
+_STORES = frozenset({"st", "stmatrix"})
+_ATOMICS = frozenset({"atom", "red"})
+
+
+@dataclass(frozen=True, slots=True)
+class Dependence:
+    """An instruction that decides something by a value, and the instruction that it comes from."""
+
+    taint: Taint
+    instruction: Instruction
+    what: str
+    source: Instruction | None
+
+
+@dataclass(slots=True)
+class Flow:
+    """`seen`: by a load of shared memory, where the instructions stand that wrote what it saw."""
+
+    code: Code
+    spins: Spins
+    seen: Mapping[int, frozenset[int]]
+    of: dict[str, Taint] = field(default_factory=dict)
+    source: dict[tuple[str, Taint], Instruction] = field(default_factory=dict)
+    cells: dict[str, Taint] = field(default_factory=dict)  # of local and of global memory
+    written: dict[int, Taint] = field(default_factory=dict)  # to shared memory, by instruction
+    flows: list[PoisonTransfer] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        blocks = [self.code.blocks[rank] for rank in sorted(self.spins.ran)]
+        self.flows = [flow for block in blocks for flow in block.passages]
+        self.flows += [block.coming for block in blocks if block.coming is not None]
+        for key, ins in self.spins.carried.items():
+            self._mark(key, Taint.ORDER, ins)
+        while sum(self._pass(flow.instruction) for flow in self.flows):
+            pass
+
+    # -- from operands to results ---------------------------------------------------------------
+
+    def taint(self, keys: list[str]) -> Taint:
+        found = Taint.NONE
+        for key in keys:
+            found |= self.of.get(key, Taint.NONE)
+        return found
+
+    def of_operands(self, *operands: Operand) -> Taint:
+        found = self.taint([key for each in registers(operands) for key in keys_of(each)])
+        return found | (Taint.ORDER if _varies(operands) else Taint.NONE)
+
+    def _pass(self, ins: Instruction) -> bool:
+        """One instruction; whether anything is new."""
+        made = self._made(ins)
+        changed = self._store(ins)
+        for key in written_keys(ins):
+            changed |= self._mark(key, made, ins)
+        return changed
+
+    def _mark(self, key: str, taint: Taint, ins: Instruction) -> bool:
+        before = self.of.get(key, Taint.NONE)
+        for each in Taint:
+            if each & taint & ~before:
+                self.source[key, each] = self._origin(ins, each) or ins
+        self.of[key] = before | taint
+        return self.of[key] != before
+
+    def _origin(self, ins: Instruction, taint: Taint) -> Instruction | None:
+        """The first instruction on the way, as it is told."""
+        found = (self.source.get((key, taint)) for key in read_keys(ins))
+        return next((each for each in found if each is not None), None)
+
+    def _made(self, ins: Instruction) -> Taint:
+        """What the results of an instruction depend on."""
+        _, read = split_operands(ins)
+        guard = self.of.get(ins.predicate.key, Taint.NONE) if ins.predicate else Taint.NONE
+        if ins.opcode in _LOADS or ins.opcode == "ldmatrix":
+            return guard | self._loaded(ins)
+        if ins.opcode == "wmma":
+            return guard | Taint.DATA | self.of_operands(*read) | self._loaded(ins)
+        if ins.opcode in _PICTURES or ins.opcode == "wgmma":
+            return guard | Taint.DATA
+        if ins.opcode == "atom":
+            return Taint.DATA | Taint.ORDER
+        if ins.opcode == "mbarrier":
+            return guard | self._told(ins)
+        if ins.opcode == "activemask" or _needs_convergence(ins):
+            return Taint.ORDER
+        if ins.opcode == "elect":
+            return guard
+        return guard | self.of_operands(*read) | self.taint(read_keys(ins)) | self._own(ins)
+
+    def _own(self, ins: Instruction) -> Taint:
+        """What is not followed further."""
+        return Taint.ORDER if ins.opcode in ("call", "alloca", "stacksave") else Taint.NONE
+
+    def _told(self, ins: Instruction) -> Taint:
+        if is_wait(ins):
+            return Taint.NONE if ins.start in self.spins.asked else Taint.ORDER
+        return Taint.ORDER if ins.modifiers[0] == "pending_count" else Taint.TOKEN
+
+    def _loaded(self, ins: Instruction) -> Taint:
+        space = space_of(ins)
+        if space == "param":
+            return Taint.NONE
+        if space == "local":
+            return self.cells.get("local", Taint.NONE)
+        strong = Taint.ORDER if STRONG & set(ins.modifiers) else Taint.NONE
+        found = Taint.NONE
+        for writer in self.seen.get(ins.start, ()):
+            found |= self.written.get(writer, Taint.ORDER)
+        if space == "generic":  # it may be any memory
+            found |= self.cells.get("local", Taint.NONE)
+        if space != "shared":
+            found |= Taint.DATA | self.cells.get("global", Taint.NONE)
+        elif ins.start not in self.seen:
+            found |= Taint.DATA | Taint.ORDER
+        return found | strong
+
+    # -- what is stored -------------------------------------------------------------------------
+
+    def _store(self, ins: Instruction) -> bool:
+        """What an instruction leaves in memory; whether anything is new."""
+        if ins.opcode in _STORES:
+            guard = self.of.get(ins.predicate.key, Taint.NONE) if ins.predicate else Taint.NONE
+            value = guard | self.of_operands(*ins.operands[1:])
+        elif ins.opcode in _ATOMICS or ins.opcode == "mbarrier":
+            value = Taint.DATA | Taint.ORDER
+        elif ins.opcode == "wmma":
+            value = Taint.DATA | self.of_operands(*ins.operands[1:])
+        elif ins.opcode == "cp":
+            inside = "shared::cta" in ins.modifiers and "shared::cluster" in ins.modifiers
+            value = Taint.DATA | self.cells.get("global", Taint.NONE)
+            value |= Taint.ORDER if inside else Taint.NONE
+        else:
+            return False
+        before = self.written.get(ins.start, Taint.NONE)
+        self.written[ins.start] = before | value
+        space = space_of(ins)
+        cell = "local" if space == "local" else "global"
+        kept = self.cells.get(cell, Taint.NONE)
+        if space != "shared" and ins.opcode not in ("mbarrier", "cp"):
+            self.cells[cell] = kept | value
+            if space == "generic":  # it may be either
+                self.cells["local"] = self.cells.get("local", Taint.NONE) | value
+        return self.written[ins.start] != before or self.cells.get(cell, Taint.NONE) != kept
+
+    # -- what is decided --------------------------------------------------------------------------
+
+    def decided(self) -> Iterator[Dependence]:
+        """Everything that is decided by data or by who came first."""
+        for flow in self.flows:
+            yield from self._decided_by(flow)
+        for rank in sorted(self.spins.ran):
+            leaving = self.code.blocks[rank].leaving
+            if leaving is not None:
+                yield from self._uses(leaving.instruction, read_keys(leaving.instruction), "branch")
+
+    def _decided_by(self, flow: PoisonTransfer) -> Iterator[Dependence]:
+        ins = flow.instruction
+        if not flow.plain and ins.predicate is not None:
+            yield from self._uses(ins, [ins.predicate.key], "predicate")
+        for what, operands, allowed in _deciding(flow):
+            keys = [key for each in registers(operands) for key in keys_of(each)]
+            yield from self._uses(ins, keys, what, allowed)
+            if _varies(operands):
+                yield Dependence(Taint.ORDER, ins, what, ins)
+
+    def _uses(
+        self, ins: Instruction, keys: list[str], what: str, allowed: Taint = Taint.NONE
+    ) -> Iterator[Dependence]:
+        for key in keys:
+            for each in Taint:
+                if each & self.of.get(key, Taint.NONE) & ~allowed:
+                    taint = Taint.ORDER if each is Taint.TOKEN else each
+                    yield Dependence(taint, ins, what, self.source.get((key, each)))
+
+
+def _varies(operands: tuple[Operand, ...]) -> bool:
+    work = list(operands)
+    while work:
+        each = work.pop()
+        if isinstance(each, Special) and each.name.startswith(_VARYING):
+            return True
+        if isinstance(each, Vector):
+            work += each.elements
+    return False
+
+
+def _needs_convergence(ins: Instruction) -> bool:
+    """Lanes that happen to be together: without .sync nobody says which those are."""
+    return ins.opcode in ("shfl", "vote") and "sync" not in ins.modifiers
+
+
+Deciding = tuple[str, tuple[Operand, ...], Taint]
+
+
+def _deciding(flow: PoisonTransfer) -> Iterator[Deciding]:
+    """The operands of an instruction that decide where it goes or whom it waits for."""
+    ins = flow.instruction
+    operands = ins.operands
+    addresses = tuple(each for each in operands if isinstance(each, Address))
+    if ins.opcode in ("shfl", "vote", "match", "redux", "elect"):
+        yield "lanes", operands[2:], Taint.NONE
+        return
+    if flow.plain and not addresses:
+        return
+    if ins.opcode == "wgmma":
+        plain = tuple(each for each in operands[1:] if not isinstance(each, Vector))
+        descriptors = plain[: 2 if not isinstance(operands[1], Vector) else 1] if plain else ()
+        yield "descriptor", descriptors, Taint.NONE
+    elif ins.opcode in ("ld", "ldu", "st", "stmatrix", "ldmatrix", "wmma", *_ATOMICS, *_PICTURES):
+        yield "address", addresses, Taint.NONE
+    elif is_wait(ins):
+        yield "address", operands[1:2], Taint.NONE
+        yield "wait", operands[2:], Taint.NONE if "parity" in ins.modifiers else Taint.TOKEN
+    elif ins.opcode == "mbarrier" and ins.modifiers[0] == "pending_count":
+        return
+    elif ins.opcode in ("bar", "barrier") and "red" in ins.modifiers:
+        yield "operand", operands[1:-1], Taint.NONE
+    else:
+        _, read = split_operands(ins)
+        yield "operand", read, Taint.NONE

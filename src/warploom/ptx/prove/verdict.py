@@ -1,0 +1,150 @@
+"""From a run that was kept to a verdict: for what it stands, and what is in the way of more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from warploom.errors import Span
+from warploom.machine.proof import Proof, Reach, Unproved
+from warploom.ptx.emulate.code import Code
+from warploom.ptx.emulate.skeleton import NOWHERE, Act, Recorded
+from warploom.ptx.ir import Instruction, Register
+from warploom.ptx.known import STRONG, space_of
+from warploom.ptx.prove.conditions import check
+from warploom.ptx.prove.spins import Spins, is_wait
+from warploom.ptx.prove.taint import Dependence, Flow, Taint
+
+CONVERGED = (
+    "lanes of a warp that part ways meet again before an instruction that is .aligned or has .sync"
+)
+TOGETHER = "a product of a warpgroup is complete only when all four of its warps have come to it"
+SAME_VALUE = "writes that race write one value, whatever the data are"
+_WHAT = {
+    "branch": "a branch", "predicate": "whether this is done", "address": "an address",
+    "operand": "an operand", "descriptor": "a descriptor", "lanes": "which lanes exchange values",
+    "wait": "what is waited for",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a run leaves for its verdict."""
+
+    code: Code
+    skeletons: Sequence[Recorded]
+    raced: bool
+    benign: bool
+
+
+def verdict(evidence: Evidence) -> Proof:
+    spins = Spins(evidence.code)
+    schedule = [*_raced(evidence), *_ordered(evidence), *_waited(spins), *_not_covered(spins)]
+    data: list[Unproved] = []
+    for each in Flow(evidence.code, spins, _seen(evidence)).decided():
+        (schedule if each.taint is Taint.ORDER else data).append(_told(evidence.code, each))
+    reach = Reach.ALL_DATA
+    if schedule or data:
+        reach = Reach.THIS_SCHEDULE if schedule else Reach.THIS_DATA
+    once = {(each.condition, each.message): each for each in reversed([*schedule, *data])}
+    failed = tuple(reversed(once.values()))
+    agents = [agent for each in evidence.skeletons for agent in each.agents]
+    events = sum(len(agent.events) for agent in agents)
+    return Proof(reach, failed, tuple(_assumed(evidence)), len(agents), events,
+                 tuple(evidence.skeletons))  # fmt: skip
+
+
+def _raced(evidence: Evidence) -> Iterator[Unproved]:
+    if evidence.raced:
+        yield Unproved("races", "this run has a data race")
+
+
+def _ordered(evidence: Evidence) -> Iterator[Unproved]:
+    for recorded in evidence.skeletons:
+        for each in check(recorded):
+            span = None if each.site == NOWHERE else recorded.sites[each.site]
+            yield Unproved(each.condition, each.message, span)
+
+
+def _waited(spins: Spins) -> Iterator[Unproved]:
+    """Waits that a kernel may pass by without a yes."""
+    for rank in sorted(spins.ran):
+        for ins in spins.instructions(rank):
+            if is_wait(ins) and ins.start not in spins.asked:
+                message = "this is not asked in a loop that only waits, and is left by a yes alone"
+                yield Unproved("waits", message, spins.code.module.span(ins))
+
+
+def _not_covered(spins: Spins) -> Iterator[Unproved]:
+    """What ran that orders or decides things in ways that are not looked into."""
+    used = {key for rank in spins.ran for key in _used(spins, rank)}
+    for rank in sorted(spins.ran):
+        for ins in spins.instructions(rank):
+            message = _uncovered(ins, used)
+            if message:
+                yield Unproved("memory", message, spins.code.module.span(ins))
+
+
+def _used(spins: Spins, rank: int) -> Iterator[str]:
+    block = spins.code.blocks[rank]
+    flows = [*block.passages, *filter(None, (block.leaving, block.coming))]
+    slots = {slot: key for key, slot in spins.code.slots.items()}
+    for flow in flows:
+        for slot in (*flow.reads, *(() if flow.guard_slot is None else (flow.guard_slot,))):
+            yield slots[slot]
+
+
+def _uncovered(ins: Instruction, used: set[str]) -> str:
+    if ins.opcode == "call":
+        return "calls of functions are not looked into"
+    if ins.opcode == "griddepcontrol":
+        return "the kernel depends on another launch"
+    if ins.opcode in ("ld", "ldu") and STRONG & set(ins.modifiers) and space_of(ins) != "param":
+        return "what this load sees may depend on who came first"
+    if ins.opcode == "atom":
+        to = ins.operands[0]
+        read = isinstance(to, Register) and to.key in used
+        if read or {"acquire", "acq_rel"} & set(ins.modifiers):
+            return "what this atomic sees depends on who came first"
+    return ""
+
+
+def _seen(evidence: Evidence) -> Mapping[int, frozenset[int]]:
+    """By where a load stands: where those stand that wrote what it saw."""
+    module = evidence.code.module
+    start_of: dict[Span, int] = {}
+    for block in evidence.code.blocks:
+        for flow in block.passages:
+            start_of[module.span(flow.instruction)] = flow.instruction.start
+    found: dict[int, set[int]] = {}
+    for recorded in evidence.skeletons:
+        starts = [start_of.get(span, NOWHERE) for span in recorded.sites]
+        for load, writers in recorded.seen.items():
+            known = {starts[each] for each in writers if each != NOWHERE}
+            found.setdefault(starts[load], set()).update(known)
+    return {load: frozenset(writers) for load, writers in found.items()}
+
+
+def _told(code: Code, found: Dependence) -> Unproved:
+    what = _WHAT[found.what]
+    if found.taint is Taint.DATA:
+        message = f"{what} depends on data that were loaded"
+    else:
+        message = f"{what} depends on who came first, or on time or place"
+    if found.source is not None and found.source is not found.instruction:
+        message += f" ({found.source.name}, line {code.module.span(found.source).line})"
+    condition = "data" if found.taint is Taint.DATA else "order"
+    return Unproved(condition, message, code.module.span(found.instruction))
+
+
+def _assumed(evidence: Evidence) -> Iterator[str]:
+    groups = {
+        event.where[0] for each in evidence.skeletons for agent in each.agents
+        for event in agent.events if event.act is Act.COME
+    }  # fmt: skip
+    if groups & {"warp", "wgmma"}:
+        yield CONVERGED
+    if "wgmma" in groups:
+        yield TOGETHER
+    if evidence.benign:
+        yield SAME_VALUE

@@ -1,0 +1,271 @@
+"""One run that stands for all schedules: kernels that are proved, and mutants that are not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from bench.common.ptx.phases import draw, explore, schedule, text
+from tests.ptx.pipeline import MUTANTS, RING, mutant
+
+from warploom.errors import DeviceError, WarploomError
+from warploom.machine.proof import Proof, Reach
+from warploom.machine.report import Report
+from warploom.ptx import load, tensor_map
+from warploom.ptx.prove.conditions import check
+
+GEMM = Path(__file__).parent / "hopper" / "gemm.ptx"
+
+
+def proof_of(report: Report) -> Proof:
+    assert report.proof is not None
+    return report.proof
+
+
+def conditions(report: Report) -> set[str]:
+    return {each.condition for each in proof_of(report).failed}
+
+
+def run_ring(kernel: str, turns: int = 6) -> Report:
+    x, y = np.arange(2 * turns * 64, dtype=np.float32), np.zeros(128, np.float32)
+    found = load(kernel, "ring.ptx").kernel("ring")
+    report = found.launch(2, 96, [x, y, turns], races=True, prove=True, seconds=20)
+    assert np.array_equal(y, x.reshape(2, turns, 64).sum(1).reshape(-1))
+    return report
+
+
+def refused(run: Callable[[], Report], said: str) -> None:
+    """A fault is found, or a condition is named with its place."""
+    found = ""
+    try:
+        proof = proof_of(run())
+    except WarploomError as error:
+        found = str(error)
+    else:
+        assert proof.reach is Reach.THIS_SCHEDULE
+        assert all(each.span is not None for each in proof.failed)
+        found = " ".join(each.condition for each in proof.failed)
+    assert said in found
+
+
+def launched(kernel: str, args: list[Any], threads: int = 32, **options: Any) -> Report:
+    found = load(kernel, "k.ptx").kernel("k")
+    return found.launch(1, threads, args, races=True, prove=True, **options)
+
+
+def test_a_ring_is_proved_for_all_schedules_and_all_data() -> None:
+    proof = proof_of(run_ring(RING))
+    assert proof.reach is Reach.ALL_DATA
+    assert proof.failed == ()
+    assert proof.text == "proved for all schedules and all data of this launch shape"
+    assert [each for each in proof.assumed if "part ways" in each]
+
+
+@pytest.mark.sampled(6)
+@pytest.mark.parametrize("name", MUTANTS)
+def test_no_mutant_of_the_ring_is_proved(name: str) -> None:
+    refused(lambda: run_ring(mutant(name)), MUTANTS[name][2])
+
+
+# -- the matmul ------------------------------------------------------------------------------------
+
+
+@cache
+def gemm_text() -> str:
+    return GEMM.read_text()
+
+
+def run_gemm(kernel: str) -> Report:
+    size = 256
+    a, b = (_bf16(np.random.default_rng(at).integers(-1, 2, (size, size))) for at in (0, 1))
+    c = np.zeros((size, size), np.uint16)
+    maps = [tensor_map(each, box=(128, 64), swizzle=128) for each in (a, b)]
+    found = load(kernel, "gemm.ptx").kernel("gemm")
+    report = found.launch(
+        2, 384, [*maps, c, size, size, size], shared_bytes=2 * 256 * 64 * 2, races=True, prove=True
+    )
+    assert np.array_equal(c, _bf16(_f32(a) @ _f32(b).T))
+    return report
+
+
+def _bf16(x: Any) -> Any:
+    return (x.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+
+
+def _f32(x: Any) -> Any:
+    return (x.astype(np.uint32) << 16).view(np.float32)
+
+
+def test_a_hopper_matmul_is_proved() -> None:
+    proof = proof_of(run_gemm(gemm_text()))
+    assert proof.reach is Reach.ALL_DATA
+    assert len(proof.assumed) == 2
+    assert proof.agents == 24  # of 768 threads
+
+
+GEMM_MUTANTS = {
+    "no fence": ("fence.mbarrier_init.release.cluster;", "", "fence"),
+    "no barrier": ("bar.sync \t0;", "", "data race"),
+    "a product is waited for too late": (
+        "wgmma.wait_group.sync.aligned 1;", "wgmma.wait_group.sync.aligned 2;", "data race",
+    ),
+    "the last product is not waited for": (
+        "wgmma.wait_group.sync.aligned 0;", "", "has not been waited for",
+    ),
+    "no groups": ("wgmma.commit_group.sync.aligned;", "", "data race"),
+    "no arrivals": ("mbarrier.arrive.shared::cta.b64", "// ", "deadlock"),
+    "a yes is not waited for": ("bra W;", "bra D;", "never written"),
+    "no bytes are expected": (
+        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%", "mbarrier.arrive.shared::cta.b64 _, [%",
+        "more than were expected",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("name", GEMM_MUTANTS)
+def test_no_mutant_of_the_matmul_is_proved(name: str) -> None:
+    old, new, said = GEMM_MUTANTS[name]
+    assert old in gemm_text()
+    refused(lambda: run_gemm(gemm_text().replace(old, new)), said)
+
+
+# -- all schedules of small programs ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_accepted_as_ptx_has_the_same_phases_in_every_schedule(seed: int) -> None:
+    r, accepted, third = Random(100 + seed), 0, 0
+    for _ in range(20):
+        case = draw(r)
+        kernel = load(text(case), "program.ptx").kernel("k")
+        try:
+            report = kernel.launch(
+                1, 32 * len(case.program), [np.zeros(16, np.uint8)], races="all", prove=True
+            )
+        except DeviceError:  # a deadlock, or an arrival too many
+            continue
+        (recorded,) = proof_of(report).skeletons
+        failed = {each.condition for each in check(recorded)} - {"exit"}
+        if failed:
+            continue
+        accepted += 1
+        runs = (schedule(case, r) for _ in range(50))
+        log, _ = next(run for run in runs if run is not None)
+        third += any(phase >= 2 for phase in log.values())
+        assert explore(case, log) in ("same", "too many"), case
+    assert accepted >= 6
+    assert third >= 1
+
+
+# -- what depends on data and on who comes first ---------------------------------------------------
+
+BODY = """
+.version 8.3
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 p)
+{
+.reg .pred %p<4>;
+.reg .b32 %r<9>;
+.reg .b64 %rd<9>;
+.shared .align 8 .b8 place[256];
+ld.param.u64 %rd1, [p];
+cvta.to.global.u64 %rd1, %rd1;
+mov.u32 %r1, %tid.x;
+mul.wide.u32 %rd2, %r1, 4;
+add.s64 %rd3, %rd1, %rd2;
+mov.u32 %r7, place;
+shl.b32 %r8, %r1, 2;
+add.u32 %r7, %r7, %r8;
+BODY
+ret;
+}
+"""
+# By name: the lines, for what they are proved, and the condition that is in the way of more.
+DECIDED: dict[str, tuple[str, Reach, str]] = {
+    "a sum": (
+        "ld.global.u32 %r2, [%rd3]; add.u32 %r2, %r2, 1; st.global.u32 [%rd3], %r2;",
+        Reach.ALL_DATA, "",
+    ),
+    "a choice of values": (
+        "ld.global.u32 %r2, [%rd3]; setp.gt.u32 %p1, %r2, 3; selp.u32 %r3, 1, 2, %p1;"
+        "@%p1 mov.u32 %r3, 5; st.global.u32 [%rd3], %r3;", Reach.ALL_DATA, "",
+    ),
+    "a branch on data": (
+        "ld.global.u32 %r2, [%rd3]; setp.gt.u32 %p1, %r2, 3; @%p1 bra PAST;"
+        "st.global.u32 [%rd3], %r1; PAST:", Reach.THIS_DATA, "data",
+    ),
+    "a predicate on data": (
+        "ld.global.u32 %r2, [%rd3]; setp.gt.u32 %p1, %r2, 3; @%p1 st.global.u32 [%rd3], %r1;",
+        Reach.THIS_DATA, "data",
+    ),
+    "an address from data": (
+        "ld.global.u32 %r2, [%rd3]; and.b32 %r2, %r2, 0; mul.wide.u32 %rd4, %r2, 4;"
+        "add.s64 %rd4, %rd1, %rd4; ld.global.u32 %r3, [%rd4];", Reach.THIS_DATA, "data",
+    ),
+    "through shared memory": (
+        "ld.global.u32 %r2, [%rd3]; st.shared.u32 [%r7], %r2; ld.shared.u32 %r3, [%r7];"
+        "setp.gt.u32 %p1, %r3, 3; @%p1 st.global.u32 [%rd3], %r1;", Reach.THIS_DATA, "data",
+    ),
+    "own bytes of shared memory": (
+        "ld.global.u32 %r2, [%rd3]; st.shared.u32 [%r7+128], %r2; st.shared.u32 [%r7], %r1;"
+        "ld.shared.u32 %r3, [%r7]; setp.gt.u32 %p1, %r3, 3; @%p1 st.global.u32 [%rd3], %r1;",
+        Reach.ALL_DATA, "",
+    ),
+    "by a shuffle": (
+        "ld.global.u32 %r2, [%rd3]; shfl.sync.bfly.b32 %r3, %r2, 1, 31, 0xffffffff;"
+        "setp.gt.u32 %p1, %r3, 3; @%p1 st.global.u32 [%rd3], %r1;", Reach.THIS_DATA, "data",
+    ),
+    "lanes of a shuffle from data": (
+        "ld.global.u32 %r2, [%rd3]; and.b32 %r2, %r2, 1;"
+        "shfl.sync.idx.b32 %r3, %r1, %r2, 31, 0xffffffff; st.global.u32 [%rd3], %r3;",
+        Reach.THIS_DATA, "data",
+    ),
+    "a clock": (
+        "mov.u32 %r2, %clock; setp.gt.u32 %p1, %r2, 3; @%p1 st.global.u32 [%rd3], %r1;",
+        Reach.THIS_SCHEDULE, "order",
+    ),
+    "the multiprocessor": (
+        "mov.u32 %r2, %smid; add.u32 %r2, %r2, 1; setp.gt.u32 %p1, %r2, 0; @%p1 bra PAST;"
+        "st.global.u32 [%rd3], %r1; PAST:", Reach.THIS_SCHEDULE, "order",
+    ),
+    "who is active": (
+        "activemask.b32 %r2; setp.gt.u32 %p1, %r2, 0; @%p1 st.global.u32 [%rd3], %r1;",
+        Reach.THIS_SCHEDULE, "order",
+    ),
+    "a ticket": (
+        "atom.global.add.u32 %r2, [%rd1], 1; mul.wide.u32 %rd4, %r2, 0; add.s64 %rd4, %rd3, %rd4;"
+        "add.s64 %rd4, %rd4, 128; st.global.u32 [%rd4], %r1;", Reach.THIS_SCHEDULE, "order",
+    ),
+    "a sum by atomics": ("red.global.add.u32 [%rd1], 1;", Reach.ALL_DATA, ""),
+    "a flag": (
+        "ld.relaxed.gpu.global.u32 %r2, [%rd3]; st.global.u32 [%rd3+128], %r2;",
+        Reach.THIS_SCHEDULE, "memory",
+    ),
+    "a carry": (
+        "ld.global.u32 %r2, [%rd3]; add.cc.u32 %r3, %r2, %r2; addc.u32 %r4, 0, 0;"
+        "setp.gt.u32 %p1, %r4, 0; @%p1 st.global.u32 [%rd3], %r1;", Reach.THIS_DATA, "data",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DECIDED)
+def test_what_is_decided_by_data_or_by_who_comes_first(name: str) -> None:
+    lines, reach, condition = DECIDED[name]
+    body = BODY.replace("BODY", lines.replace(";", ";\n").replace("PAST:", "PAST:\n"))
+    report = launched(body, [np.zeros(128, np.uint32)])
+    assert proof_of(report).reach is reach
+    assert conditions(report) == ({condition} if reach is not Reach.THIS_SCHEDULE else
+                                  conditions(report) | {condition}) - {""}  # fmt: skip
+
+
+def test_a_proof_needs_races() -> None:
+    kernel = load(BODY.replace("BODY", ""), "k.ptx").kernel("k")
+    with pytest.raises(DeviceError, match="a proof needs races"):
+        kernel.launch(1, 32, [np.zeros(128, np.uint32)], prove=True)
