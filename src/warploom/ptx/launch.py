@@ -291,7 +291,9 @@ class Kernel:
             report = self._run(asked, code, "numpy" if prove else engine, cores)
             if prove:
                 raced = bool(report.races)
-                report.proof = verdict(Evidence(code, self._judge.skeletons, raced, benign))
+                registers = self._registers(prod(block_size))
+                found = Evidence(code, self._judge.skeletons, raced, benign, registers)
+                report.proof = verdict(found)
         report.seconds = time.monotonic() - started
         report.kernel = demangled(self.name)
         report.counted, report.races_checked = counters, bool(races)
@@ -389,6 +391,21 @@ class Kernel:
         if prod(found) > CUDA.cluster_blocks:
             raise DeviceError(f"{prod(found)} blocks in a cluster; at most {CUDA.cluster_blocks}")
         return found
+
+    def _registers(self, threads: int) -> int | None:
+        """What a thread starts with, as an assembler gives it where the kernel bounds threads."""
+        given = {each.name: each for each in self.function.directives}
+        numbers = {
+            name: prod(int(word) for word in each.words if word.isdigit())
+            for name, each in given.items()
+        }
+        if "maxnreg" in numbers:
+            return numbers["maxnreg"]
+        if not numbers.keys() & {"maxntid", "reqntid"}:
+            return None
+        most = numbers.get("maxntid", numbers.get("reqntid", threads))
+        share = CUDA.block_registers // (most * numbers.get("minnctapersm", 1))
+        return min(share, CUDA.thread_registers) // 8 * 8
 
     def _check_shape(
         self, machine: Machine, grid: Triple, block: Triple, shared_bytes: int

@@ -16,7 +16,14 @@ from warploom.ptx.emulate import poison as undefined
 from warploom.ptx.emulate.access import Site, load, places
 from warploom.ptx.emulate.context import Context, Fetch, Step
 from warploom.ptx.emulate.frame import Frame
-from warploom.ptx.emulate.ordering import copy_groups, fence, is_volatile, order_of, semantics_of
+from warploom.ptx.emulate.ordering import (
+    copy_groups,
+    fence,
+    is_volatile,
+    order_of,
+    registers,
+    semantics_of,
+)
 from warploom.ptx.emulate.shape import Compile, parts
 from warploom.ptx.ir import Address, Immediate, Instruction, Operand, Symbol, Vector
 from warploom.ptx.known import registers_moved, space_of
@@ -347,5 +354,5 @@ TABLE: dict[str, Compile] = {
     "mov": mov, "ld": ld, "ldu": ld, "st": st, "cvta": cvta, "isspacep": isspacep,
     "prefetch": nothing, "prefetchu": nothing, "membar": fence, "fence": fence,
     "discard": nothing, "applypriority": nothing, "griddepcontrol": nothing, "nanosleep": nothing,
-    "pmevent": nothing, "setmaxnreg": nothing, "createpolicy": policy,
+    "pmevent": nothing, "setmaxnreg": registers, "createpolicy": policy,
 }  # fmt: skip

@@ -139,6 +139,23 @@ def _noted(ctx: Context, ins: Instruction, step: Step) -> Step:
     return noted
 
 
+def registers(ctx: Context, ins: Instruction) -> Step:
+    """setmaxnreg: for the skeleton, who gives registers back, and who waits for more."""
+    span, gives = ctx.module.span(ins), "dec" in ins.modifiers
+    count = ins.operands[0].value if isinstance(ins.operands[0], Immediate) else 0
+
+    def step(f: Frame) -> None:
+        if f.batch.skeleton is None:
+            return
+        blocks = f.batch.block_of[f.index]
+        for block in np.unique(blocks).tolist():
+            act, site = Act.COME if gives else Act.GO, f.batch.skeleton.site(span)
+            event = Event(act, ("registers", block), 0, int(count), site=site)
+            f.batch.skeleton.note(f.index[blocks == block], event)
+
+    return step
+
+
 def _nothing(_: Frame) -> None:
     return
 

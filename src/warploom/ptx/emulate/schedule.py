@@ -27,7 +27,7 @@ from warploom.ptx.emulate.deadlock import Watch, land_copies
 from warploom.ptx.emulate.frame import NOTHING, Batch, Frame
 from warploom.ptx.emulate.lanes import Held, Members, WarpBarriers, missing, note_meeting
 from warploom.ptx.emulate.poison import PoisonTransfer
-from warploom.ptx.emulate.skeleton import NOWHERE, Act, Event, Skeleton
+from warploom.ptx.emulate.skeleton import NOWHERE, Act, Broken, Event, Skeleton
 from warploom.ptx.emulate.waits import deadlock
 from warploom.ptx.ir import Instruction, Module
 from warploom.ptx.patience import timed
@@ -168,6 +168,10 @@ class Runner:
         site = NOWHERE if span is None else skeleton.site(span)
         threads = np.flatnonzero(mask & self.batch.alive)
         skeleton.note(threads, Event(Act.EXIT, site=site))
+        for thread in set(threads.tolist()) & self.batch.bulks.keys():
+            if any(read is not None for group in self.batch.bulks[thread] for read, _ in group):
+                message = "a thread may end before its copy has read shared memory"
+                skeleton.broken.append(Broken("exit", message, site))
 
     def _protected(self) -> frozenset[int]:
         """Registers that some thread which is not running will still read."""

@@ -139,6 +139,9 @@ class Trial:
         return Skeleton(threads, prod(self.asked.block), prod(self.asked.cluster), first)
 
     def _keep(self, batch: Batch, skeleton: Skeleton) -> None:
+        """The skeleton of a batch that has ended; copies that nobody waits for come, too."""
+        for barrier in batch.mbarriers.values():
+            barrier.land()
         self.skeletons.append(skeleton.recorded(lambda byte: shared_name(batch, byte, 8)))
 
     def _calls_may_wait(self) -> bool:
@@ -176,12 +179,12 @@ class Trial:
         frame = Frame(batch, self.code.new_registers(), 0, 0)
         undefined.begin(frame, self.code.slots, self.code.live[self.code.entry])
         Runner(self.code, frame).run(None)
+        if batch.skeleton is not None:
+            self._keep(batch, batch.skeleton)
         if batch.flight is not None:
             batch.flight.finish()
         if self.races is not None:
             self.races.end()
         own = ("%ctaid", "%clusterid")  # the only ones that differ from batch to batch
-        if batch.skeleton is not None:
-            self._keep(batch, batch.skeleton)
         self.same_shape = {k: v for k, v in batch.special.items() if not k.startswith(own)}
         self.same_shape["threads"] = batch.alive

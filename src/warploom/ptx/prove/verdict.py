@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from warploom.errors import Span
 from warploom.machine.proof import Proof, Reach, Unproved
 from warploom.ptx.emulate.code import Code
-from warploom.ptx.emulate.skeleton import NOWHERE, Act, Recorded
+from warploom.ptx.emulate.skeleton import NOWHERE, Act, Event, Recorded
 from warploom.ptx.ir import Instruction, Register
 from warploom.ptx.known import STRONG, space_of
 from warploom.ptx.prove.conditions import check
@@ -35,11 +35,18 @@ class Evidence:
     skeletons: Sequence[Recorded]
     raced: bool
     benign: bool
+    registers: int | None = None  # of a thread as it starts, where the kernel bounds them
 
 
 def verdict(evidence: Evidence) -> Proof:
     spins = Spins(evidence.code)
-    schedule = [*_raced(evidence), *_ordered(evidence), *_waited(spins), *_not_covered(spins)]
+    schedule = [
+        *_raced(evidence),
+        *_ordered(evidence),
+        *_pooled(evidence),
+        *_waited(spins),
+        *_not_covered(spins),
+    ]
     data: list[Unproved] = []
     for each in Flow(evidence.code, spins, _seen(evidence)).decided():
         (schedule if each.taint is Taint.ORDER else data).append(_told(evidence.code, each))
@@ -64,6 +71,40 @@ def _ordered(evidence: Evidence) -> Iterator[Unproved]:
         for each in check(recorded):
             span = None if each.site == NOWHERE else recorded.sites[each.site]
             yield Unproved(each.condition, each.message, span)
+
+
+def _pooled(evidence: Evidence) -> Iterator[Unproved]:
+    """registers: what all threads of a block hold at once fits what the block began with."""
+    for recorded in evidence.skeletons if evidence.registers is not None else ():
+        asked, had = _registers(recorded, evidence.registers)
+        for block, total in asked.items():
+            if total > had[block]:
+                message = f"the block asks for {total} registers, and began with {had[block]}"
+                yield Unproved("registers", message, _first_increase(recorded, block))
+
+
+def _registers(recorded: Recorded, each: int) -> tuple[dict[int, int], dict[int, int]]:
+    """By block with setmaxnreg: the most registers that its threads hold, and what they had."""
+    asked: dict[int, int] = {}
+    had: dict[int, int] = {}
+    for agent in recorded.agents:
+        own = [event.amount for event in agent.events if _sets_registers(event)]
+        count = len(agent.threads)
+        asked[agent.block] = asked.get(agent.block, 0) + count * max(own, default=each)
+        had[agent.block] = had.get(agent.block, 0) + count * each
+    return asked, had
+
+
+def _sets_registers(event: Event) -> bool:
+    return event.act in (Act.COME, Act.GO) and event.where[0] == "registers"
+
+
+def _first_increase(recorded: Recorded, block: int) -> Span | None:
+    for agent in recorded.agents:
+        for event in agent.events if agent.block == block else ():
+            if event.act is Act.GO and _sets_registers(event):
+                return recorded.sites[event.site]
+    return None
 
 
 def _waited(spins: Spins) -> Iterator[Unproved]:
@@ -140,11 +181,13 @@ def _told(code: Code, found: Dependence) -> Unproved:
 def _assumed(evidence: Evidence) -> Iterator[str]:
     groups = {
         event.where[0] for each in evidence.skeletons for agent in each.agents
-        for event in agent.events if event.act is Act.COME
+        for event in agent.events if event.act in (Act.COME, Act.GO)
     }  # fmt: skip
     if groups & {"warp", "wgmma"}:
         yield CONVERGED
     if "wgmma" in groups:
         yield TOGETHER
+    if "registers" in groups and evidence.registers is not None:
+        yield f"the kernel is compiled for {evidence.registers} registers of a thread"
     if evidence.benign:
         yield SAME_VALUE

@@ -1,0 +1,222 @@
+"""What a proof says of clusters, ends of blocks, registers and barriers of some threads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from warploom.machine.proof import Proof, Reach
+from warploom.ptx import load
+
+HEAD = """
+.version 8.3
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 p)
+DIRECTIVES
+{
+.reg .pred %p<9>;
+.reg .b32 %r<20>;
+.reg .b64 %rd<9>;
+.shared .align 8 .b64 full[2];
+.shared .align 16 .b8 data[512];
+ld.param.u64 %rd1, [p];
+cvta.to.global.u64 %rd1, %rd1;
+mov.u32 %r1, %tid.x;
+mov.u32 %r3, full;
+mov.u32 %r5, data;
+mov.u32 %r6, %cluster_ctarank;
+setp.ne.u32 %p1, %r1, 0;
+@%p1 bra READY;
+mbarrier.init.shared::cta.b64 [%r3], 1;
+mbarrier.init.shared::cta.b64 [%r3+8], 1;
+fence.mbarrier_init.release.cluster;
+READY:
+"""
+CLUSTER = "barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;\n"
+WAIT = """
+ASK:
+mbarrier.try_wait.parity.shared::cta.b64 %p4, [%r3], 0;
+@!%p4 bra ASK;
+"""
+
+
+def proved(body: str, directives: str = "", threads: int = 32, **options: Any) -> Proof:
+    text = HEAD.replace("DIRECTIVES", directives) + body + "\nret;\n}\n"
+    blocks = int(np.prod(options.get("cluster", 1)))
+    kernel = load(text, "k.ptx").kernel("k")
+    args = [np.zeros(1024, np.uint8)]
+    report = kernel.launch(blocks, threads, args, races="all", prove=True, **options)
+    assert report.proof is not None
+    return report.proof
+
+
+def conditions(proof: Proof) -> set[str]:
+    return {each.condition for each in proof.failed}
+
+
+# -- clusters --------------------------------------------------------------------------------------
+
+# The second block arrives at the mbarrier of the first, which waits for it.
+REMOTE = (
+    """
+mapa.shared::cluster.u32 %r7, %r3, 0;
+setp.eq.u32 %p2, %r6, 0;
+@%p2 bra FIRST;
+@!%p1 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r7];
+bra DONE;
+FIRST:
+"""
+    + WAIT
+    + "DONE:\n"
+)
+
+
+def test_a_block_that_waits_for_its_peer_is_proved() -> None:
+    assert proved(CLUSTER + REMOTE, cluster=2).reach is Reach.ALL_DATA
+
+
+def test_blocks_of_a_cluster_meet_before_they_reach_each_other() -> None:
+    """Without its barrier the arrival may come before the peer has initialised."""
+    relaxed = CLUSTER.replace(".release", "").replace(".acquire", "")
+    assert proved(relaxed + REMOTE, cluster=2).reach is Reach.ALL_DATA
+    assert "init" in conditions(proved("bar.sync 0;\n" + REMOTE + CLUSTER, cluster=2))
+
+
+def test_a_peer_that_may_have_ended_is_named() -> None:
+    """The first block waits for nothing: it may be gone when the arrival comes."""
+    alone = REMOTE.replace(WAIT, "nanosleep.u32 100;\n")
+    proof = proved(CLUSTER + alone, cluster=2)
+    assert conditions(proof) == {"exit"}
+    (failed,) = proof.failed
+    assert "may have ended" in failed.message
+    assert failed.span is not None
+    again = proved(CLUSTER + alone + CLUSTER, cluster=2)
+    assert again.reach is Reach.ALL_DATA
+
+
+def test_memory_of_a_peer_that_may_have_ended_is_named() -> None:
+    read = "st.shared.u32 [%r5], %r1;\nMEET\nxor.b32 %r8, %r6, 1;\n"
+    read += "mapa.shared::cluster.u32 %r7, %r5, %r8;\nld.shared::cluster.u32 %r9, [%r7];\n"
+    read = read.replace("MEET", CLUSTER)
+    assert conditions(proved(read, threads=1, cluster=2)) == {"exit"}
+    assert proved(read + CLUSTER, threads=1, cluster=2).reach is Reach.ALL_DATA
+
+
+# -- copies and ends -------------------------------------------------------------------------------
+
+COPY = """
+bar.sync 0;
+@%p1 bra LATER;
+mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 256;
+cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r5], [%rd1], 256, [%r3];
+LATER:
+"""
+STORE = """
+@%p1 bra LATER;
+cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r5], 16;
+cp.async.bulk.commit_group;
+WAIT
+LATER:
+"""
+
+
+def test_a_copy_that_nobody_waits_for_is_named() -> None:
+    assert conditions(proved(COPY)) == {"exit"}
+    assert proved(COPY + WAIT).reach is Reach.ALL_DATA
+
+
+def test_a_copy_out_of_shared_memory_is_waited_for() -> None:
+    first = "st.shared.v4.b32 [%r5], {%r1, %r1, %r1, %r1};\nfence.proxy.async.shared::cta;\n"
+    for wait, failed in (
+        ("cp.async.bulk.wait_group.read 0;", set()), ("cp.async.bulk.wait_group 0;", set()),
+        ("", {"exit"}), ("cp.async.bulk.wait_group.read 1;", {"exit"}),
+    ):  # fmt: skip
+        assert conditions(proved(first + STORE.replace("WAIT", wait), threads=1)) == failed
+
+
+# -- one thread initialises, before all others -----------------------------------------------------
+
+
+def test_an_mbarrier_is_initialised_before_it_is_used() -> None:
+    """Lanes of one warp: without a barrier the others may ask too soon."""
+    arrives = "mbarrier.arrive.shared::cta.b64 _, [%r3];\n"
+    body = "bar.sync 0;\n@!%p1 " + arrives + WAIT
+    assert proved(body).reach is Reach.ALL_DATA
+    early = "@!%p1 " + arrives + WAIT
+    assert "init" in conditions(proved(early))
+
+
+# -- barriers of some threads ----------------------------------------------------------------------
+
+TURNS = """
+setp.gt.u32 %p2, %r1, 31;
+@%p2 bra SECOND;
+bar.arrive 1, 64;
+bar.sync 2, 64;
+AGAIN
+bra DONE;
+SECOND:
+bar.sync 1, 64;
+bar.arrive 2, 64;
+bar.sync 1, 64;
+DONE:
+"""
+
+
+def test_turns_by_named_barriers() -> None:
+    good = TURNS.replace("AGAIN", "bar.arrive 1, 64;")
+    assert proved(good, threads=64).reach is Reach.ALL_DATA
+    unordered = TURNS.replace("AGAIN", "bar.arrive 1, 64;\nbar.sync 2, 64;")
+    unordered = unordered.replace("bar.sync 1, 64;\nDONE", "bar.arrive 2, 64;\nDONE")
+    proof = proved(unordered, threads=64)
+    assert conditions(proof) == {"barrier"}
+    assert "barrier 2" in proof.failed[0].message
+
+
+# -- registers -------------------------------------------------------------------------------------
+
+ROLES = """
+setp.gt.u32 %p2, %r1, 127;
+@%p2 bra MORE;
+LESS
+bra DONE;
+MORE:
+setmaxnreg.inc.sync.aligned.u32 COUNT;
+mbarrier.arrive.shared::cta.b64 _, [%r3+8];
+DONE:
+"""
+BOUND = ".maxntid 256, 1, 1\n.minnctapersm 1"
+
+
+def test_registers_come_from_those_that_give_them_back() -> None:
+    """256 threads begin with 248 each, as an assembler gives at most 255 in units of eight."""
+    gives = "setmaxnreg.dec.sync.aligned.u32 LEFT;\n"
+    for less, count, failed in (
+        (gives.replace("LEFT", "240"), "256", set()), (gives.replace("LEFT", "248"), "256", {"r"}),
+        ("", "256", {"r"}),
+    ):  # fmt: skip
+        body = "bar.sync 0;\n" + ROLES.replace("LESS", less).replace("COUNT", count)
+        body = body.replace("mbarrier.arrive.shared::cta.b64 _, [%r3+8];\n", "")
+        proof = proved(body, BOUND, threads=256)
+        assert {each[0] for each in conditions(proof)} == failed
+        assert any("248 registers" in each for each in proof.assumed)
+
+
+def test_registers_that_come_back_too_late() -> None:
+    """The one waits for an arrival of the other before it gives registers back."""
+    less = WAIT.replace("[%r3]", "[%r3+8]") + "setmaxnreg.dec.sync.aligned.u32 240;\n"
+    arrive = "setp.eq.u32 %p3, %r1, 128;\n@%p3 mbarrier.arrive.shared::cta.b64 _, [%r3+8];\n"
+    body = ROLES.replace("LESS", less).replace("COUNT", "256")
+    body = body.replace("mbarrier.arrive.shared::cta.b64 _, [%r3+8];\n", arrive)
+    proof = proved("bar.sync 0;\n" + body, BOUND, threads=256)
+    assert "registers" in conditions(proof)
+
+
+@pytest.mark.parametrize("word", ["maxnreg 128", "maxntid 512"])
+def test_what_a_thread_starts_with(word: str) -> None:
+    body = "bar.sync 0;\nsetmaxnreg.dec.sync.aligned.u32 64;\n"
+    proof = proved(body, f".{word}", threads=128)
+    assert "the kernel is compiled for 128 registers of a thread" in proof.assumed
