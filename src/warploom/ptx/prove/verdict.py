@@ -75,7 +75,9 @@ def _ordered(evidence: Evidence) -> Iterator[Unproved]:
 
 def _pooled(evidence: Evidence) -> Iterator[Unproved]:
     """registers: what all threads of a block hold at once fits what the block began with."""
-    for recorded in evidence.skeletons if evidence.registers is not None else ():
+    if evidence.registers is None:
+        return
+    for recorded in evidence.skeletons:
         asked, had = _registers(recorded, evidence.registers)
         for block, total in asked.items():
             if total > had[block]:
