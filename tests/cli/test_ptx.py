@@ -57,6 +57,39 @@ def test_run_writes_arrays_and_a_record(saxpy: Path, tmp_path: Path) -> None:
     assert entry["mix"]["fma"] == 1000
 
 
+def test_prove_says_for_what_a_run_stands(saxpy: Path, tmp_path: Path) -> None:
+    record = tmp_path / "run.json"
+    launch = ("--grid", "1", "--block", "32", "--arg", "f32[32]=range", "--arg", "f32[32]=ones",
+              "--arg", "f32=2", "--arg", "u32=32", "--prove", "--json", str(record))  # fmt: skip
+    by_data = "setp.gt.f32 %q, %f2, 0f00000000;\n  @%q st.global.f32 [%rd5], %f3;"
+    by_time = "mov.u32 %r0, %clock; setp.gt.u32 %q, %r0, 0;\n  @%q st.global.f32 [%rd5], %f3;"
+    store = "st.global.f32 [%rd5], %f3;"
+    for text, status, reach, failed in (
+        (SAXPY, 0, "all schedules and all data", []),
+        (SAXPY.replace(store, by_data), 0, "all schedules with this data", ["data"]),
+        (SAXPY.replace(store, by_time), 3, "this schedule only", ["order"]),
+    ):
+        saxpy.write_text(text.replace(".reg .pred %p;", ".reg .pred %p, %q;"))
+        found, shown = call("run", str(saxpy), *launch)
+        assert found == status, shown
+        (entry,) = json.loads(record.read_text())
+        assert entry["status"] == status
+        assert entry["proof"]["reach"] == reach
+        assert [each["condition"] for each in entry["proof"]["failed"]] == failed
+        assert "proof: " in shown
+        assert ("saxpy.ptx" in shown or "line" in shown) == bool(failed)
+
+
+def test_prove_leaves_a_race_what_it_is(saxpy: Path) -> None:
+    saxpy.write_text(SAXPY.replace("mul.wide.u32 %rd3, %r5, 4", "mul.wide.u32 %rd3, %r5, 0"))
+    status, shown = call(
+        "run", str(saxpy), "--grid", "1", "--block", "32", "--arg", "f32[32]=range",
+        "--arg", "f32[32]=ones", "--arg", "f32=2", "--arg", "u32=32", "--prove",
+    )  # fmt: skip
+    assert status == 1
+    assert "data race" in shown
+
+
 def test_a_fault_of_the_kernel_is_one_located_error(saxpy: Path) -> None:
     status, text = call(
         "run", str(saxpy), "--block", "64", "--arg", "f32[10]=range", "--arg", "f32[10]=ones",
