@@ -41,7 +41,8 @@ def from_ptx(case: Case) -> Recorded | None:
 
 def looked_at(seed: int, programs: int) -> dict[str, Any]:
     """So many programs that come to their end: how many are accepted, and which wrongly."""
-    r, counts, wrong = Random(seed), Counter[str](), []
+    r, counts = Random(seed), Counter[str]()
+    wrong: list[str] = []
     began = time.process_time()
     while counts["programs"] < programs:
         case = draw(r)

@@ -56,6 +56,8 @@ from warploom.ptx.fast.notes import Notes
 from warploom.ptx.ir import Function, Module, Variable
 from warploom.ptx.parse import parse
 from warploom.ptx.patience import deadline_of, timed, within
+from warploom.ptx.prove.flags import FlagLoops
+from warploom.ptx.prove.spins import Spins
 from warploom.ptx.prove.verdict import Evidence, verdict
 from warploom.ptx.source import SourceMap
 from warploom.ptx.types import DTYPES
@@ -288,11 +290,14 @@ class Kernel:
                 counters, deadline, schedule, together, batch_threads, volatile == "weak",
                 machine.serving if counters else NVIDIA, prove,
             )  # fmt: skip
+            loops = FlagLoops(code, Spins(code)) if prove else None
+            if loops is not None:
+                asked = replace(asked, loops=loops.found)
             report = self._run(asked, code, "numpy" if prove else engine, cores)
             if prove:
                 raced = bool(report.races)
                 registers = self._registers(prod(block_size))
-                found = Evidence(code, self._judge.skeletons, raced, benign, registers)
+                found = Evidence(code, self._judge.skeletons, raced, benign, registers, loops)
                 report.proof = verdict(found)
         report.seconds = time.monotonic() - started
         report.kernel = demangled(self.name)

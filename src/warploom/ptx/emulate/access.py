@@ -337,6 +337,8 @@ def watch(
             site.span, region.data.size, start, site.width, reads=site.kind.reads,
             writes=site.kind.writes,
         )  # fmt: skip
+    elif batch.skeleton is not None and batch.skeleton.loops and site.kind is Kind.STRONG_READ:
+        batch.skeleton.look(site.span, threads, region, start)
     if batch.races is not None and (site.space == "shared" or site.counted):
         key = SHARED if site.space == "shared" else region.base
         semantics = site.as_weak if batch.weak_volatile and site.as_weak else site.semantics

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any, Literal, get_args
 
@@ -14,6 +14,7 @@ from warploom.errors import DeviceError
 from warploom.machine.memory import Memory
 from warploom.machine.serving import Serving
 from warploom.ptx.emulate.frame import Triple
+from warploom.ptx.emulate.skeleton import FlagLoop
 
 EngineName = Literal["auto", "numpy", "c"]
 Races = bool | Literal["all"]
@@ -41,6 +42,7 @@ class Asked:
     weak_volatile: bool
     serving: Serving
     prove: bool = False  # keep the skeleton of the run
+    loops: Mapping[int, FlagLoop] = field(default_factory=dict)  # that look at flags
 
     @property
     def threads(self) -> int:

@@ -107,6 +107,12 @@ def _step(
                 elif region.written is not None and f.batch.check:
                     bad = unstored(region, at, DTYPES[kind])
                     _require_stored(f, site, region, f.index[chosen], bad)
+                if f.batch.skeleton is not None and f.batch.skeleton.loops and site.counted:
+                    adds = name == "add" and not is_float(kind) and count == 1
+                    f.batch.skeleton.write(
+                        site.span, f.index[chosen], region, index * site.width, b[chosen],
+                        width=site.width, adds=adds, plain=not adds,
+                    )  # fmt: skip
                 before = None if f.batch.refused is None else memory[at].tobytes()
                 old[chosen] = apply(memory, at, b[chosen], c[chosen], store is not None)
                 f.batch.swapped |= before is not None and memory[at].tobytes() != before

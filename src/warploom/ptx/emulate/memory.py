@@ -181,6 +181,12 @@ def put(
         )
 
     for found in places(f, site, address, None if f.batch.races is None else watched):
+        if f.batch.skeleton is not None and f.batch.skeleton.loops and site.counted:
+            region, chosen, index = found
+            f.batch.skeleton.write(
+                site.span, f.index[chosen], region, index * site.width, values[0][chosen],
+                width=site.width, adds=False, plain=site.kind is Kind.WRITE or len(values) > 1,
+            )  # fmt: skip
         store(*found)
 
 

@@ -173,6 +173,17 @@ class Runner:
                 message = "a thread may end before its copy has read shared memory"
                 skeleton.broken.append(Broken("exit", message, site))
 
+    def _note_flags(self, skeleton: Skeleton, block: CodeBlock) -> None:
+        """Some threads leave a loop that looks at a flag."""
+        f, loop = self.frame, skeleton.loops[id(block)]
+        assert block.condition is not None
+        threads = np.flatnonzero(f.full_mask() & (f.widen(block.condition(f)) == loop.taken))
+        if loop.number is None:
+            numbers = np.broadcast_to(f.regs[loop.slot], (f.n,))[threads]
+        else:
+            numbers = np.full(threads.size, loop.number)
+        skeleton.leave(threads, numbers)
+
     def _protected(self) -> frozenset[int]:
         """Registers that some thread which is not running will still read."""
         ranks = {*self.pending, *self.held, *self.warps.masks, *self.clusters.masks}
@@ -320,6 +331,8 @@ class Runner:
             undefined.require(f, block.leaving, f.full_mask(), self._error)
         if self.batch.origins is not None:
             origins.left(f, block.leaving, self.code.sides(block))
+        if self.batch.skeleton is not None and id(block) in self.batch.skeleton.loops:
+            self._note_flags(self.batch.skeleton, block)
         if block.switch is not None:
             self._switch(block, block.switch)
         elif block.condition is None:

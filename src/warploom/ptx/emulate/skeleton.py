@@ -7,7 +7,7 @@ are. `ptx/prove` asks whether every schedule has the same skeleton.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
@@ -84,6 +84,20 @@ class Broken:
 
 
 @dataclass(frozen=True, slots=True)
+class FlagLoop:
+    """A loop that looks at a flag until a comparison lets it go; `taken`: by its branch, or past
+    it. What it is compared with is a number, or the register with this slot."""
+
+    load: Span
+    compare: str
+    type: str
+    number: int | None
+    slot: int
+    holds: bool  # whether the loop is left where the comparison holds
+    taken: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Recorded:
     """The skeleton of a batch; `first` is its first block."""
 
@@ -95,6 +109,8 @@ class Recorded:
     first: int
     complete: bool  # whether all events were kept
     seen: dict[int, frozenset[int]] = field(default_factory=dict)  # by load, who wrote what it saw
+    initial: dict[Any, int] = field(default_factory=dict)  # of flags
+    plain: frozenset[Any] = frozenset()  # flags that are written by plain stores, too
 
 
 @dataclass(slots=True, eq=False)
@@ -116,6 +132,10 @@ class Skeleton:
     generations: dict[Hashable, int] = field(default_factory=dict)
     products: dict[tuple[int, int], list[int]] = field(default_factory=dict)  # by group and warp
     broken: list[Broken] = field(default_factory=list)
+    loops: Mapping[int, FlagLoop] = field(default_factory=dict)  # by identity of their last block
+    looked: dict[int, tuple[Any, Span]] = field(default_factory=dict)  # by thread, the last flag
+    initial: dict[Any, int] = field(default_factory=dict)
+    plain: set[Any] = field(default_factory=set)
     writers: Array | None = None  # of each byte of shared memory: where it was written last
     seen: dict[int, set[int]] = field(default_factory=dict)
     complete: bool = True
@@ -194,6 +214,41 @@ class Skeleton:
         if writes:
             self.writers[places] = site
 
+    # -- flags ----------------------------------------------------------------------------------
+
+    def look(self, span: Span, threads: Array, region: Any, start: Array) -> None:
+        """Threads look at places of global memory."""
+        for thread, at in zip(threads.tolist(), np.asarray(start).tolist(), strict=True):
+            flag = ("flag", region.base, at)
+            self.looked[thread] = (flag, span)
+            if flag not in self.initial:
+                self.initial[flag] = int(region.data[at : at + 4].view(np.uint32)[0])
+
+    def write(
+        self, span: Span, threads: Array, region: Any, start: Array, values: Array, *, width: int,
+        adds: bool, plain: bool,
+    ) -> None:  # fmt: skip
+        """Threads store to, or add to, places of global memory that may be flags."""
+        for thread, at, value in zip(
+            threads.tolist(), np.asarray(start).tolist(), values.tolist(), strict=True
+        ):
+            flag = ("flag", region.base, at)
+            if plain or width != 4:
+                words = range(at // 4 * 4, at + width, 4)
+                self.plain |= {("flag", region.base, each) for each in words}
+                continue
+            if flag not in self.initial:
+                self.initial[flag] = int(region.data[at : at + 4].view(np.uint32)[0])
+            event = Event(Act.COME, flag, 0, int(value), int(adds), self.site(span))
+            self.note([thread], event)
+
+    def leave(self, threads: Array, numbers: Array) -> None:
+        """Threads leave loops in which they looked at flags; `numbers` is what they waited for."""
+        for thread, number in zip(threads.tolist(), numbers.tolist(), strict=True):
+            if thread in self.looked:
+                flag, span = self.looked[thread]
+                self.note([thread], Event(Act.GO, flag, 0, int(number), site=self.site(span)))
+
     # -- threads that meet ----------------------------------------------------------------------
 
     def come(self, threads: Array, group: Hashable, span: Span) -> None:
@@ -257,6 +312,7 @@ class Skeleton:
         return Recorded(
             tuple(agents), ended, tuple(self.sites), tuple(self.broken), self.cluster, self.first,
             self.complete, {site: frozenset(who) for site, who in self.seen.items()},
+            self.initial, frozenset(self.plain),
         )  # fmt: skip
 
     def _history(self, leaf: int) -> tuple[Event, ...]:

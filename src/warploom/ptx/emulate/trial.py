@@ -136,7 +136,9 @@ class Trial:
     def _skeleton(self, first: int, threads: int) -> Skeleton | None:
         if not self.asked.prove:
             return None
-        return Skeleton(threads, prod(self.asked.block), prod(self.asked.cluster), first)
+        asked = self.asked
+        size, cluster = prod(asked.block), prod(asked.cluster)
+        return Skeleton(threads, size, cluster, first, loops=asked.loops)
 
     def _keep(self, batch: Batch, skeleton: Skeleton) -> None:
         """The skeleton of a batch that has ended; copies that nobody waits for come, too."""

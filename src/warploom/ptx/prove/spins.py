@@ -6,7 +6,7 @@ the registers that such a loop may have changed depending on how often it went r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from warploom.ptx.emulate.code import Code
@@ -82,27 +82,35 @@ class Spins:
         if loop is None or out in loop:
             return
         self.asked.add(start)
-        self._carry([ins for each in loop for ins in self.instructions(each)])
+        self.carry([ins for each in loop for ins in self.instructions(each)])
 
     def _loop(self, rank: int, again: int, wait: int) -> list[int] | None:
         """The blocks from where a wait is asked again up to the branch; None where there is more
         in between than waiting."""
+        path = self.path(rank, again, is_wait)
+        if path is None:
+            return None
+        asks = [i.start for each in path for i in self.instructions(each) if is_wait(i)]
+        return path if asks == [wait] else None
+
+    def path(self, rank: int, again: int, asks: Callable[[Instruction], bool]) -> list[int] | None:
+        """The blocks of a straight way from one to another, on which nothing is done but to ask."""
         path: list[int] = []
         at = again
         while len(path) < LONGEST:
             block = self.code.blocks[at]
-            if not all(_is_quiet(flow) for flow in block.passages) or block.barrier is not None:
+            quiet = all(_is_quiet(flow) or asks(flow.instruction) for flow in block.passages)
+            if not quiet or block.barrier is not None:
                 return None
             path.append(at)
             if at == rank:
-                break
+                return path
             if len(block.successors) != 1 or block.leaves:
                 return None
             at = block.successors[0]
-        asks = [i.start for each in path for i in self.instructions(each) if is_wait(i)]
-        return path if path[-1] == rank and asks == [wait] else None
+        return None
 
-    def _carry(self, loop: Iterable[Instruction]) -> None:
+    def carry(self, loop: Iterable[Instruction]) -> None:
         """Registers that a round reads from the round before, and what it makes of them."""
         order = list(loop)
         written = {key for ins in order for key in written_keys(ins)}
@@ -127,12 +135,12 @@ class Spins:
                 return None if found is None else 1 - found
             case Register() | Component():
                 keys = keys_of(operand)
-                made = self._definition(keys[0], at) if len(keys) == 1 else None
+                made = self.definition(keys[0], at) if len(keys) == 1 else None
                 return None if made is None else self._made(answer, sources, made)
             case _:
                 return None
 
-    def _definition(self, key: str, at: Position) -> Position | None:
+    def definition(self, key: str, at: Position) -> Position | None:
         """Where a register was written that is read at a place, if there is one way there."""
         rank, before = at
         for _ in range(LONGEST):
@@ -175,6 +183,5 @@ class Spins:
 
 
 def _is_quiet(flow: PoisonTransfer) -> bool:
-    """Whether an instruction changes nothing but registers; a wait may be asked again."""
-    ins = flow.instruction
-    return (flow.plain and not flow.across) or is_wait(ins) or ins.opcode == "nanosleep"
+    """Whether an instruction changes nothing but registers."""
+    return (flow.plain and not flow.across) or flow.instruction.opcode == "nanosleep"

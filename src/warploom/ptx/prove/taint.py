@@ -17,6 +17,7 @@ from warploom.ptx.emulate.poison import PoisonTransfer
 from warploom.ptx.ir import Address, Instruction, Operand, Special, Vector
 from warploom.ptx.known import STRONG, keys_of, registers, space_of, split_operands
 from warploom.ptx.prove.spins import Spins, is_wait, read_keys, written_keys
+from warploom.ptx.types import is_float, type_of
 
 
 class Taint(IntFlag):
@@ -33,6 +34,7 @@ _VARYING = (
 _LOADS = frozenset({"ld", "ldu"})
 _PICTURES = frozenset({"tex", "tld4", "suld", "txq", "suq"})
 _STORES = frozenset({"st", "stmatrix"})
+_COMMUTES = frozenset({"add", "and", "or", "xor", "min", "max"})
 _ATOMICS = frozenset({"atom", "red"})
 
 
@@ -53,6 +55,7 @@ class Flow:
     code: Code
     spins: Spins
     seen: Mapping[int, frozenset[int]]
+    flags: frozenset[int] = frozenset()  # loads of loops that wait for all writes of a flag
     of: dict[str, Taint] = field(default_factory=dict)
     source: dict[tuple[str, Taint], Instruction] = field(default_factory=dict)
     cells: dict[str, Taint] = field(default_factory=dict)  # of local and of global memory
@@ -132,7 +135,7 @@ class Flow:
 
     def _loaded(self, ins: Instruction) -> Taint:
         space = space_of(ins)
-        if space == "param":
+        if space == "param" or ins.start in self.flags:
             return Taint.NONE
         if space == "local":
             return self.cells.get("local", Taint.NONE)
@@ -155,6 +158,8 @@ class Flow:
         if ins.opcode in _STORES:
             guard = self.of.get(ins.predicate.key, Taint.NONE) if ins.predicate else Taint.NONE
             value = guard | self.of_operands(*ins.operands[1:])
+        elif ins.opcode in _ATOMICS and _commutes(ins):
+            value = Taint.DATA | self.of_operands(*ins.operands[-1:])
         elif ins.opcode in _ATOMICS or ins.opcode == "mbarrier":
             value = Taint.DATA | Taint.ORDER
         elif ins.opcode == "wmma":
@@ -189,6 +194,10 @@ class Flow:
 
     def _decided_by(self, flow: PoisonTransfer) -> Iterator[Dependence]:
         ins = flow.instruction
+        if self.flags and ins.opcode in ("st", "red", "atom") and _may_set(ins):
+            value = ins.operands[2 if ins.opcode == "atom" else 1 :]
+            keys = [key for each in registers(value) for key in keys_of(each)]
+            yield from self._uses(ins, keys, "flag")
         if not flow.plain and ins.predicate is not None:
             yield from self._uses(ins, [ins.predicate.key], "predicate")
         for what, operands, allowed in _deciding(flow):
@@ -205,6 +214,17 @@ class Flow:
                 if each & self.of.get(key, Taint.NONE) & ~allowed:
                     taint = Taint.ORDER if each is Taint.TOKEN else each
                     yield Dependence(taint, ins, what, self.source.get((key, each)))
+
+
+def _commutes(ins: Instruction) -> bool:
+    """Whether atomics leave the same value, whoever comes first: what a float holds does not."""
+    return bool(_COMMUTES & set(ins.modifiers)) and not is_float(type_of(ins))
+
+
+def _may_set(ins: Instruction) -> bool:
+    """Whether an instruction may set a flag in global memory."""
+    far = space_of(ins) in ("global", "generic")
+    return far and (ins.opcode != "st" or bool(STRONG & set(ins.modifiers)))
 
 
 def _varies(operands: tuple[Operand, ...]) -> bool:

@@ -12,6 +12,7 @@ from warploom.ptx.emulate.skeleton import NOWHERE, Act, Event, Recorded
 from warploom.ptx.ir import Instruction, Register
 from warploom.ptx.known import STRONG, space_of
 from warploom.ptx.prove.conditions import check
+from warploom.ptx.prove.flags import FlagLoops, check_flags
 from warploom.ptx.prove.spins import Spins, is_wait
 from warploom.ptx.prove.taint import Dependence, Flow, Taint
 
@@ -19,11 +20,12 @@ CONVERGED = (
     "lanes of a warp that part ways meet again before an instruction that is .aligned or has .sync"
 )
 TOGETHER = "a product of a warpgroup is complete only when all four of its warps have come to it"
+RESIDENT = "all blocks of the launch run at once, so that who waits for a flag keeps nobody away"
 SAME_VALUE = "writes that race write one value, whatever the data are"
 _WHAT = {
     "branch": "a branch", "predicate": "whether this is done", "address": "an address",
     "operand": "an operand", "descriptor": "a descriptor", "lanes": "which lanes exchange values",
-    "wait": "what is waited for",
+    "wait": "what is waited for", "flag": "what a flag is set to",
 }  # fmt: skip
 
 
@@ -36,19 +38,22 @@ class Evidence:
     raced: bool
     benign: bool
     registers: int | None = None  # of a thread as it starts, where the kernel bounds them
+    loops: FlagLoops | None = None
 
 
 def verdict(evidence: Evidence) -> Proof:
     spins = Spins(evidence.code)
+    flags = frozenset() if evidence.loops is None else frozenset(evidence.loops.loads)
     schedule = [
         *_raced(evidence),
         *_ordered(evidence),
         *_pooled(evidence),
         *_waited(spins),
-        *_not_covered(spins),
+        *_not_covered(spins, flags),
+        *_flagged(evidence),
     ]
     data: list[Unproved] = []
-    for each in Flow(evidence.code, spins, _seen(evidence)).decided():
+    for each in Flow(evidence.code, spins, _seen(evidence), flags).decided():
         (schedule if each.taint is Taint.ORDER else data).append(_told(evidence.code, each))
     reach = Reach.ALL_DATA
     if schedule or data:
@@ -118,12 +123,23 @@ def _waited(spins: Spins) -> Iterator[Unproved]:
                 yield Unproved("waits", message, spins.code.module.span(ins))
 
 
-def _not_covered(spins: Spins) -> Iterator[Unproved]:
+def _flagged(evidence: Evidence) -> Iterator[Unproved]:
+    """flags: loops that look at flags need all writes of these, which no block may miss."""
+    if evidence.loops is None or not evidence.loops.found:
+        return
+    for recorded in evidence.skeletons:
+        for each in check_flags(recorded, evidence.loops.found):
+            yield Unproved(each.condition, each.message, recorded.sites[each.site])
+    if len(evidence.skeletons) > 1:
+        yield Unproved("flags", "more blocks than run at once, of which some look at flags")
+
+
+def _not_covered(spins: Spins, flags: frozenset[int]) -> Iterator[Unproved]:
     """What ran that orders or decides things in ways that are not looked into."""
     used = {key for rank in spins.ran for key in _used(spins, rank)}
     for rank in sorted(spins.ran):
         for ins in spins.instructions(rank):
-            message = _uncovered(ins, used)
+            message = "" if ins.start in flags else _uncovered(ins, used)
             if message:
                 yield Unproved("memory", message, spins.code.module.span(ins))
 
@@ -187,6 +203,8 @@ def _assumed(evidence: Evidence) -> Iterator[str]:
     }  # fmt: skip
     if groups & {"warp", "wgmma"}:
         yield CONVERGED
+    if "flag" in groups:
+        yield RESIDENT
     if "wgmma" in groups:
         yield TOGETHER
     if "registers" in groups and evidence.registers is not None:

@@ -1,0 +1,182 @@
+"""Flags in global memory: loops that look at one until a comparison holds, and stays so.
+
+A loop of this kind orders what was done before every write of its flag before what follows the
+loop, in every schedule, if it needs all of the writes: one store, or sums of which the last alone
+makes the comparison hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from warploom.ptx.emulate.code import Code
+from warploom.ptx.emulate.skeleton import Act, Event, FlagLoop, Recorded
+from warploom.ptx.ir import Immediate, Instruction, Operand, Register
+from warploom.ptx.known import STRONG, space_of
+from warploom.ptx.prove.conditions import Failed
+from warploom.ptx.prove.spins import Spins, written_keys
+
+_COMPARE: dict[str, Callable[[int, int], bool]] = {
+    "eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b, "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b,
+    "lo": lambda a, b: a < b, "ls": lambda a, b: a <= b, "hi": lambda a, b: a > b,
+    "hs": lambda a, b: a >= b,
+}  # fmt: skip
+_SWAPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "lo": "hi", "hi": "lo", "ls": "hs",
+            "hs": "ls"}  # fmt: skip
+_NOT = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "gt": "le", "le": "gt", "lo": "hs",
+        "hs": "lo", "hi": "ls", "ls": "hi"}  # fmt: skip
+_GROWS = frozenset({"eq", "ge", "gt", "hs", "hi"})  # true of the whole of a sum
+_HALF = 1 << 31
+
+
+def looks(ins: Instruction) -> bool:
+    """Whether an instruction looks at a place that others may write meanwhile."""
+    strong = bool(STRONG & set(ins.modifiers))
+    return ins.opcode == "ld" and strong and space_of(ins) in ("global", "generic")
+
+
+@dataclass(slots=True)
+class FlagLoops:
+    """The loops of a kernel that look at flags, by identity of the block that leaves them."""
+
+    code: Code
+    spins: Spins
+    found: dict[int, FlagLoop] = field(default_factory=dict)
+    loads: set[int] = field(default_factory=set)  # where they stand
+
+    def __post_init__(self) -> None:
+        for rank in range(len(self.code.blocks)):
+            self._look(rank)
+
+    def _look(self, rank: int) -> None:
+        block = self.code.blocks[rank]
+        branch = block.leaving
+        if branch is None or block.leaves or len(block.successors) != 2 or block.switch is not None:
+            return
+        predicate = branch.instruction.predicate
+        made = None if predicate is None else self._made(predicate, rank)
+        if made is None or made.opcode != "setp" or len(made.operands) != 3:
+            return
+        for again in (0, 1):
+            loop = self._loop(rank, block.successors[again], made)
+            if loop is not None:
+                # The first successor is where the branch goes that is taken.
+                taken = again == 1
+                holds = taken != branch.instruction.negated
+                self.found[id(block)] = replace(loop, taken=taken, holds=holds)
+
+    def _made(self, operand: Operand, rank: int) -> Instruction | None:
+        if not isinstance(operand, Register):
+            return None
+        at = self.spins.definition(operand.key, (rank, None))
+        if at is None or at[1] is None:
+            return None
+        return self.code.blocks[at[0]].passages[at[1]].instruction
+
+    def _loop(self, rank: int, again: int, made: Instruction) -> FlagLoop | None:
+        path = self.spins.path(rank, again, looks)
+        if path is None or block_leaves(self.code, path, rank):
+            return None
+        inside = [ins for each in path for ins in self.spins.instructions(each)]
+        loads = [ins for ins in inside if looks(ins)]
+        written = {key for ins in inside for key in written_keys(ins)}
+        if len(loads) != 1 or made not in inside or made.modifiers[-1] not in _TYPES:
+            return None
+        value = written_keys(loads[0])
+        sides = [isinstance(each, Register) and each.key in value for each in made.operands[1:]]
+        if sides.count(True) != 1:
+            return None
+        other = made.operands[1 + sides.index(False)]
+        compare = made.modifiers[0]
+        if sides[1]:
+            compare = _SWAPPED.get(compare, compare)
+        number, slot = None, -1
+        if isinstance(other, Immediate):
+            number = int(other.value)
+        elif isinstance(other, Register) and other.key not in written:
+            slot = self.code.slots[other.key]
+        else:
+            return None
+        if not self._invariant(inside):
+            return None
+        self.loads.add(loads[0].start)
+        span = self.code.module.span(loads[0])
+        return FlagLoop(span, compare, made.modifiers[-1], number, slot, holds=True, taken=True)
+
+    def _invariant(self, inside: list[Instruction]) -> bool:
+        """Whether a round changes nothing that a later one reads."""
+        before = set(self.spins.carried)
+        self.spins.carry(inside)
+        return set(self.spins.carried) == before
+
+
+_TYPES = frozenset({"u32", "s32", "b32"})
+
+
+def block_leaves(code: Code, path: list[int], rank: int) -> bool:
+    """Whether a loop has another way out than its last branch."""
+    return any(len(code.blocks[each].successors) != 1 for each in path if each != rank)
+
+
+# -- what the run says of them ---------------------------------------------------------------------
+
+
+def check_flags(recorded: Recorded, loops: dict[int, FlagLoop]) -> Iterator[Failed]:
+    """flags: every flag that is waited for needs all of its writes, in every order."""
+    by_span = {loop.load: loop for loop in loops.values()}
+    writes: dict[Any, list[tuple[Event, int]]] = {}
+    waits: dict[Any, set[Event]] = {}
+    for agent in recorded.agents:
+        for event in agent.events:
+            if event.act is Act.COME and event.where[0] == "flag":
+                writes.setdefault(event.where, []).append((event, len(agent.threads)))
+            elif event.act is Act.GO and event.where[0] == "flag":
+                waits.setdefault(event.where, set()).add(event)
+    for flag, events in waits.items():
+        for event in events:
+            loop = by_span.get(recorded.sites[event.site])
+            message = "this loop is not understood" if loop is None else _needs_all(
+                loop, event.amount, recorded.initial[flag], writes.get(flag, [])
+            )  # fmt: skip
+            if flag in recorded.plain:
+                message = "the flag is also written by plain stores, or by other atomics"
+            if message:
+                yield Failed("flags", message, event.site)
+
+
+def _needs_all(loop: FlagLoop, number: int, initial: int, writes: list[tuple[Event, int]]) -> str:
+    """What is wrong with a wait; nothing where it needs all writes of its flag."""
+    compare = loop.compare if loop.holds else _NOT[loop.compare]
+    signed = loop.type == "s32"
+
+    def holds(value: int) -> bool:
+        return _COMPARE[compare](_read(value, signed), _read(number, signed))
+
+    if holds(initial):
+        return "the flag lets it pass before anybody has written it"
+    stores = [(event, count) for event, count in writes if not event.bytes]
+    if stores:
+        (event, count) = stores[0]
+        if len(writes) > 1 or count > 1:
+            return "the flag is written more than once, and who is last is not known"
+        return "" if holds(event.amount) else "what is stored to the flag does not end this loop"
+    amounts = [_read(event.amount, signed=True) for event, _ in writes]
+    total = _read(initial, signed) + sum(
+        amount * count for amount, (_, count) in zip(amounts, writes, strict=True)
+    )
+    if any(amount <= 0 for amount in amounts) or not 0 <= total < _HALF:
+        return "the flag does not only grow"
+    if not holds(total):
+        return "what is added to the flag does not end this loop"
+    single = len(writes) == 1 and writes[0][1] == 1
+    if not single and (compare not in _GROWS or any(holds(total - each) for each in amounts)):
+        return "the flag may let it pass before all have added to it"
+    return ""
+
+
+def _read(value: int, signed: bool) -> int:
+    value %= 1 << 32
+    return value - (1 << 32) if signed and value >= _HALF else value

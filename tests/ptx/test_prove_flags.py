@@ -1,0 +1,113 @@
+"""Flags in global memory that blocks wait for, in proofs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from warploom.machine.proof import Proof, Reach
+from warploom.ptx import load
+
+# The last block waits for a flag that the others set, and adds up what they left.
+KERNEL = """
+.version 8.3
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 data, .param .u64 flag, .param .u32 others)
+{
+.reg .pred %p<9>;
+.reg .b32 %r<20>;
+.reg .b64 %rd<9>;
+ld.param.u64 %rd1, [data];
+cvta.to.global.u64 %rd1, %rd1;
+ld.param.u64 %rd2, [flag];
+cvta.to.global.u64 %rd2, %rd2;
+ld.param.u32 %r10, [others];
+mov.u32 %r1, %ctaid.x;
+mul.wide.u32 %rd3, %r1, 4;
+add.s64 %rd3, %rd1, %rd3;
+setp.eq.u32 %p1, %r1, %r10;
+@%p1 bra LAST;
+add.u32 %r2, %r1, 7;
+st.global.u32 [%rd3], %r2;
+fence.acq_rel.gpu;
+SET
+bra DONE;
+LAST:
+ASK:
+LOOK
+fence.acq_rel.gpu;
+mov.u32 %r3, 0;
+mov.u32 %r4, 0;
+SUM:
+ld.global.u32 %r5, [%rd1];
+add.u32 %r3, %r3, %r5;
+add.s64 %rd1, %rd1, 4;
+add.u32 %r4, %r4, 1;
+setp.lt.u32 %p2, %r4, %r10;
+@%p2 bra SUM;
+st.global.u32 [%rd3], %r3;
+DONE:
+ret;
+}
+"""
+ADD = "red.relaxed.gpu.global.add.u32 [%rd2], 1;"
+STORE = "st.relaxed.gpu.global.u32 [%rd2], 1;"
+ALL = "ld.relaxed.gpu.global.u32 %r6, [%rd2];\nsetp.lt.u32 %p3, %r6, %r10;\n@%p3 bra ASK;"
+SET_YET = "ld.acquire.gpu.global.u32 %r6, [%rd2];\nsetp.eq.u32 %p3, %r6, 0;\n@%p3 bra ASK;"
+LEFT = "ld.relaxed.gpu.global.u32 %r6, [%rd2];\nsetp.ge.u32 %p3, %r6, %r10;\n@!%p3 bra ASK;"
+
+
+def proved(set_: str, look: str, others: int = 3, flag: int = 0) -> Proof:
+    text = KERNEL.replace("SET\n", set_ + "\n").replace("LOOK\n", look + "\n")
+    data, flags = np.zeros(others + 1, np.uint32), np.array([flag], np.uint32)
+    kernel = load(text, "k.ptx").kernel("k")
+    report = kernel.launch(others + 1, 1, [data, flags, others], races="all", prove=True)
+    assert report.proof is not None
+    return report.proof
+
+
+@pytest.mark.parametrize(
+    ("set_", "look", "others"),
+    [
+        (ADD, ALL, 3), (ADD, LEFT, 3), (ADD, ALL, 1), (STORE, SET_YET, 1), (ADD, SET_YET, 1),
+        (ADD, ALL.replace("lt", "ne"), 4), (ADD, ALL.replace("%r10", "3"), 3),
+        (ADD, ALL.replace("lt.u32 %p3, %r6, %r10", "gt.u32 %p3, %r10, %r6"), 3),
+        (STORE.replace("1;", "%r10;"), ALL, 1), (ADD, "nanosleep.u32 20;\n" + ALL, 2),
+    ],
+)  # fmt: skip
+def test_a_flag_that_needs_all_its_writes_is_proved(set_: str, look: str, others: int) -> None:
+    proof = proved(set_, look, others)
+    assert proof.failed == ()
+    assert proof.reach is Reach.ALL_DATA
+    assert any("run at once" in each for each in proof.assumed)
+
+
+@pytest.mark.parametrize(
+    ("set_", "look", "others", "flag", "said"),
+    [
+        (ADD, SET_YET, 3, 0, "before all have added"),
+        (ADD, ALL.replace("%r10", "2"), 3, 0, "before all have added"),
+        (STORE, SET_YET, 2, 0, "written more than once"),
+        (ADD, ALL, 3, 1, "before all have added"),
+        (STORE, SET_YET, 1, 1, "before anybody has written"),
+        (ADD.replace("add.u32", "or.b32"), SET_YET, 1, 0, "plain stores, or by other atomics"),
+    ],
+)  # fmt: skip
+def test_a_flag_that_may_let_pass_too_soon(
+    set_: str, look: str, others: int, flag: int, said: str
+) -> None:
+    proof = proved(set_, look, others, flag)
+    assert proof.reach is Reach.THIS_SCHEDULE
+    assert [each for each in proof.failed if each.condition == "flags" and said in each.message]
+
+
+def test_a_loop_that_does_more_than_look_is_not_proved() -> None:
+    counts = ALL.replace("@%p3", "add.u32 %r7, %r7, 1;\n@%p3")
+    proof = proved(ADD, "mov.u32 %r7, 0;\nASK2:\n" + counts.replace("bra ASK", "bra ASK2"))
+    assert "memory" in {each.condition for each in proof.failed}
+
+
+def test_a_flag_set_from_data_is_not_proved_for_all_data() -> None:
+    set_ = "ld.global.u32 %r8, [%rd3];\nmin.u32 %r8, %r8, 1;\n" + ADD.replace("1;", "%r8;")
+    assert proved(set_, SET_YET, 1).reach is Reach.THIS_DATA
