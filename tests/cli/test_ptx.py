@@ -80,6 +80,21 @@ def test_prove_says_for_what_a_run_stands(saxpy: Path, tmp_path: Path) -> None:
         assert ("saxpy.ptx" in shown or "line" in shown) == bool(failed)
 
 
+def test_a_proof_leaves_a_certificate_that_verify_checks(saxpy: Path, tmp_path: Path) -> None:
+    proof = tmp_path / "proof.json"
+    launch = ("run", str(saxpy), "--grid", "2", "--block", "32", "--arg", "f32[64]=range",
+              "--arg", "f32[64]=ones", "--arg", "f32=2", "--arg", "u32=64",
+              "--certificate", str(proof))  # fmt: skip
+    assert call(*launch)[0] == 2
+    assert call(*launch, "--prove")[0] == 0
+    result = called(["verify", str(proof)])
+    assert result.exit_code == 0
+    assert "64 threads are the same in every schedule" in result.output
+    (record,) = json.loads(proof.read_text())
+    proof.write_text(json.dumps([record | {"reach": "all schedules with this data"}]))
+    assert called(["verify", str(proof)]).exit_code == 1
+
+
 def test_prove_leaves_a_race_what_it_is(saxpy: Path) -> None:
     saxpy.write_text(SAXPY.replace("mul.wide.u32 %rd3, %r5, 4", "mul.wide.u32 %rd3, %r5, 0"))
     status, shown = call(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +32,14 @@ from warploom.cli.say import echo
 from warploom.errors import (
     KernelError,
     LimitError,
+    OptionError,
     ParseError,
     UnsupportedError,
 )
-from warploom.machine.proof import Reach
+from warploom.machine.proof import Proof, Reach
 from warploom.ptx.findings import proof_lines, proof_record, race_findings, rounding_note
-from warploom.ptx.launch import Report
+from warploom.ptx.launch import Kernel, Report
+from warploom.ptx.prove.certificate import certificate
 from warploom.ptx.shuffle import KernelReport, Rewrite, check, confirm, rewrite
 from warploom.search.outcome import Verdict
 
@@ -133,7 +136,9 @@ def run_kernel(asked: Run, _context: Context) -> None:
     def action(findings: list[dict[str, Any]]) -> Status:
         if asked.save == STDOUT:
             raise ParseError("arrays do not go to standard output", advice="give --save a file")
-        with kept_free(asked.json_file, asked.save):
+        if asked.certificate is not None and not asked.prove:
+            raise OptionError("--certificate is of a proof", advice="give --prove, too")
+        with kept_free(asked.json_file, asked.save, asked.certificate):
             pass
         args, variables = (
             parse_arguments(asked.arg, asked.seed),
@@ -168,6 +173,7 @@ def run_kernel(asked: Run, _context: Context) -> None:
             if report.proof is not None:
                 told |= {"proof": proof_record(chosen.owner, report.proof)}
                 lines = proof_lines(chosen.owner, report.proof)
+                _write_certificate(asked, chosen, report.proof)
                 if not report.races and report.proof.reach is Reach.THIS_SCHEDULE:
                     status = Status.UNDECIDED
         except KernelError as error:
@@ -187,6 +193,16 @@ def run_kernel(asked: Run, _context: Context) -> None:
         return status
 
     recorded(action, asked.json_file, KIND)
+
+
+def _write_certificate(asked: Run, chosen: Kernel, proof: Proof) -> None:
+    """What was not proved leaves none."""
+    if asked.certificate is None or proof.reach is Reach.THIS_SCHEDULE:
+        return
+    shapes = parse_shape(asked.grid), parse_shape(asked.block)
+    grid, block = ((*each, 1, 1)[:3] for each in shapes)
+    record = certificate(chosen.name, grid, block, proof, chosen.registers(prod(block)))
+    write_records(asked.certificate, [record], indent=None)
 
 
 def _print_output(lines: Iterable[str]) -> None:

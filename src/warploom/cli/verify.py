@@ -14,9 +14,10 @@ from warploom.errors import CheckError, ParseError
 from warploom.trust.fill import check_fill
 from warploom.trust.layout_text import check_layout_and_text
 from warploom.trust.reading import read_certificates
+from warploom.trust.schedule import check_schedule
 
 MOST_BYTES = 256 << 20
-CHECKERS = {"fill": check_fill, "layout": check_layout_and_text}
+CHECKERS = {"fill": check_fill, "layout": check_layout_and_text, "schedule": check_schedule}
 
 
 def verify(asked: Verify, _context: Context) -> None:

@@ -296,7 +296,7 @@ class Kernel:
             report = self._run(asked, code, "numpy" if prove else engine, cores)
             if prove:
                 raced = bool(report.races)
-                registers = self._registers(prod(block_size))
+                registers = self.registers(prod(block_size))
                 found = Evidence(code, self._judge.skeletons, raced, benign, registers, loops)
                 report.proof = verdict(found)
         report.seconds = time.monotonic() - started
@@ -397,7 +397,7 @@ class Kernel:
             raise DeviceError(f"{prod(found)} blocks in a cluster; at most {CUDA.cluster_blocks}")
         return found
 
-    def _registers(self, threads: int) -> int | None:
+    def registers(self, threads: int) -> int | None:
         """What a thread starts with, as an assembler gives it where the kernel bounds threads."""
         given = {each.name: each for each in self.function.directives}
         numbers = {

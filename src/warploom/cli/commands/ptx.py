@@ -155,6 +155,9 @@ class Run(Launched):
     prove: bool = option(
         False, "--prove", help="Say whether all schedules do the same, for all data. Adds races."
     )
+    certificate: Path | None = option(
+        None, "--certificate", metavar="FILE", help="With --prove: write the proof."
+    )
     volatile: Volatile = option(
         Volatile.RELAXED,
         "--volatile",

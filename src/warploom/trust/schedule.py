@@ -1,0 +1,284 @@
+"""Checks a certificate that one run of a kernel stands for all schedules, by itself: nothing of the
+emulator is used, nor of the proof that wrote it.
+
+What is checked: each phase of an mbarrier has the arrivals and the bytes that it needs; the order
+that follows from the events has no cycle; and on it the conditions hold under which every schedule
+has these events. An order is kept as sets: for each event, all that is before it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+from warploom.errors import CheckError
+from warploom.trust.checked import Checked, TooMuchError, digest, require
+
+_KEYS = {
+    "kind", "version", "name", "grid", "block", "reach", "assumed", "registers", "batches",
+    "digest",
+}  # fmt: skip
+_REACH = ("all schedules and all data", "all schedules with this data")
+_COUNTED = ("arrive", "expect", "copy", "later")
+_PASSES = ("wait", "token", "go")
+_ACTS = (*_COUNTED, *_PASSES, "init", "come", "remote", "fence", "exit")
+_MOST_NODES = 40_000
+_MOST_BYTES = 1 << 20
+_NOT_COVERED = (
+    "that these are the events of the kernel",
+    "data races",
+    "that nothing is decided by who comes first",
+    "how many threads a barrier is for",
+)
+
+Node = tuple[Any, ...]
+Row = list[Any]
+
+
+def check_schedule(record: dict[str, Any]) -> Checked:
+    """Raises CheckError at the first thing that is not so."""
+    try:
+        return _check(record)
+    except TooMuchError as error:
+        return Checked((), str(error))
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
+        raise CheckError(f"the certificate is not of this form: {error!r:.80}") from None
+    except (RecursionError, MemoryError):
+        raise CheckError("the certificate is too large") from None
+
+
+def _check(record: dict[str, Any]) -> Checked:
+    require(set(record) == _KEYS, "it has other parts than it should")
+    require(repr(record["version"]) == "1", "it is of another version")
+    require(digest(record) == record["digest"], "it was changed after it was written")
+    require(record["reach"] in _REACH, "it claims no proof")
+    threads = events = 0
+    for batch in record["batches"]:
+        found = _Batch(batch, record["registers"])
+        found.check()
+        threads += sum(agent["threads"] for agent in batch["agents"])
+        events += len(found.rows)
+    size = 1
+    for side in (*record["grid"], *record["block"]):
+        size *= _whole(side)
+    require(threads == size, "it has other threads than its launch")
+    shown = f"{record['name']!s:.80}: {events} events of {threads} threads are "
+    shown += "the same in every schedule"
+    caveats = tuple(str(each) for each in record["assumed"])
+    data = () if record["reach"] == _REACH[0] else ("other data",)
+    return Checked((shown,), "", (*_NOT_COVERED, *data, *caveats))
+
+
+def _whole(value: Any) -> int:
+    require(type(value) is int and -2 < value < 1 << 62, "there are numbers that are not whole")
+    return int(value)
+
+
+def _key(where: Any) -> Any:
+    return tuple(where) if isinstance(where, list) else where
+
+
+class _Batch:
+    """Blocks that ran together. A node is an event, ("e", agent, number), or the end of a phase,
+    ("p", what, phase); `before` has the nodes before each, as bits."""
+
+    def __init__(self, batch: dict[str, Any], registers: int | None) -> None:
+        require(set(batch) == {"mbarriers", "agents"}, "a batch has other parts than it should")
+        self.mbarriers = [(str(name), _whole(block), _whole(count))
+                          for name, block, count in batch["mbarriers"]]  # fmt: skip
+        self.agents = batch["agents"]
+        self.registers = registers
+        self.rows: dict[Node, Row] = {}
+        self.inits: dict[int, list[Node]] = defaultdict(list)
+        self.counted: dict[tuple[Any, int], list[Node]] = defaultdict(list)
+        for a, agent in enumerate(self.agents):
+            require(set(agent) == {"block", "threads", "events"}, "an agent has other parts")
+            require(_whole(agent["threads"]) > 0, "an agent has no threads")
+            for k, row in enumerate(agent["events"]):
+                self._read(("e", a, k), row)
+        require(len(self.rows) + len(self.counted) <= 1 << 22, "it is too large")
+        if len(self.rows) + len(self.counted) > _MOST_NODES:
+            raise TooMuchError(f"whether it holds: more than {_MOST_NODES} events")
+
+    def _read(self, node: Node, row: Row) -> None:
+        act, where, phase, amount, bytes_, blocks = row
+        require(act in _ACTS, f"an event is of no kind: {act!r:.40}")
+        where = _key(where)
+        for number in (phase, amount, bytes_, *blocks):
+            _whole(number)
+        if act in (*_COUNTED, "wait", "token", "init"):
+            require(0 <= _whole(where) < len(self.mbarriers), "an event is about no mbarrier")
+        self.rows[node] = [act, where, phase, amount, bytes_, blocks]
+        if act == "init":
+            self.inits[where].append(node)
+        if act in _COUNTED or act == "come":
+            self.counted[where, phase].append(node)
+
+    def block(self, node: Node) -> int:
+        return _whole(self.agents[node[1]]["block"])
+
+    def threads(self, node: Node) -> int:
+        return _whole(self.agents[node[1]]["threads"])
+
+    # -- order ------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        self.phases = [self._phases(number) for number in range(len(self.mbarriers))]
+        main = [node for node in self.rows if not self._of_registers(node)]
+        if len(main) < len(self.rows):
+            self._ordered(list(self.rows))  # it has no cycle
+            self._pool()
+        self._ordered(main)
+        self.exits: dict[int, list[Node]] = defaultdict(list)
+        for node in main:
+            if self.rows[node][0] == "exit":
+                self.exits[self.block(node)].append(node)
+        for node in main:
+            self._event(node)
+
+    def _of_registers(self, node: Node) -> bool:
+        act, where = self.rows[node][:2]
+        return act in ("come", "go") and where[0] == "registers"
+
+    def _ordered(self, nodes: list[Node]) -> None:
+        """Sets `before` and `previous`, by taking nodes of which all that is before is taken."""
+        chosen = set(nodes)
+        needs: dict[Node, list[Node]] = {}
+        self.previous: dict[Node, Node | None] = {}
+        last: dict[int, Node] = {}
+        for node in nodes:
+            self.previous[node] = last.get(node[1])
+            needs[node] = [] if last.get(node[1]) is None else [last[node[1]]]
+            last[node[1]] = node
+            act, where, phase = self.rows[node][:3]
+            if act in _PASSES and (where, phase) in self.counted:
+                needs[node].append(("p", where, phase))
+        for (where, phase), places in self.counted.items():
+            mine = [node for node in places if node in chosen]
+            if mine:
+                needs["p", where, phase] = mine
+        self.place = {node: number for number, node in enumerate(needs)}
+        self.before: dict[Node, int] = {}
+        after: dict[Node, list[Node]] = defaultdict(list)
+        left = {node: len(some) for node, some in needs.items()}
+        for node, some in needs.items():
+            for each in some:
+                after[each].append(node)
+        ready = [node for node, count in left.items() if not count]
+        while ready:
+            node = ready.pop()
+            bits = 0
+            for each in needs[node]:
+                bits |= self.before[each] | 1 << self.place[each]
+            self.before[node] = bits
+            for each in after[node]:
+                left[each] -= 1
+                if not left[each]:
+                    ready.append(each)
+        require(len(self.before) == len(needs), "an event would have to be before itself")
+
+    def reached_after(self, node: Node, earlier: Node) -> bool:
+        """Whether something is over before an event is reached, which is before it has waited."""
+        came = self.previous[node]
+        if came is None or earlier not in self.place:
+            return False
+        return came == earlier or bool(self.before[came] >> self.place[earlier] & 1)
+
+    # -- phases -----------------------------------------------------------------------------------
+
+    def _phases(self, number: int) -> int:
+        """How many phases of an mbarrier are complete; only the last may be not."""
+        name, _, needed = self.mbarriers[number]
+        mine = sorted(phase for where, phase in self.counted if where == number)
+        require(mine == list(range(len(mine))), f"{name}: phases are missing")
+        for phase in mine:
+            arrived = expected = brought = 0
+            for node in self.counted[number, phase]:
+                act, _, _, amount, bytes_, _ = self.rows[node]
+                count = self.threads(node)
+                arrived += amount * count if act in ("arrive", "later") else 0
+                expected += bytes_ * count if act in ("arrive", "expect") else 0
+                brought += bytes_ * count if act == "copy" else 0
+            require(arrived <= needed, f"{name}: phase {phase} has too many arrivals")
+            require(max(expected, brought) < _MOST_BYTES, f"{name}: too many bytes in one phase")
+            if arrived < needed:
+                require(phase == mine[-1], f"{name}: phase {phase} has too few arrivals")
+                return phase
+            require(expected == brought, f"{name}: bytes of phase {phase} do not balance")
+        return len(mine)
+
+    def _pool(self) -> None:
+        """Registers that the threads of a block hold at once are no more than it began with."""
+        if self.registers is None:
+            return
+        own = _whole(self.registers)
+        more: dict[int, int] = defaultdict(int)
+        for agent in self.agents:
+            asked = [row[3] for row in agent["events"] if row[0] in ("come", "go")
+                     and row[1][0] == "registers"]  # fmt: skip
+            more[agent["block"]] += agent["threads"] * (max(asked, default=own) - own)
+        require(all(each <= 0 for each in more.values()), "a block asks for too many registers")
+
+    # -- conditions -------------------------------------------------------------------------------
+
+    def _event(self, node: Node) -> None:
+        act, where, phase = self.rows[node][:3]
+        if act in (*_COUNTED, "wait", "token"):
+            self._initialised(node)
+        follows = act in _COUNTED or act == "wait" or (act == "come" and where[0] != "wgmma")
+        if follows and phase >= 1:
+            over = self.reached_after(node, ("p", where, phase - 1))
+            require(over, f"{self._named(where)}: {act} of phase {phase} may come too soon")
+        if act in ("wait", "token"):
+            self._in_time(node)
+        if act == "expect" or (act == "later" and not self.rows[node][3]):
+            self._counted_in_time(node)
+        if act in ("copy", "remote"):
+            self._over_before_exit(node)
+        if act == "come" and where[0] == "wgmma":
+            done = any(self.rows[other][0] == "go" and self.rows[other][1] == where
+                       and self.rows[other][2] >= phase for other in self._later(node))  # fmt: skip
+            require(done, "a product is not waited for")
+
+    def _later(self, node: Node) -> Iterator[Node]:
+        for number in range(node[2] + 1, len(self.agents[node[1]]["events"])):
+            yield ("e", node[1], number)
+
+    def _named(self, where: Any) -> str:
+        return self.mbarriers[where][0] if isinstance(where, int) else str(where)
+
+    def _initialised(self, node: Node) -> None:
+        where = self.rows[node][1]
+        name, block, count = self.mbarriers[where]
+        inits = self.inits[where]
+        require(len(inits) == 1 and self.threads(inits[0]) == 1, f"{name}: not initialised once")
+        require(self.rows[inits[0]][3] == count, f"{name}: initialised for another count")
+        require(self.reached_after(node, inits[0]), f"{name}: may be used too soon")
+        if self.rows[node][0] == "copy" or self.block(node) != block:
+            fenced = any(self.rows[each][0] == "fence" and self.reached_after(node, each)
+                         for each in self._later(inits[0]))  # fmt: skip
+            require(fenced, f"{name}: no fence after it is initialised")
+
+    def _in_time(self, node: Node) -> None:
+        _, where, phase = self.rows[node][:3]
+        require(-1 <= phase < self.phases[where], f"{self._named(where)}: a wait for no phase")
+        if phase + 1 < self.phases[where]:
+            some = any(self.reached_after(each, node) for each in self.counted[where, phase + 1])
+            require(some, f"{self._named(where)}: a wait for phase {phase} may come too late")
+
+    def _counted_in_time(self, node: Node) -> None:
+        _, where, phase = self.rows[node][:3]
+        if phase < self.phases[where]:
+            some = any(self.rows[each][0] == "arrive" and self.reached_after(each, node)
+                       for each in self.counted[where, phase])  # fmt: skip
+            require(some, f"{self._named(where)}: phase {phase} may be complete too soon")
+
+    def _over_before_exit(self, node: Node) -> None:
+        act, where, phase, _, _, blocks = self.rows[node]
+        over: Node = ("p", where, phase) if act == "copy" else node
+        if act == "copy":
+            require(phase < self.phases[where], "a copy is never complete")
+        for block in blocks:
+            some = any(self.reached_after(each, over) for each in self.exits[block])
+            require(some, f"block {block} may end too soon")
