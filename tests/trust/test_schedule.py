@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from bench.common.ptx.phases import draw, explore, schedule
-from tests.ptx.test_prove import RING, proof_of, run_ring
+from tests.ptx.pipeline import RING
+from tests.ptx.test_prove import proof_of, run_ring
 
 from warploom.errors import CheckError
 from warploom.machine.proof import Proof, Reach
