@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from bench.common.ptx.phases import draw, explore, schedule, text
-from tests.ptx.pipeline import MUTANTS, RING, mutant
+from tests.ptx.pipeline import MUTANTS, RING, WAIT_FULL, mutant
 
 from warploom.errors import DeviceError, WarploomError
 from warploom.machine.proof import Proof, Reach
@@ -70,6 +70,31 @@ def test_a_ring_is_proved_for_all_schedules_and_all_data() -> None:
 @pytest.mark.parametrize("name", MUTANTS)
 def test_no_mutant_of_the_ring_is_proved(name: str) -> None:
     refused(lambda: run_ring(mutant(name)), MUTANTS[name][2])
+
+
+PEEK = WAIT_FULL.replace("ASK_FULL:\n", "").replace("@!%p4 bra ASK_FULL", "@%p4 bra PAST")
+SPUN = "mov.u32 %r30, 1;\nbra ASK_FULL;\nGONE:\n"
+
+
+def test_a_wait_that_is_tried_once_before() -> None:
+    """`if (!try_wait(…)) wait(…)`: a yes leaves out the wait for the same phase, and no other."""
+    peek = RING.replace(WAIT_FULL, PEEK + WAIT_FULL + "PAST:\n")
+    assert proof_of(run_ring(peek)).reach is Reach.ALL_DATA
+    other = PEEK.replace("%r11", "%r12")
+    refused(lambda: run_ring(RING.replace(WAIT_FULL, other + WAIT_FULL + "PAST:\n")), "")
+    early = RING.replace(WAIT_FULL, PEEK.replace("@%p4", "bar.warp.sync 0xffffffff;\n@%p4")
+                         + WAIT_FULL + "PAST:\n")  # fmt: skip
+    assert "waits" in conditions(run_ring(early))
+
+
+def test_what_is_done_after_a_no_decides_nothing() -> None:
+    """A register tells whether the loop went round: a branch on it is one on who comes first."""
+    spun = WAIT_FULL.replace("@!%p4 bra ASK_FULL;\n", "@%p4 bra GONE;\n" + SPUN)
+    text = RING.replace(WAIT_FULL, "mov.u32 %r30, 0;\n" + spun)
+    assert proof_of(run_ring(text)).reach is Reach.ALL_DATA
+    branch = "setp.ne.u32 %p8, %r30, 0;\n@%p8 bra ODD;\nODD:\n"
+    text = RING.replace(WAIT_FULL, "mov.u32 %r30, 0;\n" + spun + branch)
+    assert "order" in conditions(run_ring(text))
 
 
 # -- the matmul ------------------------------------------------------------------------------------

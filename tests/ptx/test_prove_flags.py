@@ -108,6 +108,11 @@ def test_a_loop_that_does_more_than_look_is_not_proved() -> None:
     assert "memory" in {each.condition for each in proof.failed}
 
 
+def test_what_a_round_leaves_behind_is_not_proved() -> None:
+    text = ALL.replace("@%p3 bra ASK;", "@!%p3 bra PAST;\nmov.u32 %r7, 1;\nbra ASK;\nPAST:")
+    assert "memory" in {each.condition for each in proved(ADD, text).failed}
+
+
 def test_a_flag_set_from_data_is_not_proved_for_all_data() -> None:
     set_ = "ld.global.u32 %r8, [%rd3];\nmin.u32 %r8, %r8, 1;\n" + ADD.replace("1;", "%r8;")
     assert proved(set_, SET_YET, 1).reach is Reach.THIS_DATA

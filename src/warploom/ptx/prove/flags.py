@@ -100,8 +100,11 @@ class FlagLoops:
             slot = self.code.slots[other.key]
         else:
             return None
-        if not self._invariant(inside):
-            return None
+        before = inside[: inside.index(loads[0])]
+        asked = next(each for each in path if loads[0] in self.spins.instructions(each))
+        own = list(self.spins.instructions(asked))
+        if not self._invariant(inside) or any(written_keys(i) for i in before if i not in own):
+            return None  # what a round leaves behind tells how many there were
         self.loads.add(loads[0].start)
         span = self.code.module.span(loads[0])
         return FlagLoop(span, compare, made.modifiers[-1], number, slot, holds=True, taken=True)

@@ -47,6 +47,7 @@ class Spins:
     asked: set[int] = field(default_factory=set)  # by where they stand
     carried: dict[str, Instruction] = field(default_factory=dict)
     into: dict[int, list[int]] = field(default_factory=dict)  # by block, those that come before
+    loops: dict[int, tuple[int, int]] = field(default_factory=dict)  # by last block: wait, way out
     ran: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -54,8 +55,17 @@ class Spins:
         for rank, block in enumerate(self.code.blocks):
             for after in block.successors:
                 self.into.setdefault(after, []).append(rank)
-        for rank in sorted(self.ran):
+        for rank in range(len(self.code.blocks)):  # also what would run after a no
             self._look(rank)
+        for rank in sorted(self.ran):
+            if self._quiet_after_wait(rank):
+                self._peek(rank)
+
+    def _quiet_after_wait(self, rank: int) -> bool:
+        """Whether a block with one wait does nothing after it: a yes may be known sooner, else."""
+        flows = self.code.blocks[rank].passages
+        asks = [number for number, flow in enumerate(flows) if is_wait(flow.instruction)]
+        return len(asks) == 1 and all(_is_quiet(flow) for flow in flows[asks[0] + 1 :])
 
     def instructions(self, rank: int) -> Iterator[Instruction]:
         for flow in self.code.blocks[rank].passages:
@@ -63,26 +73,66 @@ class Spins:
 
     def _look(self, rank: int) -> None:
         """Whether the branch at the end of a block leaves a loop that waits."""
-        block = self.code.blocks[rank]
-        branch = block.leaving
-        if branch is None or block.leaves or block.switch is not None or len(block.successors) != 2:
+        found = self._answer(rank)
+        if found is None:
             return
-        predicate = branch.instruction.predicate
-        if predicate is None:
-            return
-        sources: set[int] = set()
-        end = (rank, None)
-        sides = [self._value(predicate, answer, sources, end) for answer in (False, True)]
-        if len(sources) != 1 or None in sides or sides[0] == sides[1]:
-            return
-        taken_on_no = bool(sides[0]) != branch.instruction.negated
-        again, out = block.successors if taken_on_no else block.successors[::-1]
-        (start,) = sources
+        start, again, out = found
         loop = self._loop(rank, again, start)
         if loop is None or out in loop:
             return
         self.asked.add(start)
+        self.loops[rank] = (start, out)
         self.carry([ins for each in loop for ins in self.instructions(each)])
+        asks = [any(i.start == start for i in self.instructions(each)) for each in loop]
+        self._skip(loop[: asks.index(True)], set())
+
+    def _skip(self, path: list[int], but: set[str]) -> None:
+        """Blocks that run only where the answer was no: what they write tells how often it was."""
+        for each in path:
+            for ins in self.instructions(each):
+                for key in set(written_keys(ins)) - but:
+                    self.carried.setdefault(key, ins)
+
+    def _peek(self, rank: int) -> None:
+        """Whether the branch at the end of a block leaves out a loop that asks the same again."""
+        found = self._answer(rank)
+        if found is None or found[0] in self.asked:
+            return
+        first, no, yes = found
+        for last, (second, out) in self.loops.items():
+            path = self.path(last, no, is_wait)
+            if path is None or out != yes:
+                continue
+            inside = [ins for each in path for ins in self.instructions(each)]
+            waits = [ins for ins in inside if is_wait(ins)]
+            mine = next(ins for ins in self.instructions(rank) if ins.start == first)
+            written = {key for ins in inside for key in written_keys(ins)}
+            same = [ins.start for ins in waits] == [second] and mine.operands[1:] == (
+                waits[0].operands[1:]
+            )
+            if same and not written & set(read_keys(mine)):
+                self.asked.add(first)
+                self._skip(path, set(written_keys(waits[0])))
+
+    def _answer(self, rank: int) -> tuple[int, int, int] | None:
+        """The wait in a block whose answer its branch follows, and where a no and a yes lead."""
+        block = self.code.blocks[rank]
+        branch = block.leaving
+        if branch is None or block.leaves or block.switch is not None or len(block.successors) != 2:
+            return None
+        predicate = branch.instruction.predicate
+        sources: set[int] = set()
+        end = (rank, None)
+        sides = [
+            None if predicate is None else self._value(predicate, answer, sources, end)
+            for answer in (False, True)
+        ]
+        if len(sources) != 1 or None in sides or sides[0] == sides[1]:
+            return None
+        taken_on_no = bool(sides[0]) != branch.instruction.negated
+        no, yes = block.successors if taken_on_no else block.successors[::-1]
+        (start,) = sources
+        return start, no, yes
 
     def _loop(self, rank: int, again: int, wait: int) -> list[int] | None:
         """The blocks from where a wait is asked again up to the branch; None where there is more
