@@ -10,7 +10,7 @@ from bench.common.ptx.phases import Case, Op, draw, explore, schedule
 from warploom.ptx.emulate.skeleton import Recorded
 from warploom.ptx.prove.conditions import check
 
-PROGRAMS = 500
+PROGRAMS = 200
 
 
 def broken(recorded: Recorded) -> set[str]:

@@ -108,7 +108,7 @@ def test_other_numbers_are_noticed() -> None:
 def test_what_both_accept_is_the_same_and_true() -> None:
     """On small programs: the checker accepts what the conditions accept, and nothing wrong."""
     r, accepted = Random(5), 0
-    for _ in range(250):
+    for _ in range(100):
         case = draw(r)
         run = schedule(case, r)
         if run is None:
@@ -120,4 +120,4 @@ def test_what_both_accept_is_the_same_and_true() -> None:
             accepted += 1
             assert explore(case, log) in ("same", "too many"), case
         assert holds(record) == (not check(recorded)), case
-    assert accepted > 60
+    assert accepted > 20
