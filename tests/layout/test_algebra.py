@@ -18,17 +18,15 @@ from warploom.layout.language.algebra import (
     cosize,
     filtered,
     left_inverse,
-    logical_divide,
-    logical_product,
     modes,
     right_inverse,
-    zipped_divide,
 )
 from warploom.layout.language.evaluate import extended, values
 from warploom.layout.language.facts import is_injective
 from warploom.layout.language.ir import Strided, product
 from warploom.layout.language.parse import parse
 from warploom.layout.language.show import show
+from warploom.layout.language.tiling import logical_divide, logical_product, zipped_divide
 
 
 def read(text: str) -> Strided:
@@ -71,7 +69,7 @@ def test_complement(layout: str, size: int, result: str) -> None:
 def test_divide_and_product() -> None:
     divided = logical_divide(read("(4,2,3):(2,1,8)"), read("4:2"))
     assert show(divided) == "((2,2),(2,3)):((4,1),(2,8))"
-    zipped = zipped_divide(read("(8,8):(8,1)"), [read("4:1"), read("2:1")])
+    zipped = zipped_divide(read("(8,8):(8,1)"), (read("4:1"), read("2:1")))
     assert show(zipped) == "((4,2),(2,4)):((8,1),(32,2))"
     once = logical_product(read("(2,2):(4,1)"), read("6:1"))
     assert show(once) == "((2,2),(2,3)):((4,1),(2,8))"
@@ -113,6 +111,12 @@ def test_composition_is_one_function_after_the_other(outer: Strided, inner: Stri
     assert product(result.shape) == product(inner.shape)
 
 
+def _covered(layout: Strided) -> list[int]:
+    """1, then each stride, the smallest first, and what its mode covers."""
+    moving = sorted((stride, size) for size, stride in modes(layout) if stride and size > 1)
+    return [1, *(number for stride, size in moving for number in (stride, stride * size))]
+
+
 @given(strided(), st.integers(1, 300))
 @examples(25)
 def test_a_complement_fills_up(layout: Strided, size: int) -> None:
@@ -123,7 +127,8 @@ def test_a_complement_fills_up(layout: Strided, size: int) -> None:
     there = set(values(filtered(layout)).tolist())
     sums = [a + b for a in there for b in values(rest).tolist()]
     assert len(set(sums)) == len(sums)  # nothing twice
-    assert set(range(size)) <= set(sums) or max(sums) < size
+    if all(d % c == 0 for c, d in pairwise(_covered(layout))):
+        assert set(range(size)) <= set(sums) or max(sums) < size
     assert values(rest).tolist() == sorted(values(rest).tolist())
 
 
@@ -142,9 +147,10 @@ def test_a_left_inverse_is_one_on_the_image(layout: Strided) -> None:
         inverse = left_inverse(layout)
     except CheckError:
         return
-    assert is_injective(values(layout))
     image = values(layout)
-    assert extended(inverse, image).tolist() == list(range(len(image)))
+    assert extended(layout, extended(inverse, image)).tolist() == image.tolist()
+    if is_injective(image):
+        assert extended(inverse, image).tolist() == list(range(len(image)))
 
 
 @given(strided(), strided())
@@ -163,12 +169,11 @@ def test_a_product_holds_copies(layout: Strided, copies: Strided) -> None:
 REFUSED = {
     "composition": lambda: composition(read("(4,6):(1,8)"), read("5:1")),
     "stride": lambda: composition(read("(6,2):(8,2)"), read("3:4")),
-    "complement": lambda: complement(read("(2,2):(1,3)"), 24),
     "overlap": lambda: complement(read("(4,4):(1,2)"), 24),
     "no room": lambda: complement(read("4:1"), 0),
     "divide": lambda: logical_divide(read("(4,6):(1,8)"), read("5:1")),
-    "modes": lambda: zipped_divide(read("(8,8):(8,1)"), [read("4:1")]),
-    "two at one": lambda: left_inverse(read("(2,2):(1,1)")),
+    "modes": lambda: zipped_divide(read("(8,8):(8,1)"), (4, 4, 4)),
+    "two at one": lambda: left_inverse(read("(2,2):(2,3)")),
 }
 
 

@@ -89,3 +89,20 @@ def test_places_beyond_an_int_are_refused() -> None:
             index_function(parse(text), "c")
     with pytest.raises(WarploomError, match="there is no format"):
         exported(row_major(4, 4), "fortran")
+
+
+def test_types_with_flags_and_negative_strides() -> None:
+    flagged = (
+        "ComposedLayout<Swizzle<3,4,3>, smem_ptr_flag_bits<{}>, "
+        "Layout<Shape<_8,Int<64>>, Stride<_64,_1>>>"
+    )
+    assert show(read_cute_type(flagged.format(16))) == "S<3,3,3> o (8,64):(64,1)"
+    assert show(read_cute_type("cute::" + flagged.format(4))) == "S<3,5,3> o (8,64):(64,1)"
+    with pytest.raises(WarploomError, match="6 bits"):
+        read_cute_type(flagged.format(6))
+    for layout in (parse("shift<3> o 4:-1"), parse("(4,2):(-1,8)")):
+        assert np.array_equal(values(read_cute_type(cute_type(layout))), values(layout))
+    assert show(read_cute_type("Layout<_4,_m1>")) == "4:-1"
+    assert show(read_cute("(_4,_2):(_-1,_8)")) == "(4,2):(-1,8)"
+    printed = "Sw<3,4,3> o smem_ptr[4b](unset) o (_8,_64):(_64,_1)"
+    assert show(read_cute(printed)) == "S<3,5,3> o (8,64):(64,1)"

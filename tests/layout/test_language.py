@@ -190,7 +190,7 @@ BAD = {
     "(4,8):8": "different forms",
     "(4,0):(8,1)": "at least 1, not 0",
     "(4,-2):(8,1)": "at least 1, not -2",
-    "(4,8):(8,-1)": "negative",
+    "S<1,0,1> o (4,8):(8,-1)": "goes down",
     "S<3,3,2> o 64:1": "moves bits onto themselves",
     "S<-1,3,3> o 64:1": "negative number of bits",
     "S<3,3> o 64:1": "takes 3 numbers, not 2",

@@ -67,7 +67,7 @@ def test_ten_thousand_texts_round_trip() -> None:
         ("S<3,3,3>", "map of every number|no domain|layout"),
         ("S<3,3> o 0 o (8,64):(64,1)", "3 numbers, not 2"),
         ("Sx<3,3,3> o 0 o (8,64):(64,1)", "no part of a layout"),
-        ("Sw<3,4,3> o smem_ptr[4b](unset) o (_8,_64):(_64,_1)", "whole bytes"),
+        ("Sw<3,4,3> o smem_ptr[6b](unset) o (_8,_64):(_64,_1)", "6 bits"),
         ("Sw<3,0,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)", "parts of elements"),
         ("(8,64):(64,1) o", "ends where a layout"),
         ("(Swizzle(3, 3, 3)) o ((8, 64) : (64, 1)", "'\\)' should stand"),

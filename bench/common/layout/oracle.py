@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from importlib import import_module
+from itertools import pairwise
 from types import ModuleType
 from typing import Any
 
@@ -12,13 +13,16 @@ import numpy as np
 from bench.common.narrowed import present
 
 from warploom.errors import CheckError
-from warploom.layout.language import algebra
+from warploom.layout.language import algebra, tiling
 from warploom.layout.language.evaluate import extended, values
 from warploom.layout.language.ir import Strided, Tree, product
 
 SIZES = [1, 2, 2, 3, 4, 4, 6, 8]
 STRIDES = [0, 1, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32]
-OPERATIONS = ("coalesce", "composition", "complement", "divide", "product", "right", "left")
+OPERATIONS = (
+    "coalesce", "composition", "complement", "divide", "product", "right", "left",
+    "divide by mode", "zipped divide", "tiled divide", "zipped product", "tiled product",
+)  # fmt: skip
 
 
 def random_layout(random: np.random.Generator) -> Strided:
@@ -38,6 +42,7 @@ def theirs(module: ModuleType, operation: str, a: Strided, b: Strided, size: int
         return module.Layout(of.shape, of.stride)
 
     compose = getattr(module, "composition", None) or module.compose
+    tilers = tuple(map(layout, tiler_of(a, b)))
     return {
         "coalesce": lambda: module.coalesce(layout(a)),
         "composition": lambda: compose(layout(a), layout(b)),
@@ -46,6 +51,11 @@ def theirs(module: ModuleType, operation: str, a: Strided, b: Strided, size: int
         "product": lambda: module.logical_product(layout(a), layout(b)),
         "right": lambda: module.right_inverse(layout(a)),
         "left": lambda: module.left_inverse(layout(a)),
+        "divide by mode": lambda: module.logical_divide(layout(a), tilers),
+        "zipped divide": lambda: module.zipped_divide(layout(a), tilers),
+        "tiled divide": lambda: module.tiled_divide(layout(a), tilers),
+        "zipped product": lambda: module.zipped_product(layout(a), tilers),
+        "tiled product": lambda: module.tiled_product(layout(a), tilers),
     }[operation]()
 
 
@@ -54,16 +64,41 @@ def ours(operation: str, a: Strided, b: Strided, size: int) -> Strided:
         "coalesce": lambda: algebra.coalesce(a),
         "composition": lambda: algebra.composition(a, b),
         "complement": lambda: algebra.complement(a, size),
-        "divide": lambda: algebra.logical_divide(a, b),
-        "product": lambda: algebra.logical_product(a, b),
+        "divide": lambda: tiling.logical_divide(a, b),
+        "product": lambda: tiling.logical_product(a, b),
         "right": lambda: algebra.right_inverse(a),
         "left": lambda: algebra.left_inverse(a),
+        "divide by mode": lambda: tiling.logical_divide(a, tiler_of(a, b)),
+        "zipped divide": lambda: tiling.zipped_divide(a, tiler_of(a, b)),
+        "tiled divide": lambda: tiling.tiled_divide(a, tiler_of(a, b)),
+        "zipped product": lambda: tiling.zipped_product(a, tiler_of(a, b)),
+        "tiled product": lambda: tiling.tiled_product(a, tiler_of(a, b)),
     }
     return calls[operation]()
 
 
+def tiler_of(a: Strided, b: Strided) -> tuple[Strided, ...]:
+    """A tiler for the first mode, or for two, of what the second layout has."""
+    parts = algebra.top_modes(b)[: min(2, len(algebra.top_modes(a)))]
+    return tuple(parts)
+
+
+def by_mode(operation: str, result: Strided) -> list[Strided]:
+    """What was made of each mode: its tile, then which tile."""
+    tops = algebra.top_modes(result)
+    if operation == "divide by mode":
+        return tops
+    rests = algebra.top_modes(tops[1]) if operation.startswith("zipped") else tops[1:]
+    tiles = algebra.top_modes(tops[0])
+    return [algebra.joined(*each) for each in zip(tiles, rests, strict=False)]
+
+
 def meaning(operation: str, a: Strided, b: Strided, size: int, result: Strided) -> bool:
     """Whether a result is what the operation is defined to be."""
+    if " " in operation:
+        kind = "divide" if "divide" in operation else "product"
+        parts = zip(algebra.top_modes(a), tiler_of(a, b), by_mode(operation, result), strict=False)
+        return all(meaning(kind, mode, tile, size, part) for mode, tile, part in parts)
     table = values(result).tolist()
     match operation:
         case "coalesce":
@@ -73,8 +108,10 @@ def meaning(operation: str, a: Strided, b: Strided, size: int, result: Strided) 
         case "complement":
             there = set(values(algebra.filtered(a)).tolist())
             sums = [x + y for x in there for y in table]
-            within = range(min(size, max(sums, default=-1) + 1))
-            return sums != [] and len(set(sums)) == len(sums) and set(within) <= set(sums)
+            rising = all(x < y for x, y in pairwise(table))
+            covered = max((count * step for count, step in algebra.modes(a)), default=1)
+            whole = sums != [] and max(table) + max(1, covered) >= size
+            return whole and len(set(sums)) == len(sums) and rising
         case "divide":
             tile = product(b.shape)
             inside = extended(a, values(b)).tolist()
@@ -85,7 +122,7 @@ def meaning(operation: str, a: Strided, b: Strided, size: int, result: Strided) 
             return extended(a, values(result)).tolist() == list(range(len(table)))
         case _:
             image = values(a)
-            return extended(result, image).tolist() == list(range(len(image)))
+            return extended(a, extended(result, image)).tolist() == image.tolist()
 
 
 def differences(name: str, operation: str, count: int, seed: int) -> Counter[str]:
@@ -150,4 +187,9 @@ KNOWN: dict[str, set[str]] = {
     "product": {"only ours refuses, theirs is right", "only theirs refuses"},  # likewise
     "right": {"ours is longer"},  # after a mode of stride 0, or one whose values meet
     "left": {"only ours refuses, theirs is right", "equal on the image"},
+    **{
+        operation: {"only ours refuses, theirs is right", "only theirs refuses"}
+        for operation in OPERATIONS
+        if " " in operation
+    },
 }

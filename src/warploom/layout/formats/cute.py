@@ -24,6 +24,7 @@ from warploom.layout.language.show import show, show_tree
 
 Spelling: TypeAlias = Literal["dsl", "c++", "pycute", "tensor-layouts", "tilelang"]
 SPELLINGS: tuple[Spelling, ...] = get_args(Spelling)
+_UNITS = "an element has a power of two of them"
 
 _TOKEN = re.compile(
     r"(?P<space>\s+)|(?P<number>_?-?[0-9]+)(?![\w.])|(?P<swizzle>SW_[0-9]+_[0-9]+_-?[0-9]+)"
@@ -45,7 +46,7 @@ def read_cute(text: str, element_bytes: int | None = None) -> Layout:
 class _CuteReader:
     def __init__(self, text: str) -> None:
         self._reader = Reader(Source("<cute>", text), _TOKEN)
-        self._bytes_swizzled: int | None = None  # C++: the pointer says of how many bits
+        self._bits: int | None = None  # C++: the pointer says how many an element has
         self._tilelang = bool(re.match(r"\s*Sw<[^>]*>\s*o\s*[0-9]", text))
 
     def layout(self, element_bytes: int | None) -> Layout:
@@ -55,9 +56,11 @@ class _CuteReader:
             reader.fail(f"'{reader.next.text}' after a layout", reader.next)
         if not parts:
             reader.fail("a pointer is no layout", first, "its layout comes after it")
-        if self._bytes_swizzled is not None:
-            size = self._bytes_swizzled
-            parts = [to_elements(p, size) if isinstance(p, Swizzle) else p for p in parts]
+        if self._bits is not None:
+            parts = [
+                reader.checked(of_elements(p, self._bits), first) if isinstance(p, Swizzle) else p
+                for p in parts
+            ]
         found = reader.checked(simplify(compose(*parts)), first)
         if not self._tilelang:
             return found
@@ -106,10 +109,9 @@ class _CuteReader:
         return reader.checked(Strided(shape, reader.tree()), token)
 
     def _pointer(self, token: Token) -> None:
-        bits = int(re.findall(r"[0-9]+", token.text)[0])
-        if bits % 8 or not bits:
-            self._reader.fail(f"elements of {bits} bits are not whole bytes", token)
-        self._bytes_swizzled = bits // 8
+        self._bits = int(re.findall(r"[0-9]+", token.text)[0][:9])
+        if not _is_power(self._bits):
+            self._reader.fail(f"elements of {self._bits} bits", token, _UNITS)
 
     def _swizzle(self, token: Token) -> Layout:
         reader = self._reader
@@ -122,6 +124,24 @@ class _CuteReader:
         if len(numbers) != 3:
             reader.fail(f"a swizzle has 3 numbers, not {len(numbers)}", token)
         return reader.checked(Swizzle(*numbers), token)
+
+
+def of_elements(swizzle: Swizzle, bits: int) -> Swizzle:
+    """A swizzle before a pointer counts bytes; the same in elements of so many bits.
+
+    >>> of_elements(Swizzle(3, 4, 3), 16), of_elements(Swizzle(3, 4, 3), 4)
+    (Swizzle(3, 3, 3), Swizzle(3, 5, 3))
+    """
+    if not _is_power(bits):
+        raise CheckError(f"elements of {bits} bits", advice=_UNITS)
+    base = swizzle.base + 3 - (bits.bit_length() - 1)
+    if base < 0 and swizzle.bits:
+        raise CheckError(f"{show(swizzle)} of bytes moves parts of elements of {bits} bits")
+    return Swizzle(swizzle.bits, max(base, 0), swizzle.shift)
+
+
+def _is_power(number: int) -> bool:
+    return number > 0 and number & (number - 1) == 0
 
 
 def write_cute(layout: Layout, spelling: str = "dsl", element_bytes: int = 4) -> str:
@@ -163,7 +183,7 @@ def write_cute(layout: Layout, spelling: str = "dsl", element_bytes: int = 4) ->
 
 
 def _cpp(swizzle: Swizzle | None, offset: int, strided: Strided, element_bytes: int) -> str:
-    text = re.sub(r"([0-9]+)", r"_\1", _strided_text(strided))
+    text = re.sub(r"(-?[0-9]+)", r"_\1", _strided_text(strided))
     if swizzle is None and not offset:
         return text
     if offset:  # an offset takes the pointer's place, and then all counts elements

@@ -13,7 +13,7 @@ import re
 import numpy as np
 
 from warploom.errors import CheckError, EmitError, ParseError, WarploomError
-from warploom.layout.formats.cute import SPELLINGS, read_cute, taken_apart, write_cute
+from warploom.layout.formats.cute import SPELLINGS, of_elements, read_cute, taken_apart, write_cute
 from warploom.layout.formats.triton import from_offset_bases, offset_bases
 from warploom.layout.language.check import check
 from warploom.layout.language.evaluate import values
@@ -23,7 +23,9 @@ from warploom.layout.language.laws import simplify
 from warploom.layout.language.parse import MOST_DEPTH
 from warploom.layout.language.show import show
 
-_WORD = re.compile(r"\s*(?:cute::)?(?:_(?P<constant>\d+)|(?P<name>[A-Za-z]\w*)|(?P<number>-?\d+))")
+_WORD = re.compile(
+    r"\s*(?:cute::)?(?:_(?P<constant>m?\d+)|(?P<name>[A-Za-z]\w*)|(?P<number>-?\d+))"
+)
 
 _SEPARATOR = (re.compile(r"\s*<"), re.compile(r"\s*,"))  # before the first part, before others
 _CLOSING = re.compile(r"\s*>")
@@ -111,7 +113,7 @@ def _read(text: str, at: int, depth: int = 0) -> tuple[Layout | Tree, int]:
         raise ParseError(f"'{text[at : at + 20]}' where a type should stand")
     at = word.end()
     if word["name"] is None:
-        return int(word["constant"] or word["number"]), at
+        return int((word["constant"] or word["number"])[:20].replace("m", "-")), at
     parts: list[Layout | Tree] = []
     while (opening := _SEPARATOR[bool(parts)].match(text, at)) is not None:
         part, at = _read(text, opening.end(), depth + 1)
@@ -120,6 +122,10 @@ def _read(text: str, at: int, depth: int = 0) -> tuple[Layout | Tree, int]:
     if closing is None:
         raise ParseError(f"'{text[at : at + 20]}' where '>' should stand")
     return _made(word["name"], parts), closing.end()
+
+
+class _Flag(tuple[int]):
+    """smem_ptr_flag_bits: the swizzle before it counts bytes, and elements have so many bits."""
 
 
 def _made(name: str, parts: list[Layout | Tree]) -> Layout | Tree:
@@ -134,4 +140,8 @@ def _made(name: str, parts: list[Layout | Tree]) -> Layout | Tree:
             return Strided(shape, stride)
         case "ComposedLayout", [Swizzle() as swizzle, int() as offset, Strided() as strided]:
             return compose(swizzle, Shift(offset), strided)
+        case "smem_ptr_flag_bits", [int() as bits]:
+            return _Flag((bits,))
+        case "ComposedLayout", [Swizzle() as swizzle, _Flag() as flag, Strided() as strided]:
+            return compose(of_elements(swizzle, flag[0]), strided)
     raise ParseError(f"'{name[:40]}' with such parameters is no type of a layout")

@@ -14,6 +14,7 @@ from warploom.layout.language.evaluate import Numbers, values
 from warploom.layout.language.expression import sizes_of
 from warploom.layout.language.ir import Layout
 from warploom.layout.language.parse import parse
+from warploom.layout.language.show import show
 from warploom.layout.patterns.access import Problem
 
 
@@ -51,6 +52,11 @@ def row_major_addresses(layout: Layout, problem: Problem) -> Numbers:
             f"{'×'.join(map(str, problem.shape))}"
         )
     table = values(layout)  # the first coordinate fastest
+    if table.min() < 0:
+        raise CheckError(
+            f"the layout goes down to the address {int(table.min())}",
+            advice=f"lift it to 0: shift<{-int(table.min())}> o {show(layout)[:60]}",
+        )
     return np.ascontiguousarray(table.reshape(sizes[::-1]).T).ravel()
 
 

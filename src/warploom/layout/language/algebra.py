@@ -6,7 +6,7 @@ as functions of numbers is what the operations are about.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TypeAlias
 
 import numpy as np
@@ -14,10 +14,12 @@ import numpy as np
 from warploom.errors import CheckError
 from warploom.layout.language.check import check
 from warploom.layout.language.evaluate import Numbers, extended, values
-from warploom.layout.language.ir import Strided, Tree, flat, product
+from warploom.layout.language.ir import Strided, Tree, flat
 from warploom.layout.language.show import show
 
 Mode: TypeAlias = tuple[int, int]
+# Which modes an operation goes into: a tree, whose numbers say nothing.
+Profile: TypeAlias = "Tree | None"
 
 
 def modes(layout: Strided) -> list[Mode]:
@@ -25,21 +27,31 @@ def modes(layout: Strided) -> list[Mode]:
 
 
 def cosize(layout: Strided) -> int:
-    """One more than the value at the last number.
+    """How many places a layout reaches over: one more than its highest value, if no stride is
+    negative.
 
     >>> cosize(Strided((4, 8), (8, 1)))
     32
     """
-    return 1 + sum((size - 1) * stride for size, stride in modes(layout))
+    return 1 + sum((size - 1) * abs(stride) for size, stride in modes(layout))
 
 
-def coalesce(layout: Strided) -> Strided:
-    """The same function of numbers, with as few modes as there can be.
+def coalesce(layout: Strided, profile: Profile = None) -> Strided:
+    """The same function of numbers, with as few modes as there can be. With a profile, which is a
+    tree of any numbers, each mode of the profile is coalesced by itself, and further modes stay.
 
     >>> show(coalesce(Strided((2, (1, 6)), (1, (6, 2)))))
     '12:1'
+    >>> show(coalesce(Strided((2, (1, 6)), (1, (6, 2))), (1, 1)))
+    '(2,6):(1,2)'
     """
-    return _layout(_merged(modes(layout)))
+    if not isinstance(profile, tuple):
+        return _layout(_merged(modes(layout)))
+    parts = top_modes(layout)
+    if len(profile) > len(parts):
+        raise CheckError(f"a profile of {len(profile)} modes, and {show(layout)} has {len(parts)}")
+    own = [coalesce(part, each) for part, each in zip(parts, profile, strict=False)]
+    return joined(*own, *parts[len(profile) :])
 
 
 def filtered(layout: Strided) -> Strided:
@@ -94,7 +106,7 @@ def recognised(table: Numbers) -> list[Mode] | None:
         steps = np.flatnonzero(table != stride * np.arange(len(table)))
         run = int(steps[0]) if steps.size else len(table)
         size = max(d for d in range(1, run + 1) if len(table) % d == 0)
-        if size == 1 or stride < 0:
+        if size == 1:
             return None
         rows = table.reshape(-1, size)
         if not np.array_equal(rows - rows[:, :1], np.broadcast_to(table[:size], rows.shape)):
@@ -105,20 +117,25 @@ def recognised(table: Numbers) -> list[Mode] | None:
 
 
 def complement(layout: Strided, size: int) -> Strided:
-    """The ordered layout whose values fill what the layout leaves out of the numbers below `size`.
+    """The ordered layout that leads from one copy of the layout to the next, up to `size`.
+
+    No sum of a value of each is met twice. Where every stride is a multiple of what smaller
+    strides cover, the sums are all numbers; where not, some are left out, as in CuTe.
 
     >>> show(complement(Strided((2, 2), (1, 6)), 24))
     '(3,2):(2,12)'
+    >>> show(complement(Strided((4, 6), (1, 6)), 72))
+    '2:36'
     """
     if size < 1:
         raise CheckError(f"a complement is within at least one number, not {size}")
     covered, found = 1, []
     moving = [(stride, size) for size, stride in modes(layout) if stride and size > 1]
     for stride, there in sorted(moving):
-        if stride % covered or stride < covered:
+        if stride < covered:
             raise CheckError(
-                f"{show(layout)} has no complement: its modes do not divide one another",
-                advice="values that meet, or strides that are no multiples, cannot be filled up",
+                f"{show(layout)} has no complement: two of its values may be one",
+                advice="a stride is at least what the modes of smaller strides cover",
             )
         found.append((stride // covered, covered))
         covered = there * stride
@@ -129,36 +146,6 @@ def complement(layout: Strided, size: int) -> Strided:
 def joined(*parts: Strided) -> Strided:
     """Layouts side by side, each one mode of the result."""
     return Strided(tuple(part.shape for part in parts), tuple(part.stride for part in parts))
-
-
-def logical_divide(layout: Strided, tile: Strided | Sequence[Strided]) -> Strided:
-    """A tile, and which tile: layout ∘ (tile, complement of tile). Several tiles: mode by mode.
-
-    >>> show(logical_divide(Strided((4, 2, 3), (2, 1, 8)), Strided(4, 2)))
-    '((2,2),(2,3)):((4,1),(2,8))'
-    """
-    if not isinstance(tile, Strided):
-        return joined(*map(logical_divide, _top_modes(layout, len(tile)), tile))
-    return composition(layout, joined(tile, complement(tile, product(layout.shape))))
-
-
-def zipped_divide(layout: Strided, tiles: Sequence[Strided]) -> Strided:
-    """The tiles of all modes together, then which tiles."""
-    divided = [logical_divide(mode, tile) for mode, tile in zip(
-        _top_modes(layout, len(tiles)), tiles, strict=True)]  # fmt: skip
-    inside = joined(*(_top_modes(each, 2)[0] for each in divided))
-    outside = joined(*(_top_modes(each, 2)[1] for each in divided))
-    return joined(inside, outside)
-
-
-def logical_product(layout: Strided, copies: Strided) -> Strided:
-    """The layout, and where its copies lie: (layout, complement of layout ∘ copies).
-
-    >>> show(logical_product(Strided((2, 2), (4, 1)), Strided(6, 1)))
-    '((2,2),(2,3)):((4,1),(2,8))'
-    """
-    room = product(layout.shape) * cosize(copies)
-    return joined(layout, composition(complement(layout, room), copies))
 
 
 def right_inverse(layout: Strided) -> Strided:
@@ -176,21 +163,25 @@ def right_inverse(layout: Strided) -> Strided:
 
 
 def left_inverse(layout: Strided) -> Strided:
-    """L with L(layout(i)) = i; what it is elsewhere is not said.
+    """L with layout(L(layout(i))) = layout(i), so L(layout(i)) = i where no values meet; what it
+    is elsewhere is not said.
 
     >>> show(left_inverse(Strided(4, 2)))
     '(2,4):(0,1)'
+    >>> show(left_inverse(Strided((2, 4), (0, 2))))
+    '(2,4):(0,2)'
     """
-    found, before, number = [], 1, 0
+    found, before, number, last = [], 1, 0, 1
     for stride, size, start in _by_stride(layout):
-        if stride < before or stride % before:
+        step = abs(stride)
+        if step < before or step % before:
             break
-        found.append((stride // before, number))
-        before, number, last = stride, start, size
+        found.append((step // before, number))
+        before, number, last = step, start if stride > 0 else -start, size
     else:
-        inverse = _layout(_merged([*found, (last, number)] if found else []))
-        numbers = np.arange(product(layout.shape), dtype=np.int64)
-        if np.array_equal(extended(inverse, values(layout)), numbers):
+        inverse = _layout(_merged([*found, (last, number)]))
+        table = values(layout)
+        if np.array_equal(extended(layout, extended(inverse, table)), table):
             return inverse
     raise CheckError(
         f"{show(layout)} has no left inverse that is a layout",
@@ -199,17 +190,23 @@ def left_inverse(layout: Strided) -> Strided:
 
 
 def _by_stride(layout: Strided) -> list[tuple[int, int, int]]:
-    """Stride, size and the number at which a mode begins, the smallest strides first."""
+    """Stride, size and the number at which a mode begins, the smallest strides first; modes that
+    change nothing are left out."""
     starts = np.cumprod([1, *flat(layout.shape)]).tolist()
     every = zip(modes(layout), starts, strict=False)
-    return sorted((stride, size, start) for (size, stride), start in every if size > 1)
+    moving = [(stride, size, start) for (size, stride), start in every if size > 1 and stride]
+    return sorted(moving, key=lambda mode: (abs(mode[0]), mode))
 
 
-def _top_modes(layout: Strided, count: int) -> list[Strided]:
+def top_modes(layout: Strided, count: int | None = None) -> list[Strided]:
+    """The modes at the top of the tree, each a layout; a number by itself is one mode."""
     shape, stride = layout.shape, layout.stride
-    if not isinstance(shape, tuple) or not isinstance(stride, tuple) or len(shape) != count:
+    parts = [layout]
+    if isinstance(shape, tuple) and isinstance(stride, tuple):
+        parts = [Strided(*part) for part in zip(shape, stride, strict=True)]
+    if count is not None and len(parts) != count:
         raise CheckError(f"{show(layout)} does not have {count} modes")
-    return [Strided(*part) for part in zip(shape, stride, strict=True)]
+    return parts
 
 
 def _merged(given: Iterable[Mode]) -> list[Mode]:

@@ -55,7 +55,7 @@ def _strided(shape: ir.Tree, stride: ir.Tree) -> None:
         _fail("a shape has at least one size")
     if any(size < 1 for size in ir.flat(shape)):
         _fail(f"a shape has sizes of at least 1, not {min(ir.flat(shape))}")
-    _numbers("strides", ir.flat(stride))
+    _numbers("strides", ir.flat(stride), signed=True)
     _at_most(ir.product(shape))
 
 
@@ -87,6 +87,11 @@ def _exchange(part: ir.Exchange) -> None:
 
 
 def _compose(outer: ir.Layout, inner: ir.Layout) -> None:
+    if not isinstance(outer, ir.Shift) and _goes_down(inner) and int(values(inner).min()) < 0:
+        _fail(
+            f"the inner layout goes down to {int(values(inner).min())}",
+            "put an offset between the two, which lifts it to 0",
+        )
     size = ir.size_of(outer)
     if size is None:
         return
@@ -100,13 +105,19 @@ def _compose(outer: ir.Layout, inner: ir.Layout) -> None:
         _fail(f"the inner layout reaches {highest}, and the outer takes numbers below {size}")
 
 
-def _numbers(what: str, numbers: tuple[int, ...]) -> None:
+def _goes_down(layout: ir.Layout) -> bool:
+    """Whether a stride is negative, so that values may be."""
+    last = ir.chain(layout)[-1]
+    return isinstance(last, ir.Strided) and min(ir.flat(last.stride)) < 0
+
+
+def _numbers(what: str, numbers: tuple[int, ...], signed: bool = False) -> None:
     for number in numbers:
         if type(number) is not int:
             _fail(f"{what}: {number!r:.40} is not a whole number")
-        if number < 0:
+        if number < 0 and not signed:
             _fail(f"{what}: {number} is negative")
-        if number >> MOST_BITS:
+        if abs(number) >> MOST_BITS:
             _fail(f"{what}: {number} has more than {MOST_BITS} bits")
 
 

@@ -62,6 +62,8 @@ def at(layout: ir.Layout, *coordinates: int) -> int:
 def evaluate(layout: ir.Layout, numbers: Numbers) -> Numbers:
     """The values at these numbers."""
     size = ir.size_of(layout)
+    if isinstance(layout, ir.Shift):
+        return extended(layout, numbers)
     if numbers.size and (numbers.min() < 0 or (size is not None and numbers.max() >= size)):
         worst = int(numbers.min() if numbers.min() < 0 else numbers.max())
         raise CheckError(f"the layout takes numbers below {size}, not {worst}")
@@ -97,6 +99,8 @@ def extended(layout: ir.Layout, x: Numbers) -> Numbers:
 
 
 def _strided(shape: ir.Tree, stride: ir.Tree, x: Numbers) -> Numbers:
+    if x.size and x.min() < 0:  # as C and CuTe have it: towards zero, remainders with the sign
+        return np.where(x < 0, -_strided(shape, stride, abs(x)), _strided(shape, stride, abs(x)))
     result = np.zeros_like(x)
     sizes, strides = ir.flat(shape), ir.flat(stride)
     for place, (size, step) in enumerate(zip(sizes, strides, strict=True)):

@@ -27,12 +27,12 @@ class Facts:
     @property
     def wasted(self) -> int:
         """Places up to the highest that no element has."""
-        return self.highest + 1 - self.size if self.injective else 0
+        return self.highest + 1 - min(self.lowest, 0) - self.size if self.injective else 0
 
     @property
     def bijective(self) -> bool:
         """Whether the elements fill the places from 0 on."""
-        return self.injective and self.highest + 1 == self.size
+        return self.injective and self.lowest == 0 and self.highest + 1 == self.size
 
 
 def facts_of(layout: Layout) -> Facts:

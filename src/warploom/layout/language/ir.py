@@ -27,7 +27,7 @@ def _constructor(self: Layout) -> str:
 
 @node
 class Strided(metaclass=Interned):
-    """Coordinates times strides; both are trees of one form."""
+    """Coordinates times strides; both are trees of one form. A stride may be negative."""
 
     shape: Tree
     stride: Tree
