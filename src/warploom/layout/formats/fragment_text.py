@@ -24,7 +24,9 @@ from warploom.layout.conversion.fragment import (
     mma_operand,
     mma_result,
 )
+from warploom.layout.formats.encoding import linear_of
 from warploom.layout.formats.given import given_layout
+from warploom.layout.formats.mlir import Attribute, read_attribute
 from warploom.layout.formats.shared_text import OF_BLOCKS
 from warploom.layout.formats.triton import Bases, read_bases
 from warploom.layout.language.evaluate import Numbers, values
@@ -43,12 +45,28 @@ def read_fragment(text: str, shape: tuple[int, ...] | None = None) -> Fragment:
         raise ParseError(f"a text of {len(text)} letters is no fragment")
     if text.lstrip().startswith("{"):
         return from_bases(read_bases(text), shape, text)
+    if text.lstrip().startswith("#"):
+        if shape is None:
+            raise _shapeless("an attribute")
+        return from_attribute(read_attribute(text.strip()), shape, text.strip())
     if text.strip().isidentifier():
         raise _unknown(text.strip())
     if "(" in text and text.lstrip()[0].isalpha() and ":" not in text:
         call = _call(text)
         return _named(call, shape)
     return from_threads_and_values(text, shape)
+
+
+def from_attribute(
+    attribute: Attribute, shape: tuple[int, ...], name: str | None = None
+) -> Fragment:
+    """A register layout of Triton's IR.
+
+    >>> text = "#ttg.nvidia_mma<{versionMajor = 2, warpsPerCTA = [1, 1], instrShape = [16, 8]}>"
+    >>> from_attribute(read_attribute(text), (16, 8)).elements[0, 1].tolist()
+    [2, 3, 66, 67]
+    """
+    return from_bases(linear_of(attribute, shape).lists(), shape, name or str(attribute))
 
 
 def from_bases(bases: Bases, shape: tuple[int, ...] | None, name: str = "bases") -> Fragment:
@@ -151,10 +169,7 @@ def _named(call: ast.Call, shape: tuple[int, ...] | None) -> Fragment:
     if name == "DistributedLinearLayout":
         return _linear(given)
     if shape is None:
-        raise ParseError(
-            f"{_name(call)} does not say the shape",
-            advice=f"give {spelled('--shape 32x32', 'shape=(32, 32)')}",
-        )
+        raise _shapeless(_name(call))
     match name:
         case "BlockedLayout":
             lists = [_numbers(given, names[0]) for names in _PARAMETERS[name]]
@@ -176,6 +191,11 @@ def _named(call: ast.Call, shape: tuple[int, ...] | None) -> Fragment:
             return mma_operand(
                 shape, which, _number(given, "k", 2), _numbers(given, "warps", [1, 1])
             )
+
+
+def _shapeless(name: str) -> ParseError:
+    advice = f"give {spelled('--shape 32x32', 'shape=(32, 32)')}"
+    return ParseError(f"{name} does not say the shape", advice=advice)
 
 
 def _linear(given: dict[str, Any]) -> Fragment:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from warploom.errors import CheckError, ParseError, WarploomError
+from warploom.errors import CheckError, ParseError, WarploomError, spelled
 from warploom.layout.formats.cute import read_cute
+from warploom.layout.formats.encoding_shared import shared_layout
 from warploom.layout.formats.export import read_cute_type
+from warploom.layout.formats.mlir import read_attribute
 from warploom.layout.formats.shared_text import read_call
 from warploom.layout.formats.triton import from_offset_bases, read_bases
 from warploom.layout.language.check import MOST_ELEMENTS
@@ -27,6 +29,11 @@ def given_layout(
         if shape is None or set(bases) != {"offset"}:
             raise CheckError("bases of a shared layout are those of 'offset', and need a shape")
         return from_offset_bases(bases["offset"], shape)
+    if text.lstrip().startswith("#"):
+        if shape is None:
+            advice = f"give {spelled('--shape 64x64', 'shape=(64, 64)')}"
+            raise ParseError("an attribute does not say the shape", advice=advice)
+        return shared_layout(read_attribute(text.strip()), shape)
     if "Layout<" in text:
         return read_cute_type(text)
     called = read_call(text, shape, element_bytes or 4)
