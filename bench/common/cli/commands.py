@@ -8,6 +8,7 @@ from bench.harness import ROOT
 
 SKETCHES = ROOT / "examples" / "sketches"
 PTX = ROOT / "examples" / "ptx"
+TTGIR = ROOT / "examples" / "ttgir"
 SUMS = str(SKETCHES / "sums.swflow")
 NONE = str(SKETCHES / "impossible.swflow")
 SAXPY = [str(PTX / "saxpy.ptx"), "--grid", "1", "--block", "32"]
@@ -56,6 +57,9 @@ COMMANDS = (
     of(1, "layout check", "layout", "check", "(32,32):(32,1)", "rcd:32x32"),
     of(1, "layout check", "layout", "check", "(128,48):(49,1)", "ldmatrix:128x48:f16"),
     of(0, "layout convert", "layout", "convert", "--from", "(32,5):(1,32)", "--to", "(32,5):(5,1)"),
+    of(1, "layout read", "layout", "read", str(TTGIR / "transpose_sm90.ttgir")),
+    of(0, "layout read", "layout", "read", str(TTGIR / "matmul_sm90.ttgir")),
+    of(2, "", "layout", "read", SUMS),
     of(2, "", "layout", "show", "(32,32:"),
     of(0, "explore", "explore", "axpy", "--size", "n=64"),
     of(2, "", "explore", "no such nest"),

@@ -57,8 +57,8 @@ Exit status:
 SHOW = """Show the properties of a layout and, with a pattern, which lanes conflict in which banks.
 
 LAYOUT is (32,32):(33,1), S<3,3,3> o (64,64):(64,1) or pad<48,8> o (128,48):(48,1). It may also be a
-CuTe layout in any spelling or as a C++ type, or swizzled(vec,perPhase,maxPhase) and bases as Triton
-writes them. --emit converts between these formats.
+CuTe layout in any spelling or as a C++ type, or swizzled(vec,perPhase,maxPhase), bases and
+attributes as Triton writes them (#ttg.swizzled_shared<{…}>). --emit converts between these formats.
 
 \b
 Example:
@@ -77,8 +77,9 @@ Exit status:
 CONVERT = """Convert data from one register layout to another: find which threads send what to whom.
 
 A register layout is written as Triton's bases ({"register": [[0, 1]], "lane": …, "warp": …}) or
-layout objects, such as BlockedLayout(…). It may also be a name, blocked(…), mma_a(k), mma_b(k) or
-mma_c(), or CuTe's layout of threads and values, (32,4):(4,1). Layouts without a shape need --shape.
+layout objects, such as BlockedLayout(…), or attributes, such as #ttg.blocked<{…}>. It may also be a
+name, blocked(…), mma_a(k), mma_b(k) or mma_c(), or CuTe's layout of threads and values,
+(32,4):(4,1). Layouts without a shape need --shape.
 
 \b
 All ways are shown, and a rule chooses one, unless --way or --tune does:
@@ -104,6 +105,34 @@ Exit status:
   2    bad input
   3    undecided: fewer rounds may exist, the search was stopped, or no check could run
   130  Ctrl-C: the best so far is printed"""
+
+READ = """Rank the layout conversions and shared-memory accesses of a Triton kernel by their cost.
+
+FILE is TTGIR, Triton's GPU IR, as compiled.asm["ttgir"] has it. It is parsed, never executed. The
+command lists each convert_layout, local_load, local_store, local_alloc and asynchronous copy. An
+operation in a loop ranks as ten times as costly as one outside.
+
+\b
+Columns:
+  cost        in wavefronts, with shuffles, selects, instructions and barriers of a conversion
+  wavefronts  of shared memory, of all warps, for the layout that the file has
+  least       what no layout takes fewer than, for this access
+
+Each tile of shared memory is then judged by all of its accesses together. A layout that takes fewer
+wavefronts is printed, also as an attribute. Tiles that wgmma or TMA use keep their layout.
+
+\b
+Example:
+  $ warploom layout read examples/ttgir/transpose_sm90.ttgir
+  $ warploom layout read kernel.ttgir --json costs.json
+
+\b
+Exit status:
+  0    no tile has a better layout
+  1    a tile has a better layout
+  2    bad input
+  3    undecided: an operation could not be counted, or the search was stopped
+  130  Ctrl-C"""
 
 
 def _emit_option() -> Any:
@@ -240,6 +269,17 @@ class Convert:
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class ReadFile:
+    """The options of one call."""
+
+    file: str = argument(REQUIRED, metavar="FILE")
+    seconds: float | None = option(
+        None, "--seconds", min=0, metavar="S", help="Time limit of the search."
+    )
+    json_file: Path | None = json_option()
+
+
 COMMAND = Group(
     "layout",
     "Find the shared-memory layout with the fewest bank conflicts; convert register layouts.",
@@ -247,6 +287,7 @@ COMMAND = Group(
         Command("solve", SOLVE, Solve, "warploom.cli.layout:solve"),
         Command("show", SHOW, ShowLayout, "warploom.cli.layout_show:show"),
         Command("check", CHECK, CheckLayout, "warploom.cli.layout_show:check"),
+        Command("read", READ, ReadFile, "warploom.cli.layout_read:read_command"),
         Command("convert", CONVERT, Convert, "warploom.cli.layout_convert:convert_command"),
     ),
 )

@@ -167,7 +167,7 @@ def sides(
     """Every way in which a fragment may be stored or loaded that looks promising: vectors of its
     registers, and matrices. The other side says which registers go well together."""
     if matrices:
-        yield from _matrices(fragment, way, element_bytes)
+        yield from matrix_sides(fragment, way, element_bytes)
     for groups in _groupings(fragment, other, element_bytes, matrices):
         vectors = fragment.elements[:, :, np.array(groups)]
         idle = vectors == IDLE
@@ -192,7 +192,7 @@ def _groupings(
             for chosen in combinations(bits, width.bit_length() - 1):
                 found[_by_bits(count, chosen)] = None
     if matrices:
-        for side in _matrices(other, "ld", element_bytes):
+        for side in matrix_sides(other, "ld", element_bytes):
             chunks = side.elements.reshape(-1, side.elements.shape[-1])
             groups = _taken_together(fragment, chunks[chunks[:, 0] != IDLE])
             if groups is not None and len(groups[0]) in widths:
@@ -237,7 +237,7 @@ def _taken_together(fragment: Fragment, chunks: Numbers) -> tuple[tuple[int, ...
     return tuple(groups) if {tuple(each) for each in held.tolist()} <= known else None
 
 
-def _matrices(fragment: Fragment, way: AccessKind, element_bytes: int) -> Iterator[Side]:
+def matrix_sides(fragment: Fragment, way: AccessKind, element_bytes: int) -> Iterator[Side]:
     """ldmatrix and stmatrix: a row of 16 bytes is a word of each of four lanes, and lane 8j + i
     gives the address of row i of the j-th matrix, which is the j-th word of every thread. With
     .trans, of elements of two bytes, a row is one element of each of eight lanes."""

@@ -95,10 +95,7 @@ def check_shape(shape: Sequence[int]) -> None:
     total = 1
     for size in shape:
         if size < 1 or size & (size - 1):
-            raise CheckError(
-                f"a shape of {'x'.join(map(str, shape))}",
-                advice="linear layouts have powers of two",
-            )
+            raise CheckError(f"a shape of {'x'.join(map(str, shape))} is not made of powers of two")
         total *= size
     if total > MOST_ELEMENTS:
         raise CheckError(f"a tensor of {total} elements", advice=f"{MOST_ELEMENTS} are the most")

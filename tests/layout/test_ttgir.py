@@ -1,0 +1,121 @@
+"""Files of Triton's IR: what is read, what it costs beside Triton's own PTX, what is refused."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from warploom.errors import WarploomError
+from warploom.layout.conversion.traffic import Traffic, traffic_of
+from warploom.layout.formats.ttgir import read_ttgir
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "ttgir"
+MODULE = 'module attributes {"ttg.num-warps" = 1 : i32, "ttg.threads-per-warp" = 32 : i32} {\n'
+
+
+def traffic(name: str) -> Traffic:
+    file = EXAMPLES / f"{name}.ttgir"
+    return traffic_of(read_ttgir(file.read_text(), file.name))
+
+
+def counted(found: Traffic, operation: str) -> dict[str, int]:
+    """Instructions of a warp, by their name, over all such operations."""
+    counts: dict[str, int] = {}
+    for row in found.rows:
+        if row.operation.name == f"ttg.{operation}":
+            counts[row.way] = counts.get(row.way, 0) + row.instructions
+    return counts
+
+
+# What Triton 3.9's PTX of the same kernels has: instructions of a thread.
+@pytest.mark.parametrize(
+    ("name", "loads", "copies"),
+    [
+        ("matmul_sm80", {"ldmatrix.x4": 6, "ldmatrix.x4.trans": 6}, 8),
+        ("flash_sm80", {"ldmatrix.x4": 20, "ldmatrix.x4.trans": 16}, 16),
+        ("matmul_sm90", {}, 8),
+        ("flash_sm90", {}, 16),
+    ],
+)
+def test_accesses_are_those_that_triton_emits(
+    name: str, loads: dict[str, int], copies: int
+) -> None:
+    found = traffic(name)
+    assert counted(found, "local_load") == loads
+    assert counted(found, "async_copy_global_to_local") == {"cp.async.v8": copies}
+    assert all(row.wavefronts == row.least for row in found.rows)  # Triton's swizzles are the best
+    assert not any(tile.better for tile in found.tiles)
+
+
+def test_conversions() -> None:
+    ways = {
+        row.operation.loops: row.way
+        for row in traffic("flash_sm80").rows
+        if row.operation.name == "ttg.convert_layout"
+    }
+    assert ways[1] == "nothing"  # the result of a product is the operand of the next
+    assert "stmatrix" not in ways[0]  # sm_80 has none
+    last = [row for row in traffic("flash_sm90").rows if "convert" in row.operation.name]
+    assert any("stmatrix" in row.way for row in last)
+
+
+def test_a_tile_that_conflicts_gets_a_better_layout() -> None:
+    found = traffic("transpose_sm90")
+    assert [row.operation.name for row in found.rows] == [
+        "ttg.local_load", "ttg.convert_layout", "ttg.local_store",
+    ]  # fmt: skip
+    assert (found.rows[0].wavefronts, found.rows[0].least) == (2048, 128)
+    (tile,) = found.tiles
+    assert (tile.wavefronts, tile.least, tile.better_wavefronts) == (2176, 384, 384)
+    again = (EXAMPLES / "transpose_sm90.ttgir").read_text()
+    start = again.index("#shared = ") + len("#shared = ")
+    changed = again[:start] + tile.better_attribute + again[again.index("\n", start) :]
+    better = traffic_of(read_ttgir(changed))
+    assert better.tiles[0].wavefronts == 384
+    assert not better.tiles[0].better
+
+
+def test_loops_and_parts_of_tiles_are_seen() -> None:
+    module = read_ttgir((EXAMPLES / "matmul_sm80.ttgir").read_text())
+    loads = [each for each in module.operations if each.name == "ttg.local_load"]
+    assert [each.loops for each in loads] == [0, 0, 1, 1, 1, 1]
+    assert loads[0].types[0].shape == (64, 16)
+    assert loads[0].types[0].whole == (64, 32)
+    assert (module.warps, module.lanes, module.target) == (4, 32, 80)
+
+
+LINE = "%1 = ttg.convert_layout %0 : tensor<32xf32, #a> -> tensor<32xf32, #a>\n"
+BAD = {
+    "": "no TTGIR",
+    "hello": "no TTGIR",
+    MODULE + "}\n}": "closes nothing",
+    MODULE + LINE: "#a is not defined",
+    MODULE + "%1 = ttg.convert_layout %0 : tensor<32xf32, #a -> ": "not closed",
+    "#a = #ttg.blocked<{order = [}>": "should stand here",
+    "#a = " + "#ttg.slice<{dim = 0, parent = " * 80: "deep",
+    MODULE + LINE.replace("32xf32", "9999999999xf32"): "no shape",
+    "#a = #ttg.linear<{" + "register = [" * 3: "should stand here",
+    MODULE.replace("= 32", "= 64"): "64 lanes",
+}
+
+
+@pytest.mark.parametrize("text", BAD)
+def test_bad_files_end_in_one_located_error(text: str) -> None:
+    with pytest.raises(WarploomError, match=BAD[text]):
+        traffic_of(read_ttgir(text, "bad.ttgir"))
+
+
+@pytest.mark.parametrize(
+    ("tile", "why"),
+    [
+        ("48xf32", "powers of two"), ("32xi4", "no whole bytes"), ("536870912xf32", "elements"),
+        ("32x32xf32", "coordinates|sizes"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_counted_is_said(tile: str, why: str) -> None:
+    alias = "#a = #ttg.linear<{register = [], lane = [[1], [2], [4], [8], [16]], warp = []}>\n"
+    text = alias + MODULE + LINE.replace("32xf32", tile)
+    (row,) = traffic_of(read_ttgir(text)).rows
+    assert re.search(why, row.unknown), row.unknown
