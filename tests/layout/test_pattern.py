@@ -219,3 +219,55 @@ def test_a_large_pattern_is_read_in_pieces_as_a_whole_would_be() -> None:
     with pytest.raises(CheckError, match="lane 31 of step 19999 of warp 1 wants element"):
         parse_pattern(text.replace("(step * 3 + warp * 5 + lane) % 65536",
                                    "20029 - step - lane * warp"))  # fmt: skip
+
+
+def named(*uses: str, shape: str = "[64, 64]", element: str = "f16") -> str:
+    return f'shape = {shape}\nelement = "{element}"\n' + "".join(
+        f"[[access]]\n{use}\n" for use in uses
+    )
+
+
+@pytest.mark.parametrize(
+    ("uses", "name"),
+    [
+        (('use = "rows"', 'use = "ldmatrix"'), "ldmatrix:64x64:f16"),
+        (('use = "rows"\nkind = "cp.async"', 'use = "ldmatrix.trans"'), "ldmatrix-trans:64x64:f16"),
+        (('use = "stmatrix"', 'use = "rows"\nkind = "ld"'), "stmatrix:64x64:f16"),
+        (('use = "rows"', 'use = "mma.a"'), "mma-a:64x64:f16"),
+        (('use = "rows"', 'use = "mma.b"'), "mma-b:64x64:f16"),
+        (('use = "mma.c"', 'use = "rows"\nkind = "ld"'), "mma-c:64x64:f16"),
+        (('use = "wgmma.c"', 'use = "rows"\nkind = "ld"'), "mma-c:64x64:f16"),
+    ],
+)
+def test_accesses_by_name_are_those_of_the_usual_patterns(uses: tuple[str, ...], name: str) -> None:
+    ours, theirs = parse_pattern(named(*uses)), pattern(name)
+    for one, other in zip(ours.accesses, theirs.accesses, strict=True):
+        assert np.array_equal(one.elements, other.elements)
+        assert one.kind == other.kind
+
+
+def test_an_access_by_name_has_a_name_and_a_weight() -> None:
+    (access,) = parse_pattern(named('use = "mma.a"\nname = "A"\nweight = 3')).accesses
+    assert (access.name, access.weight, access.kind) == ("A", 3.0, "ld")
+    text = named('use = "mfma.a"').replace("[[access]]", 'machine = "gfx942"\n[[access]]')
+    assert parse_pattern(text).accesses[0].lanes == 64
+
+
+@pytest.mark.parametrize(
+    ("use", "why"),
+    [
+        ('use = "mma.d"', "no access is called"),
+        ('use = "wgmma.b"', "by a descriptor"),
+        ('use = "mma.a"\nindex = "lane"', "beside 'use'"),
+        ('use = "ldmatrix"\nkind = "st"', "kind"),
+        ('use = "rows"\nkind = "ldmatrix"', "kind"),
+        ('use = "mma.a"\nweight = true', "weight"),
+        ("use = 3", "is a text"),
+    ],
+)
+def test_bad_accesses_by_name_are_placed(use: str, why: str) -> None:
+    with pytest.raises(WarploomError, match="use" if why == "is a text" else why) as caught:
+        parse_pattern(named(use), "mine.toml")
+    assert caught.value.span is not None
+    with pytest.raises(WarploomError, match="rows of"):
+        parse_pattern(named('use = "wgmma.c"', shape="[32, 64]"))

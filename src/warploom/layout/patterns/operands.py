@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from warploom.errors import CheckError
 from warploom.layout.language.evaluate import Numbers
 from warploom.layout.patterns.access import Access, AccessKind
 from warploom.layout.patterns.usual import Accesses, Tensor
@@ -72,17 +73,9 @@ def mma_a(t: Tensor) -> Accesses:
 
 def mma_b(t: Tensor) -> Accesses:
     """Vectors of 16 bytes stored, operand B of mma (n × k, k along rows) loaded word by word."""
-    width = t.divided(4, t.bytes, "elements in a word")
     vector = t.divided(CHUNK_BYTES, t.bytes, "elements in 16 bytes")
-    wide, rows = 4 * width, t.divided(t.rows, 8, "rows of B")
-    steps = rows * t.divided(t.columns, wide, "columns of B")
-
-    def index(s: Numbers, lane: Numbers) -> Numbers:
-        row = s % rows * 8 + lane // 4
-        return row * t.columns + s // rows * wide + lane % 4 * width
-
-    vectors = t.linear("store", "st", vector)
-    return [vectors, t.access("load B", "ld", steps, index, width)]
+    width = t.divided(4, t.bytes, "elements in a word")
+    return [t.linear("store", "st", vector), _fragment(t, "load B", "ld", width, width)]
 
 
 def mma_c(t: Tensor) -> Accesses:
@@ -105,6 +98,11 @@ def _fragment(t: Tensor, name: str, kind: AccessKind, width: int, apart: int) ->
 
 def mfma(t: Tensor) -> Accesses:
     """Vectors written in order; each lane reads `load` bytes of one of 16 rows."""
+    read = _rows_of_lanes(t)
+    return [t.linear("write", "st", t.vector("store", read.width * t.bytes)), read]
+
+
+def _rows_of_lanes(t: Tensor) -> Access:
     width = t.vector("load", CHUNK_BYTES)
     groups = t.divided(t.lanes, 16, "lanes that read 16 rows")
     across = t.divided(t.columns, groups * width, "columns for each step")
@@ -114,10 +112,7 @@ def mfma(t: Tensor) -> Accesses:
         return row * t.columns + (s % across * groups + lane // 16) * width
 
     steps = t.divided(t.rows, 16, "rows of an operand") * across
-    return [
-        t.linear("write", "st", t.vector("store", width * t.bytes)),
-        t.access("read", "ld", steps, index, width),
-    ]
+    return t.access("read", "ld", steps, index, width)
 
 
 def blocked(t: Tensor) -> Accesses:
@@ -133,3 +128,51 @@ def blocked(t: Tensor) -> Accesses:
 
     stored = t.access("store blocks", "st", 2 * down * across, index, 2)
     return [stored, t.linear("load rows", "ld", 1)]
+
+
+# -- one access by its name, for files of patterns -------------------------------------------------
+
+
+def named_access(t: Tensor, use: str, kind: AccessKind | None = None) -> Access:
+    """How one warp moves a whole tile, by the instruction that it is moved for.
+
+    >>> named_access(Tensor(16, 64, 2), "mma.c").steps
+    16
+    """
+    name, parameter = use.removesuffix(".trans"), use.endswith(".trans")
+    words = 4 // t.bytes if t.bytes <= 4 else 1
+    match name:
+        case "rows":
+            vector = t.divided(CHUNK_BYTES, t.bytes, "elements in 16 bytes")
+            return t.linear(use, kind or "st", vector)
+        case "ldmatrix" | "stmatrix":
+            width = t.divided(CHUNK_BYTES, t.bytes, "elements in 16 bytes")
+            own: AccessKind = "ldmatrix" if name == "ldmatrix" else "stmatrix"
+            turned: AccessKind = "ldmatrix.trans" if own == "ldmatrix" else "stmatrix.trans"
+            return _rows_of_matrices(t, use, turned if parameter else own, width)
+        case "mma.a" | "mma.b" | "wgmma.a":
+            _whole_warps(t, name)
+            return _fragment(t, use, kind or "ld", words, words)
+        case "mma.c" | "wgmma.c":
+            _whole_warps(t, name)
+            return _fragment(t, use, kind or "st", 2, 2)
+        case "mfma.a" | "mfma.b":
+            return _rows_of_lanes(t)
+        case "wgmma.b":
+            raise CheckError(
+                "wgmma reads operand B by a descriptor, not by lanes",
+                advice='kind = "tma" asks for the layouts that tensor copies write',
+            )
+    raise CheckError(f"no access is called '{use[:20]}'", advice=f"known are {', '.join(NAMED)}")
+
+
+NAMED = (
+    "rows", "ldmatrix", "ldmatrix.trans", "stmatrix", "stmatrix.trans", "mma.a", "mma.b", "mma.c",
+    "wgmma.a", "wgmma.c", "mfma.a", "mfma.b",
+)  # fmt: skip
+
+
+def _whole_warps(t: Tensor, name: str) -> None:
+    """Four warps of wgmma have 16 rows each."""
+    if name.startswith("wgmma"):
+        t.divided(t.rows, 64, "rows of four warps")

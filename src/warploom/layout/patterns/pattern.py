@@ -13,11 +13,13 @@
 An index is over `lane`, `step` and `warp`, and gives the first element of a vector, which goes on
 along the row; with `element` in it, it gives every element. `index = ["row", "column"]` gives the
 coordinates. Expressions are parsed, never run as Python; `lane / 4` is C's division, and beside it
-`%` is C's, too. `weight = 10` makes every wavefront of an access count ten times.
+`%` is C's, too. `weight = 10` makes every wavefront of an access count ten times. `use = "mma.a"`
+stands for an access by its name, in place of an index: the one warp that moves the whole tile.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from collections.abc import Callable
@@ -53,14 +55,18 @@ from warploom.layout.patterns.access import (
     pieces,
 )
 from warploom.layout.patterns.named import TYPES
+from warploom.layout.patterns.operands import named_access
+from warploom.layout.patterns.usual import Tensor
 from warploom.machine.record import KNOWN, machine_named
 from warploom.machine.serving import Serving
 
 MOST_BYTES = 1 << 20
 _TENSOR_KEYS = ("name", "shape", "element", "bytes", "machine", "access", "note")
 _ACCESS_KEYS = (
-    "name", "kind", "index", "steps", "lanes", "warps", "bytes", "width", "weight", "mask",
+    "name", "kind", "use", "index", "steps", "lanes", "warps", "bytes", "width", "weight", "mask",
 )  # fmt: skip
+_NAMED_KEYS = ("name", "kind", "use", "weight")
+_KINDS_OF_USES = ("ld", "st", "cp.async")
 TENSOR_COPY = "tma"
 _SAID = {": the weight": "weight", ": a vector of": "width", "lanes, and": "lanes"}  # where
 _VARIABLES = ("lane", "step", "warp", "element")
@@ -200,16 +206,29 @@ class _File:
     def _access(self, place: _Place, serving: Serving, shape: tuple[int, ...], size: int) -> Access:
         place.known(_ACCESS_KEYS)
         name = place.text("name", f"access {place.access}")
+        if "use" in place.table:
+            return self._named(place, serving, shape, size)
         kind = place.text("kind", "ld")
         if kind not in ACCESS_KINDS:
             advice = f"known are {', '.join((*ACCESS_KINDS, TENSOR_COPY))}"
             place.fail("kind", f"no access is of kind '{kind[:20]}'", advice)
-        weight = place.table.get("weight", 1.0)
-        if isinstance(weight, bool) or not isinstance(weight, int | float):
-            place.fail("weight", f"weight = {weight!r:.40}", "a weight is a number")
+        weight = _weight(place)
         width = _width(place, size)
         elements = self._elements(place, serving, shape, width)
-        return Access(name, elements, kind, float(weight))
+        return Access(name, elements, kind, weight)
+
+    def _named(self, place: _Place, serving: Serving, shape: tuple[int, ...], size: int) -> Access:
+        """An access by its name: what it moves is the whole tile."""
+        for key in place.table:
+            if key not in _NAMED_KEYS:
+                place.fail(key, f"'{key}' beside 'use'", "an access by name says all of it")
+        use, kind = place.text("use", ""), place.table.get("kind")
+        if kind is not None and (kind not in _KINDS_OF_USES or "matrix" in use):
+            place.fail("kind", f"kind = {kind!r:.20} of {use[:20]}", "ld, st or cp.async")
+        tensor = Tensor(math.prod(shape[:-1]), shape[-1], size, serving)
+        found = self._at(place, "use", lambda: named_access(tensor, use, kind))
+        name = place.text("name", use)
+        return Access(name, found.elements, found.kind, _weight(place))
 
     def _elements(
         self, place: _Place, serving: Serving, shape: tuple[int, ...], width: int
@@ -285,6 +304,13 @@ class _File:
     ) -> Numbers:
         found = self._at(place, key, lambda: evaluate(expr, env))
         return np.broadcast_to(np.asarray(found, dtype=np.int64), shape)
+
+
+def _weight(place: _Place) -> float:
+    weight = place.table.get("weight", 1.0)
+    if isinstance(weight, bool) or not isinstance(weight, int | float):
+        place.fail("weight", f"weight = {weight!r:.40}", "a weight is a number")
+    return float(weight)
 
 
 def _copied(place: _Place) -> bool:
