@@ -13,6 +13,7 @@ from tests.sampled import rounds
 
 import warploom
 from warploom import LoopNest
+from warploom.emit import emit
 from warploom.index.ir import Const
 from warploom.kernel.ir import Kernel, Registers, Shared, walk
 from warploom.kernel.pool import pool_bytes
@@ -29,7 +30,14 @@ from warploom.search.branching.fix import fixed
 
 SIZES = (16, 16, 8)  # which tiles divide, so that all blocks are alike
 
-TILES = r"each block (\d+)×(\d+) of C(?:, (?:each of (\d+) threads|one thread) (one|\d+×\d+))?"
+TILES = (
+    r"each block computes (\d+)×(\d+) elements? of C"
+    r"(?:, (?:each of (\d+) threads|one thread) (one|all|\d+×\d+))?"
+)
+DECLARED = re.compile(r"^ *float \w+(?:\[(\d+)\])?(?: = [^;]+)?;$", re.MULTILINE)
+PADDED = re.compile(
+    r"(\w+) \(([\d×]+)(?: stored as ([\d×]+), rows of (\d+) padded to (\d+), (\d+) elements)?\)"
+)
 
 
 @cache
@@ -61,14 +69,60 @@ def test_launch_and_memory_are_the_kernels() -> None:
         grid = [size.value for size in kernel.grid if isinstance(size, Const)]
         assert [*numbers(launch[1]), 1, 1][:3] == grid
         assert math.prod(numbers(launch[2])) == kernel.threads
-        declared = [each for each in walk(kernel.body) if isinstance(each, Registers)]
-        words = sum(each.size or 1 for each in declared)  # all are of four bytes
-        assert int(found(r"(\d+) registers? for values", text)[1]) == words
+        assert registers_said(text) == registers_declared(kernel)
         shared = pool_bytes([each for each in kernel.body if isinstance(each, Shared)])
         said = re.search(r"for values, (\d+) (KB|bytes) shared$", text)
         size = 0 if said is None else int(said[1]) * (1024 if said[2] == "KB" else 1)
         assert size == shared
         assert (size > 0) == ("through shared memory" in text)
+
+
+def registers_said(text: str) -> int:
+    return int(found(r"(\d+) registers? for values", text)[1])
+
+
+def registers_declared(kernel: Kernel) -> int:
+    """Those of the text, all of four bytes: what it drops is not there."""
+    return sum(int(size or 1) for size in DECLARED.findall(emit(kernel, "cuda")))
+
+
+def test_registers_of_an_asynchronous_copy_are_not_counted() -> None:
+    """The text has none for what `cp.async` copies."""
+    wanted = ["fill(A_1>sum_1.array)=COPY", "lowered(A_1>sum_1.array)=TRUE"]
+    copied = fixed(space().propagator, wanted)
+    dropped = 0
+    for made in implementations(space(), 3, 7, tuple(copied)):
+        kernel = lower(made)
+        text = nest_schedule(made, kernel)
+        assert "by cp.async" in text
+        assert "cp.async" in emit(kernel, "cuda")
+        assert registers_said(text) == registers_declared(kernel)
+        words = sum(s.size or 1 for s in walk(kernel.body) if isinstance(s, Registers))
+        dropped += words - registers_said(text)
+    assert dropped > 0
+
+
+def test_no_block_computes_more_than_there_is() -> None:
+    """With tiles that do not divide an axis, a block has at most the axis, a thread at most it."""
+    nest = LoopNest("doubled")
+    i = nest.axis("n", 20, (8, 12), (3,), tail=True)
+    x, z = nest.array("x", i), nest.array("z", i)
+    z[i] = 2.0 * x[i]
+    tailed = NestSpace(nest.done(), everything(H200))
+    seen: Counter[str] = Counter()
+    for made in implementations(tailed, rounds(24), seed=3):
+        kernel = lower(made)
+        text = nest_schedule(made, kernel)
+        said = found(r"each block computes (up to )?(\d+) elements? of z", text)
+        blocks = math.prod(size.value for size in kernel.grid if isinstance(size, Const))
+        # Blocks that all have as much make it exactly; others would make more than there is.
+        size, whole = int(said[2]), math.ceil(20 / blocks)
+        assert size <= 20
+        assert (size * blocks > 20) if said[1] else size == whole
+        seen["partial" if said[1] else "whole"] += 1
+        seen["capped"] += size == 20
+    assert seen["partial"], seen
+    assert seen["capped"], seen
 
 
 def test_tiles_make_the_whole_result() -> None:
@@ -79,13 +133,16 @@ def test_tiles_make_the_whole_result() -> None:
         whole = int(said[1]) * int(said[2])
         assert blocks * whole == SIZES[0] * SIZES[1]
         own = 1 if said[4] in ("one", None) else math.prod(numbers(said[4]))
+        own = whole if said[4] == "all" else own
         threads = int(said[3] or 1)
         assert threads * own == whole
         assert threads <= kernel.threads
         held = next(s for s in walk(kernel.body) if isinstance(s, Registers) and s.name == "sum_1")
         if own > 1:
-            at_once = re.search(r"(\d+) at a time in registers", text)
-            assert (int(at_once[1]) if at_once else own) == (held.size or 1)
+            at_once = re.search(r"(\w+) at a time", text)
+            assert at_once or "all in registers" in text
+            said_held = int(at_once[1].replace("one", "1")) if at_once else own
+            assert said_held == (held.size or 1)
 
 
 def test_what_is_staged_is_in_the_shared_arrays() -> None:
@@ -95,19 +152,26 @@ def test_what_is_staged_is_in_the_shared_arrays() -> None:
             if "through shared memory" not in part:
                 continue
             stages = re.search(r"(\d+) stages", part)
-            for array, shape in re.findall(r"(\w+) \(([\d×]+)\)", part):
+            for array, shape, stored, row, longer, count in PADDED.findall(part):
                 arrays = [s for s in kernel.body if isinstance(s, Shared) and s.name[0] == array]
                 assert len(arrays) == (int(stages[1]) if stages else 1)
-                padded = "padded" in part
-                assert padded or {s.size for s in arrays} == {math.prod(numbers(shape))}
-                assert not padded or min(s.size for s in arrays) > math.prod(numbers(shape))
+                elements = math.prod(numbers(shape))
+                if stored:
+                    *outer, last = numbers(stored)
+                    assert (math.prod(outer) * last, last) == (elements, int(row))
+                    elements = math.prod(outer) * int(longer)
+                    assert elements == int(count)
+                    assert f"[{count}]" in emit(kernel, "cuda")
+                    seen["padded"] += 1
+                assert {s.size for s in arrays} == {elements}
                 seen["staged" if stages else "plain"] += 1
-        through = {array for array in "AB" if re.search(rf"{array} \([\d×]+\)", text)}
+        through = {array for array, *_ in PADDED.findall(text) if array in ("A", "B")}
         assert through == {each.name[0] for each in made.lowered if each.name[0] in "AB"}
         straight = re.search(r"([AB and]+) straight from global memory", text)
         direct = set() if straight is None else set(straight[1]) & {"A", "B"}
         assert direct == {"A", "B"} - through
     assert seen["plain"] + seen["staged"] >= 4
+    assert seen["padded"]
 
 
 def test_decisions_of_a_user_are_said() -> None:
@@ -118,7 +182,7 @@ def test_decisions_of_a_user_are_said() -> None:
     decisions = tuple(fixed(own.propagator, fixes))
     texts = [nest_schedule(each, lower(each)) for each in implementations(own, 2, 3, decisions)]
     assert texts
-    assert all(re.search(r"A \([\d×]+\)[^;]* through shared memory", text) for text in texts)
+    assert all(re.search(r"A \([^)]+\)[^;]* through shared memory", text) for text in texts)
 
 
 def test_every_limit_has_a_word() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from warploom.emit.async_copy import passed
 from warploom.emit.dialect import CUDA, Dialect
 from warploom.emit.helper import BF16_PAIR
 from warploom.emit.join import constraint, join_text, joins
@@ -15,6 +14,7 @@ from warploom.errors import EmitError
 from warploom.index.ir import Binary, Const, Expr
 from warploom.kernel import ir
 from warploom.kernel.check import check
+from warploom.kernel.direct_copy import passed
 from warploom.kernel.dtype import DType
 from warploom.kernel.names import Fresh, names_of
 from warploom.kernel.tensor import widths

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from warploom.index.show import show
+from warploom.kernel.direct_copy import passed
 from warploom.kernel.ir import Kernel, Registers, Shared, TensorProduct, walk
 from warploom.kernel.pool import pool_bytes
 
@@ -18,7 +19,7 @@ from warploom.kernel.pool import pool_bytes
 @dataclass(frozen=True, slots=True)
 class Staged:
     """An array that goes through shared memory: the part that is there at once, in how many
-    stages, and how its rows lie."""
+    stages, and how its rows lie. `stored` are its dimensions as they lie, neighbours last."""
 
     array: str
     shape: tuple[int | str, ...]
@@ -26,13 +27,13 @@ class Staged:
     swizzled: bool = False
     padding: int = 0
     asynchronous: bool = False
+    stored: tuple[int, ...] = ()
 
     @property
     def how(self) -> str:
         """What is said once of several arrays that are staged alike."""
         words = [f"{self.stages} stages"] if self.stages > 1 else []
         words += ["swizzled"] if self.swizzled else []
-        words += [f"rows padded by {self.padding}"] if self.padding else []
         return ", ".join(words + (["by cp.async"] if self.asynchronous else []))
 
 
@@ -59,8 +60,10 @@ def memory_words(kernel: Kernel) -> str:
 
 
 def value_registers(kernel: Kernel) -> int:
-    """The words of all register arrays that a thread has; addresses and counters come on top."""
-    declared = [each for each in walk(kernel.body) if isinstance(each, Registers)]
+    """The words of all register arrays that a thread has; addresses and counters come on top.
+    An asynchronous copy has none of its own."""
+    direct = passed(kernel)
+    declared = [s for s in walk(kernel.body) if isinstance(s, Registers) and s.name not in direct]
     return sum(-(-each.dtype.bytes // 4) * (each.size or 1) for each in declared)
 
 
@@ -104,7 +107,17 @@ def _staged_words(staged: Sequence[Staged]) -> list[str]:
 
 
 def _part_words(each: Staged) -> str:
-    return f"{each.array} ({'×'.join(map(str, each.shape))})" if each.shape else each.array
+    padded = f" {_padded_words(each)}" if each.padding else ""
+    return f"{each.array} ({'×'.join(map(str, each.shape))}{padded})" if each.shape else each.array
+
+
+def _padded_words(each: Staged) -> str:
+    """Rows are those of the storage, which need not be those of the array."""
+    *outer, row = each.stored
+    sides = "×".join(map(str, [size for size in outer if size > 1] + [row]))
+    longer = row + each.padding
+    words = f"rows of {row} padded to {longer}, {math.prod(outer) * longer} elements"
+    return f"stored as {sides}, {words}"
 
 
 def _tensor_words(kernel: Kernel) -> list[str]:
@@ -113,12 +126,28 @@ def _tensor_words(kernel: Kernel) -> list[str]:
 
 
 def tile_words(
-    array: str, whole: Sequence[int], threads: int, own: Sequence[int], held: int
+    array: str,
+    whole: Sequence[int],
+    threads: int,
+    own: Sequence[int],
+    held: int,
+    partial: tuple[bool, bool] = (False, False),
 ) -> str:
-    """Who makes what: a block `whole` of an array, each of its threads `own`, `held` at a time."""
-    block = f"each block {'×'.join(map(str, whole))} of {array}"
-    if math.prod(own) == 1:
-        return f"{block}, each of {threads} threads one" if threads > 1 else block
-    at_once = "in registers" if held >= math.prod(own) else f"{held} at a time in registers"
-    who = f"each of {threads} threads" if threads > 1 else "one thread"
-    return f"{block}, {who} {'×'.join(map(str, own))}, {at_once}"
+    """Who makes what: a block `whole` of an array, each of its threads `own`, `held` at a time.
+    `partial`: whether some blocks, and some threads, have less than that.
+
+    >>> tile_words("z", [4], 1, [4], 1)
+    'each block computes 4 elements of z, one thread all of them, one at a time'
+    >>> tile_words("C", [96, 2], 12, [9, 2], 18, (False, True))
+    'each block computes 96×2 elements of C, each of 12 threads up to 9×2, all in registers'
+    """
+    count, share = math.prod(whole), math.prod(own)
+    most = ["up to " if less else "" for less in partial]
+    noun = "element" if count == 1 else "elements"
+    block = f"each block computes {most[0]}{'×'.join(map(str, whole))} {noun} of {array}"
+    if share == 1:
+        return f"{block}, each of {threads} threads {most[1]}one" if threads > 1 else block
+    at_once = "all in registers" if held >= share else f"{'one' if held == 1 else held} at a time"
+    if threads == 1:
+        return f"{block}, one thread all of them, {at_once}"
+    return f"{block}, each of {threads} threads {most[1]}{'×'.join(map(str, own))}, {at_once}"

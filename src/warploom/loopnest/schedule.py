@@ -32,6 +32,9 @@ LIMITS = {
 }
 
 
+OWN = ("LOOP", "UNROLL", "VECTOR")  # loops that a thread runs itself
+
+
 def nest_schedule(made: Implementation, kernel: Kernel) -> str:
     """The schedule of an implementation, whose kernel this is."""
     words = [*_results(made, kernel), *_steps(made)]
@@ -76,13 +79,25 @@ def _results(made: Implementation, kernel: Kernel) -> Iterator[str]:
     for inst in made.program.instructions:
         if isinstance(inst.action, ir.Store):
             axes = _axes(inst.action.access)
-            own = [_extent(made, inst, axis, ("LOOP", "UNROLL", "VECTOR")) for axis in axes]
+            lengths = [made.length(axis) for axis in axes]
+            every = [_extent(made, inst, axis, made.kind.values()) for axis in axes]
+            own = _within(lengths, [_extent(made, inst, axis, OWN) for axis in axes])
             threads = _extent(made, inst, None, ("THREAD",))
-            whole = [
-                _extent(made, inst, axis, ("LOOP", "UNROLL", "VECTOR", "THREAD")) for axis in axes
-            ]
+            whole = _within(lengths, [_extent(made, inst, a, (*OWN, "THREAD")) for a in axes])
             held = _held(inst.action.value, kernel)
-            yield tile_words(inst.action.access.array.name, whole, threads, own, held)
+            less = _is_partial(lengths, every, whole), _is_partial(lengths, every, own)
+            yield tile_words(inst.action.access.array.name, whole, threads, own, held, less)
+
+
+def _within(lengths: Sequence[int], tiles: Sequence[int]) -> list[int]:
+    """Nothing computes more than there is, though a tile is longer."""
+    return [min(length, tile) for length, tile in zip(lengths, tiles, strict=True)]
+
+
+def _is_partial(lengths: Sequence[int], every: Sequence[int], tiles: Sequence[int]) -> bool:
+    """Whether the tiles go beyond the end of an axis, of which one is not all."""
+    sides = zip(lengths, every, tiles, strict=True)
+    return any(all_of_them > length > tile for length, all_of_them, tile in sides)
 
 
 def _axes(access: ir.Access) -> list[ir.Axis]:
@@ -120,6 +135,7 @@ def _staged(made: Implementation, kernel: Kernel) -> list[Staged]:
             Places(made).swizzle(each) is not None,
             made.padding[each],
             made.fill.get(each) == "COPY",
+            tuple(made.size_of(put) for put, _ in reversed(Places(made).array_dims(each))),
         )
         for each in made.lowered
     ]
