@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
 
@@ -43,6 +44,34 @@ def test_what_is_written(cli: Cli, tmp_path: Path) -> None:
     assert record["outcome"] == "found"
     assert record["best"]["nanoseconds"] >= record["bound"] > 0
     assert {"seconds", "evaluated", "pruned"} <= record.keys()
+
+
+def test_it_says_why_no_more_were_looked_at(cli: Cli, tmp_path: Path) -> None:
+    """Fewer than were asked for, or as many; `show` has the same number."""
+    file = tmp_path / "kept.json"
+    ran = cli("explore", "axpy", "--size", "n=2", "--evaluations", "500", "--keep", str(file))
+    record = json.loads(file.read_text())
+    count = record["evaluated"]
+    assert count < 500
+    why = "at most 500 were asked for, but no other that may be faster was found"
+    assert record["ended"] == why
+    assert re.search(rf"\b{count} implementations? looked at \({why}\); pruned: ", ran.out)
+    assert f"  {count} looked at, {record['states']} states visited;" in cli("show", str(file)).out
+    few = cli("explore", "axpy", "--size", "n=2", "--evaluations", "1")
+    assert "1 implementation looked at (as many as asked for); pruned" in few.out
+    again = cli("explore", "axpy", "--size", "n=2", "--evaluations", "500", "--keep", str(file))
+    assert " in this run: at most 500 were asked for" in again.out
+
+
+def test_limits_have_the_words_of_an_engineer(cli: Cli) -> None:
+    ran = cli("explore", "axpy", "--size", "n=8", "--explain", "--space", "paper")
+    assert "L2 reads: " in ran.out
+    assert "assumes waves of blocks when not all fit" in ran.out
+    assert not re.search(r"  (l2_read|l2_store|alu|issue|access|lines|dram): ", ran.out)
+
+
+def test_another_name_of_a_kernel(cli: Cli) -> None:
+    assert "did you mean matmul?" in cli("explore", "gemm").err
 
 
 def test_estimates_are_records_too(cli: Cli) -> None:

@@ -66,7 +66,8 @@ def test_a_search_that_was_kept(cli: Cli, tmp_path: Path) -> None:
     ran = cli("show", str(tmp_path / "kept.json"), "-o", str(tmp_path / "search.html"))
     assert ran.status == 0
     assert "4.5 ns" in ran.out
-    assert "dropped: 2 by bound" in ran.out
+    assert "axpy: 1 time a new best" in ran.out
+    assert "1 looked at, 9 states visited; dropped: 2 by bound" in ran.out
     (tmp_path / "other.json").write_text("[{}]")
     assert cli("show", str(tmp_path / "other.json")).status == 2
     for text in ("{", "[" * 200_000):

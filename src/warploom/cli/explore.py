@@ -29,7 +29,7 @@ from warploom.emit.parts import with_notes
 from warploom.errors import ParseError
 from warploom.loopnest.build import LoopNest
 from warploom.loopnest.ir import Program
-from warploom.loopnest.schedule import time_words
+from warploom.loopnest.schedule import resource_words, time_words
 from warploom.loopnest.show import show
 from warploom.machine.record import machine_named
 from warploom.pipeline.drawn import packed
@@ -267,7 +267,7 @@ def _explain(nest: Nest, first: First) -> list[dict[str, Any]]:
     _strategies_said(first)
     reasons = [each for each in nest.reasons() if each.nanoseconds > 0]
     for each in reasons:
-        echo(f"  {time_words(each.nanoseconds):>10}  {each.resource}: {each.why}")
+        echo(f"  {time_words(each.nanoseconds):>10}  {resource_words(each)}: {each.why}")
     return [
         {"nanoseconds": each.nanoseconds, "resource": each.resource, "why": each.why}
         for each in reasons
@@ -319,7 +319,7 @@ def _on_progress(
 def _show(explored: Explored, timer: Timer | None) -> None:
     pruned = explored.statistics.pruned
     echo(
-        f"{explored.evaluated} implementations looked at; pruned: "
+        f"{explored.looked_at}; pruned: "
         f"{pruned.get('bound', 0)} by the bound, {pruned.get('propagation', 0)} by constraints"
     )
     if explored.candidate is None:

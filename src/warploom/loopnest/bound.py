@@ -460,7 +460,7 @@ class Bound:
         around = (again & known.surely(*kinds)[:, None])[0, at]
         loops = [str(dim) for dim, inside in zip(self.facts.dims, around, strict=True) if inside]
         where = f" in {', '.join(loops)}" if loops else ""
-        return f"{self.space.insts[at]}{where}; blocks one after another where there is no room"
+        return f"{self.space.insts[at]}{where}; assumes waves of blocks when not all fit"
 
 
 # Of what threads do one after another, the terms that add up over instructions.

@@ -45,8 +45,11 @@ def nest_schedule(made: Implementation, kernel: Kernel) -> str:
 
 def limit_words(reasons: Sequence[Reason]) -> str:
     """What limits the time, given all terms of a bound."""
-    most = max(reasons, key=lambda each: each.nanoseconds)
-    return LIMITS.get(most.resource, most.resource)
+    return resource_words(max(reasons, key=lambda each: each.nanoseconds))
+
+
+def resource_words(reason: Reason) -> str:
+    return LIMITS.get(reason.resource, reason.resource)
 
 
 def bound_words(program: ir.Program, nanoseconds: float, fixed: bool = False) -> str:

@@ -44,7 +44,7 @@ def named_nest(
     if name not in KERNELS:
         raise ParseError(
             f"no loop nest is called '{name[:80]}'",
-            advice=(otherwise and otherwise(name)) or one_of(name, [*KERNELS, "FILE.py::NAME"]),
+            advice=(otherwise and otherwise(name)) or _known_nests(name),
         )
     function = KERNELS[name]
     names = [each for each in inspect.signature(function).parameters if each not in INTERNAL]
@@ -93,3 +93,11 @@ def own_nest(found: object, what: str, otherwise: str = "") -> Program:
         f"{what} is a {type(found).__name__}",
         advice=otherwise or "it should be a LoopNest, its program, or a function that returns one",
     )
+
+
+# What others call these kernels.
+_ALSO_CALLED = {"gemm": "matmul", "gemv": "matvec", "saxpy": "axpy", "bmm": "batched-matmul"}
+
+
+def _known_nests(name: str) -> str:
+    return one_of(_ALSO_CALLED.get(name.lower(), name), [*KERNELS, "FILE.py::NAME"])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -45,7 +45,8 @@ from warploom.search.branching.problem import SpaceProblem
 from warploom.search.budget import Budget, BudgetSpentError
 from warploom.search.engine import OnProgress, Progress, Result, Watch
 from warploom.search.history import History
-from warploom.search.outcome import Found, NothingFoundError, Outcome
+from warploom.search.outcome import Found, NothingFoundError, Outcome, Undecided
+from warploom.search.outcome import Reason as Stopped
 from warploom.search.outcome_json import Record, outcome_record, statistics_record
 from warploom.search.statistics import Statistics
 from warploom.search.storage.content import content_digest
@@ -106,6 +107,7 @@ class Explored(PublicResult):
     device: str | None = None  # where times were taken
     strategy: str = ""
     race: Any = None
+    ended: str | None = None  # why no more were looked at
 
     def __str__(self) -> str:
         name = "loop nest" if self.nest is None else self.nest.program.name
@@ -114,12 +116,18 @@ class Explored(PublicResult):
         how = f"measured on {self.device}" if self.device else "by the model: not measured"
         lines = [f"{name}: {time_words(self.nanoseconds)} {how}"]
         if self.nest is not None:
-            lines.append(f"  {self.nest.bound_words()}; {self.evaluated} looked at")
+            lines.append(f"  {self.nest.bound_words()}; {self.looked_at}")
             lines.append(f"  schedule: {self.nest.schedule(self.candidate)}")
         return "\n".join([*lines, *([] if self.trial is None else [f"  it {self.trial}"])])
 
     def __repr__(self) -> str:
         return f"<{self}>"
+
+    @property
+    def looked_at(self) -> str:
+        """How many implementations were looked at, and why no more."""
+        some = f"{self.evaluated} implementation{'' if self.evaluated == 1 else 's'} looked at"
+        return some if self.ended is None else f"{some} ({self.ended})"
 
     @property
     def _known_nest(self) -> Nest:
@@ -151,6 +159,19 @@ class Explored(PublicResult):
         nest = self._known_nest
         head = {"name": nest.program.name, "machine": nest.rates.name}
         return {**head, **nest.record(self, NOTHING_KEPT, self.device)}
+
+
+def _ended(outcome: Outcome[Best], count: int, asked: int | None) -> str:
+    """Why no more were looked at, of as many as were asked for; None: of all."""
+    if isinstance(outcome, Found) and outcome.stopped is not None:
+        return outcome.stopped.value
+    if asked is not None and count >= asked:
+        return "as many as asked for"
+    if isinstance(outcome, Undecided) and outcome.reason is not Stopped.EVALUATIONS:
+        return outcome.reason.value
+    if asked is None:
+        return "no other can be faster"
+    return f"at most {asked} were asked for, but no other that may be faster was found"
 
 
 class Nest:
@@ -279,7 +300,9 @@ class Nest:
             )
             result = explore(ENGINES[engine], wanted, budget, on_progress)
         left = whole.at_least(TRIAL_LEAST) if tries else None
-        return self._explored(result, kept, count, history, left)
+        found = self._explored(result, kept, count, history, left)
+        ended = _ended(result.outcome, count, None if engine == "exact" else evaluations)
+        return replace(found, ended=f"{count} in this run: {ended}" if kept.runs else ended)
 
     def _explored(
         self, result: Result[Best], kept: Kept, count: int, history: History, budget: Budget | None
@@ -385,6 +408,7 @@ class Nest:
             "best": (explored.nest or self).best_record(explored),
             "bound": explored.bound if math.isfinite(explored.bound) else None,
             "evaluated": explored.evaluated,
+            "ended": explored.ended,
             "runs": kept.runs + 1,
             **outcome_record(explored.outcome),
             # What an earlier run found is found, though this one has nothing better.

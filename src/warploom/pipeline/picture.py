@@ -16,7 +16,7 @@ from warploom.index.evaluate import evaluate
 from warploom.index.show import show as show_index
 from warploom.kernel.dtype import f32
 from warploom.kernel.ir import ArrayParam, Kernel
-from warploom.loopnest.schedule import time_words
+from warploom.loopnest.schedule import resource_words, time_words
 from warploom.loopnest.show import show
 from warploom.pipeline.certificate import closed
 from warploom.pipeline.compiled import Compiled
@@ -148,10 +148,11 @@ def explored(found: Explored, brief: bool = False) -> Picture:
     text = show(nest.program)
     parts.append(Part("The computation", listing([(line, "") for line in text.splitlines()])))
     facts = _facts(found)
+    least = nest.reasons()[:4]
     lines = [
         f"{nest.program.name}: " + "; ".join(f"{f.label} {f.value}" for f in facts),
         *([] if found.candidate is None else [f"  schedule: {nest.schedule(found.candidate)}"]),
-        *(f"  {time_words(r.nanoseconds):>10}  {r.resource}: {r.why}" for r in nest.reasons()[:4]),
+        *(f"  {time_words(r.nanoseconds):>10}  {resource_words(r)}: {r.why}" for r in least),
     ]
     return Picture(
         "Loop nest", nest.program.name, facts, tuple(parts), tuple(figures), tuple(lines), None,

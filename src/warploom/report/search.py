@@ -17,8 +17,8 @@ def picture(history: History, title: str = "search", brief: bool = False) -> Pic
     last = history.samples[-1] if history.samples else None
     facts = [] if last is None else [
         Fact("best", "nothing" if last.best is None else _value(last.best, history.unit)),
-        Fact("looked at", f"{number_words(last.states)} candidates"),
-        Fact("reached", number_words(last.found)),
+        Fact("looked at", number_words(last.found)),
+        Fact("states visited", number_words(last.states)),
         Fact("time", f"{last.seconds:.2f} s"),
     ]  # fmt: skip
     if history.bound is not None:
@@ -49,7 +49,7 @@ def figures_of(history: History) -> tuple[Figure, ...]:
         states = [(each.seconds, float(each.states)) for each in history.samples]
         tests = dict.fromkeys(test for each in history.samples for test in each.pruned)
         kinds = ("across", "folds", "memory", "stays")
-        series = [Series("looked at", "lane", states)]
+        series = [Series("states visited", "lane", states)]
         series += [
             Series(
                 f"dropped by {test}"[:22],
@@ -58,8 +58,8 @@ def figures_of(history: History) -> tuple[Figure, ...]:
             )
             for number, test in enumerate(tests)
         ]
-        caption = "Candidates that were looked at, and those that were dropped, by which test."
-        found.append(curves("states", caption, series, "candidates"))
+        caption = "States that were visited, and those that were dropped, by which test."
+        found.append(curves("states", caption, series, "states"))
     return tuple(found)
 
 
@@ -76,7 +76,7 @@ def _improvements(history: History) -> str:
     ]  # fmt: skip
     if not rows:
         return "<p>Nothing was reached.</p>"
-    return table(("after", "best", "candidates looked at", "phase"), rows)
+    return table(("after", "best", "states visited", "phase"), rows)
 
 
 def _value(value: float, unit: str) -> str:
@@ -84,14 +84,15 @@ def _value(value: float, unit: str) -> str:
 
 
 def _lines(title: str, history: History) -> list[str]:
-    found = [f"{title}: {len(history.improvements)} times a new best"]
+    times = len(history.improvements)
+    found = [f"{title}: {times} time{'' if times == 1 else 's'} a new best"]
     for each in history.improvements[-8:]:
         best = "" if each.best is None else _value(each.best, history.unit)
-        found.append(f"  {each.seconds:8.2f} s  {best}  after {each.states} candidates")
+        found.append(f"  {each.seconds:8.2f} s  {best}  after {each.states} states")
     if history.samples:
-        pruned = history.samples[-1].pruned
-        dropped = ", ".join(f"{count} by {test}" for test, count in pruned.items()) or "none"
-        found.append(f"  {history.samples[-1].states} looked at; dropped: {dropped}")
+        last = history.samples[-1]
+        dropped = ", ".join(f"{count} by {test}" for test, count in last.pruned.items()) or "none"
+        found.append(f"  {last.found} looked at, {last.states} states visited; dropped: {dropped}")
     return found
 
 

@@ -121,7 +121,7 @@ class Explore:
         None,
         "--evaluations",
         min=1,
-        help="Implementations to look at (500; measured: 1000, or as --seconds allow).",
+        help="The most implementations to look at (500; measured: 1000, or as --seconds allow).",
     )
     seconds: float | None = option(
         None,
