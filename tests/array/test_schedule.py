@@ -15,7 +15,7 @@ from warploom.array.code.schedule import mapping_schedules
 from warploom.array.mapping.constraint import FUSED, GLOBAL, GROUP, LOCAL, SEQUENTIAL
 from warploom.array.plan.plan import plan
 from warploom.index.show import show
-from warploom.kernel.ir import Registers, Shared, walk
+from warploom.kernel.ir import Load, Registers, Shared, Store, walk
 from warploom.kernel.pool import pool_bytes
 
 
@@ -54,14 +54,24 @@ def test_loops_are_where_they_run() -> None:
         for spread, text in zip(compiled.spreads, mapping_schedules(compiled), strict=True):
             used = set(spread.runs.values())
             for word, runs in {
-                "over blocks": GROUP,
-                "over threads": LOCAL,
-                "over all threads": GLOBAL,
+                r"over blockIdx\.[xyz](?! ×)": GROUP,
+                r"over threadIdx": LOCAL,
+                r"over blockIdx\.[xyz] × threadIdx": GLOBAL,
                 "in each thread": (SEQUENTIAL, FUSED),
             }.items():
-                if word in text:
+                if re.search(word, text):
                     assert used & set(runs)
                     seen.add(word)
             for at, run in enumerate(GROUP):
-                assert run in used or f"over blocks {'xyz'[at]}" not in text
+                assert run in used or not re.search(rf"over blockIdx\.{'xyz'[at]}(?! ×)", text)
     assert len(seen) >= 3
+
+
+def test_vectors_are_as_wide_as_in_the_text() -> None:
+    """Loops that vectors run are said by how wide accesses are; no counter is there for nothing."""
+    for compiled in candidates(4):
+        for kernel, text in zip(compiled.kernels, mapping_schedules(compiled), strict=True):
+            wide = {s.width for s in walk(kernel.body) if isinstance(s, Load | Store)}
+            for said in re.findall(r"loops? of [^;]* in vectors of ([^;]*);", text):
+                assert {int(each) for each in re.findall(r"\d+", said)} == wide - {1}
+            assert "vector lanes" not in text

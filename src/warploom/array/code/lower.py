@@ -206,6 +206,8 @@ class _Lowering:
             return iterations, thread if iterations == 1 else iteration * threads + thread
         if run in GROUP:
             return 1, Var(BLOCKS[dimension_of(run)])
+        if run in GLOBAL and self._threads_along(run) == 1:
+            return 1, Const(0)  # the only thread needs no counter
         if run in GLOBAL:
             side = dimension_of(run)
             return 1, Var(BLOCKS[side]) * self.spread.group[side] + Var(THREADS[side])
