@@ -14,8 +14,9 @@ from warploom.array.code.program import Compiled, compile_candidate
 from warploom.array.code.schedule import mapping_schedules
 from warploom.array.mapping.constraint import FUSED, GLOBAL, GROUP, LOCAL, SEQUENTIAL
 from warploom.array.plan.plan import plan
+from warploom.emit.parts import used_variables
 from warploom.index.show import show
-from warploom.kernel.ir import Load, Registers, Shared, Store, walk
+from warploom.kernel.ir import Let, Load, Registers, Shared, Store, walk
 from warploom.kernel.pool import pool_bytes
 
 
@@ -75,3 +76,5 @@ def test_vectors_are_as_wide_as_in_the_text() -> None:
             for said in re.findall(r"loops? of [^;]* in vectors of ([^;]*);", text):
                 assert {int(each) for each in re.findall(r"\d+", said)} == wide - {1}
             assert "vector lanes" not in text
+            alone = [s for s in walk(kernel.body) if isinstance(s, Let)]
+            assert {each.name for each in alone} <= used_variables(kernel)

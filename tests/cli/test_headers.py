@@ -42,4 +42,5 @@ def test_what_was_not_run_says_so(cli: Cli) -> None:
     ran = cli("map", "dot", "--size", "n=64", "--first", "--no-store", "--emit", "cuda")
     assert "// Verdict: bounds, types and barriers were checked; it was not run." in ran.out
     assert re.search(r"// Schedule: grid 1, block 1 thread; reductions of 64;", ran.out)
+    assert "// Launch: (1) block of 1 thread." in ran.out
     assert not re.search(r"\b\d+:[gl]\d", ran.out)
