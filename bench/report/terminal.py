@@ -40,7 +40,7 @@ def finding() -> list[str]:
     )  # fmt: skip
     if ran.returncode != 1 or "data race" not in ran.stderr:
         raise SystemExit(f"no race was found:\n{ran.stderr}")
-    return short(ran.stderr).splitlines()[:3]
+    return short(ran.stderr).splitlines()[:4]
 
 
 def short(said: str) -> str:

@@ -12,6 +12,8 @@ SPELLINGS = ("cute", "triton")  # other words for layouts: `layout/formats/expor
 TIMED: tuple[Literal["cuda", "opencl", "c"], ...] = ("cuda", "opencl", "c")
 CONVERSIONS = ("nothing", "renames", "shuffles", "shared", "matrices")  # ways: `layout/conversion/`
 VARIED = ("width", "matrices", "order")  # of accesses: `layout/patterns/ways.py`
+# What a sanitizer looks for, by the names of compute-sanitizer's tools: `ptx/findings.py`.
+TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
 FARTHEST = 31  # lanes that a shuffle reaches, in a warp of 32: `ptx/shuffle/`
 
 # Names of the catalogue that have a sketch, as `catalogue/` has them; a test compares.

@@ -124,13 +124,36 @@ class GoneError(DeviceError):
     """Whoever did the work is gone, which says nothing of the work."""
 
 
+@dataclass(frozen=True, slots=True)
+class Culprit:
+    """Who did something wrong: `where` in words; of a memory access also what it touches."""
+
+    where: str  # block (1,0,0), thread (3,0,0)
+    space: str = ""  # global, shared, local, …
+    writes: bool = False
+    size: int = 0  # bytes
+
+
 class KernelError(DeviceError):
     """A kernel did something wrong while it ran; `output` is what it had printed by then."""
 
     output: tuple[str, ...] = ()
+    culprit: Culprit | None = None
 
 
-class DeadlockError(KernelError):
+class RaceError(KernelError):
+    """Two threads touch one place, one of them writes, and nothing orders them."""
+
+
+class UninitialisedError(KernelError):
+    """A value that nobody wrote decides something, or is stored."""
+
+
+class SynchronisationError(KernelError):
+    """A barrier, an mbarrier or a collective of a warp is used in a way that cannot work."""
+
+
+class DeadlockError(SynchronisationError):
     """No thread of a launch can ever go on; the message says who waits where, and for what."""
 
 

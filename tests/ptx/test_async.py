@@ -14,6 +14,7 @@ from tests.tools import is_here
 from warploom import ptx
 from warploom.errors import DeviceError
 from warploom.ptx.emulate.asked import EngineName
+from warploom.ptx.findings import race_findings
 
 HEAD = """.version 8.4
 .target sm_90a
@@ -366,3 +367,37 @@ def test_a_warpgroup_has_four_warps(threads: int) -> None:
     for engine in ("numpy", "c") if is_here("c") else ("numpy",):
         with pytest.raises(DeviceError, match=f"block of {threads} threads has no whole warpgroup"):
             kernel.launch(1, threads, [], engine=engine)
+
+
+# -- what is said of a missing fence ---------------------------------------------------------------
+
+STORE_TILE = """ld.param.u64 %l1, [p0]; mul.lo.u32 %r1, %t, 4; add.u32 %r1, %r1, %s;
+st.shared.u32 [%r1], %t;
+st.shared.u32 [%r1+128], %t;
+// FENCE
+bar.sync 0;
+@%p1 cp.async.bulk.global.shared::cta.bulk_group [%l1], [tile], 256;
+@%p1 cp.async.bulk.commit_group; @%p1 cp.async.bulk.wait_group 0;"""
+
+
+def test_a_missing_fence_is_one_finding() -> None:
+    """Two stores and one copy lack one fence: one finding, which names it, both lines and the
+    array. Without the barrier it is a race, which a fence would not mend."""
+    text = HEAD.format(parameters=".param .u64 p0", body=STORE_TILE)
+    module = ptx.load(text, "k.ptx")
+    report = module.kernel("k").launch(1, 32, [np.zeros(64, np.uint32)], races="all")
+    (found,) = race_findings(module, report.races)
+    assert found.error.message == (
+        "missing fence: generic-proxy write at line 8, async-proxy read at line 12: "
+        "fence.proxy.async is missing between them (2 pairs of instructions of these lines)"
+    )
+    assert found.error.advice.startswith("both touch byte 0 of shared array 'tile'; put fence")
+    assert (found.error.span and found.error.span.line, found.other and found.other.line) == (12, 8)
+    fenced = ptx.load(text.replace("// FENCE", "fence.proxy.async;"), "k.ptx").kernel("k")
+    assert fenced.launch(1, 32, [np.zeros(64, np.uint32)], races="all").races == []
+    bare = ptx.load(
+        text.replace("// FENCE", "fence.proxy.async;").replace("bar.sync 0;", ""), "k.ptx"
+    )
+    races = bare.kernel("k").launch(1, 32, [np.zeros(64, np.uint32)], races="all").races
+    assert races
+    assert all("nothing orders them" in each.error.message for each in race_findings(bare, races))

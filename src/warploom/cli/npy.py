@@ -1,4 +1,5 @@
-"""Arrays of .npy files: the header is read by itself, before anything of its size is allocated."""
+"""Arrays of .npy and .npz files: a header is read by itself, before anything of its size is
+allocated."""
 
 from __future__ import annotations
 
@@ -7,9 +8,11 @@ import math
 import os
 import re
 import warnings
+import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 
@@ -18,6 +21,7 @@ from warploom.errors import ParseError
 MAGIC = b"\x93NUMPY"
 MOST_HEADER = 1 << 14  # characters; NumPy's own are about a hundred
 MOST_AXES = 32
+MOST_BYTES = 2 << 30  # of all arrays of one archive
 _NUMBER = re.compile(r"[<>=|]?[biuf]\d{1,2}", re.ASCII)  # of a type: whole and other numbers
 _ORDER = re.compile(r"^\s*\{[\s\w'\"<>=|(),:]*\}\s*$", re.ASCII)  # no nesting but a shape's
 
@@ -36,21 +40,57 @@ def read_npy(path: Path, kind: np.dtype[Any], count: int) -> Any:
     """The elements of a file, row by row, as numbers of this kind; there must be so many."""
     try:
         with path.open("rb") as file:
-            header = _header(file, path)
-            total = math.prod(header.shape)
-            if total != count:
-                raise ParseError(f"'{path}' holds {total} elements, not {count}")
-            wanted = header.begin + count * header.dtype.itemsize
-            if os.fstat(file.fileno()).st_size != wanted:
-                raise _bad(path, f"the file has not the {wanted} bytes that its header tells of")
-            data = np.fromfile(file, header.dtype, count)
+            data = _elements(file, path, os.fstat(file.fileno()).st_size, count)
     except (OSError, ValueError) as error:
         raise _bad(path, str(getattr(error, "strerror", None) or error)) from None
-    if data.size != count:
+    return converted(path, data.ravel(), kind)
+
+
+def read_array(path: Path) -> Any:
+    """The array of a .npy file, of the type and shape that it has."""
+    try:
+        with path.open("rb") as file:
+            return _elements(file, path, os.fstat(file.fileno()).st_size)
+    except (OSError, ValueError) as error:
+        raise _bad(path, str(getattr(error, "strerror", None) or error)) from None
+
+
+def read_archive(path: Path) -> dict[str, Any]:
+    """The arrays of a .npz file, by name; none of them is evaluated or unpickled."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = [each for each in archive.infolist() if each.filename.endswith(".npy")]
+            if sum(each.file_size for each in members) > MOST_BYTES:
+                raise _bad(path, f"it holds more than {MOST_BYTES >> 20} MiB")
+            found = {}
+            for each in members:
+                with archive.open(each) as file:
+                    name = Path(f"{path}:{each.filename.removesuffix('.npy')}")
+                    found[each.filename.removesuffix(".npy")] = _elements(
+                        cast("BinaryIO", file), name, each.file_size
+                    )
+            return found
+    except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError, zlib.error) as error:
+        why = str(getattr(error, "strerror", None) or error)
+        raise ParseError(f"cannot read '{path}' as .npz: {why}") from None
+
+
+def _elements(file: BinaryIO, path: Path, size: int, count: int | None = None) -> Any:
+    """The array of an opened file of so many bytes; `count`: how many elements it must have."""
+    header = _header(file, path)
+    total = math.prod(header.shape)
+    if count not in (None, total):
+        raise ParseError(f"'{path}' holds {total} elements, not {count}")
+    wanted = header.begin + total * header.dtype.itemsize
+    if size != wanted:
+        raise _bad(path, f"the file has not the {wanted} bytes that its header tells of")
+    raw = file.read(wanted - header.begin)
+    if len(raw) != wanted - header.begin:
         raise _bad(path, "it ends before its last element")
+    data = np.frombuffer(bytearray(raw), header.dtype)
     if header.fortran:
-        data = data.reshape(header.shape[::-1]).transpose().ravel()
-    return _converted(path, data, kind)
+        return np.ascontiguousarray(data.reshape(header.shape[::-1]).transpose())
+    return data.reshape(header.shape)
 
 
 def _header(file: BinaryIO, path: Path) -> Header:
@@ -102,7 +142,7 @@ def _type(name: str, path: Path) -> np.dtype[Any]:
     raise _bad(path, f"its elements are of type '{name[:40]}', which are no numbers")
 
 
-def _converted(path: Path, data: Any, kind: np.dtype[Any]) -> Any:
+def converted(path: Path, data: Any, kind: np.dtype[Any]) -> Any:
     """Numbers of another type are taken where they are whole: fractions, and what is too large, do
     not become some integer."""
     with np.errstate(all="ignore"):

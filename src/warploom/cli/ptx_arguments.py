@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from warploom.cli.array_files import read_file
 from warploom.cli.files import replacing
-from warploom.cli.npy import read_npy
+from warploom.cli.npy import converted, read_npy
 from warploom.errors import ParseError, one_of
 
 TYPES = {
@@ -23,7 +24,7 @@ _SIZE = re.compile(r"\d{1,18}", re.ASCII)  # what is too large for a machine is 
 STARTS = ("zeros", "ones", "range", "random", "@FILE.npy")
 _PATTERN = re.compile(r"(?P<type>[a-z]\w*)(?:\[(?P<count>\d{1,12})\])?=(?P<value>.+)")
 ADVICE = (
-    "write f32[1024]=random, i32=7 or u8[64]=@file.npy; "
+    "write f32[1024]=random, i32=7, u8[64]=@file.npy or @file.npy; "
     f"types: {', '.join(TYPES)}; arrays start as {', '.join(STARTS)}"
 )
 
@@ -37,6 +38,8 @@ def parse_arguments(texts: Sequence[str], seed: int) -> list[Any]:
 
 
 def parse_argument(text: str, rng: np.random.Generator) -> Any:
+    if text.startswith("@"):
+        return read_file(text[1:])
     match = _PATTERN.fullmatch(text)
     if match is None:
         raise ParseError(f"'{text[:80]}' is not an argument", advice=ADVICE)
@@ -78,7 +81,12 @@ def _array(kind: np.dtype[Any], count: int, start: str, rng: np.random.Generator
         raise ParseError(
             f"'{start[:80]}' is no way to start an array", advice=one_of(start, STARTS)
         )
-    return read_npy(Path(start[1:]), kind, count)
+    if not start.endswith((".npz", ".pt")) and ".npz:" not in start:
+        return read_npy(Path(start[1:]), kind, count)
+    found = read_file(start[1:])
+    if found.size != count:
+        raise ParseError(f"'{start[1:]}' holds {found.size} elements, not {count}")
+    return converted(Path(start[1:]), found.ravel(), kind)
 
 
 def parse_variables(texts: Sequence[str], seed: int) -> dict[str, Any]:

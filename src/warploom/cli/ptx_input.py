@@ -79,10 +79,11 @@ def finding(kind: str, error: WarploomError) -> dict[str, Any]:
 
 
 def recorded(
-    action: Callable[[list[dict[str, Any]]], Status], json_file: Path | None, kind: str
-) -> None:
+    action: Callable[[list[dict[str, Any]]], Status], json_file: Path | None, kind: str,
+    also: Callable[[Status, list[dict[str, Any]]], None] = lambda _status, _findings: None,
+) -> None:  # fmt: skip
     """Runs a command, which is given the list of its findings; bad input leaves a record, too, and
-    so does Ctrl-C."""
+    so does Ctrl-C. `also` writes the findings in other forms, however the command ends."""
     findings: list[dict[str, Any]] = []
 
     def record(status: Status) -> None:
@@ -90,6 +91,7 @@ def recorded(
         with suppress(ParseError):
             told = {"kind": kind, "status": int(status), "findings": findings}
             write_records(json_file, [told])
+            also(status, findings)
 
     def tell(error: WarploomError, status: Status) -> None:
         complain(error)
@@ -98,7 +100,9 @@ def recorded(
 
     def watched() -> Status:
         try:
-            return action(findings)
+            status = action(findings)
+            also(status, findings)
+            return status
         except KeyboardInterrupt:
             findings.append(finding("interrupted", WarploomError("interrupted")))
             record(Status.INTERRUPTED)

@@ -87,7 +87,7 @@ class Region:
             return
         assert self.origin is not None
         owners = self.origin.size
-        stride = _stride(size)
+        stride = owner_stride(size)
         fresh = allocate(owners * stride, self.name).reshape(owners, stride)
         fresh[:, : self.data.size // owners] = self.data.reshape(owners, -1)
         self.data, self.size = fresh.reshape(-1), stride
@@ -118,7 +118,7 @@ def per_owner(name: str, owners: int, threads: int, size: int, marked: bool = Fa
 
     `threads` threads share a copy. `marked`: reads of uninitialised memory are to be reported.
     """
-    stride = _stride(size)
+    stride = owner_stride(size)
     data = allocate(owners * stride, name)
     origin = np.repeat(np.arange(owners, dtype=np.int64) * stride, threads)
     written: npt.NDArray[np.uint8] | None = None
@@ -130,7 +130,8 @@ def per_owner(name: str, owners: int, threads: int, size: int, marked: bool = Fa
     return Region(name, 0, size, data, None if alone else origin, written)
 
 
-def _stride(size: int) -> int:
+def owner_stride(size: int) -> int:
+    """How many bytes apart the copies of two owners begin."""
     return -(-size // CUDA.access_bytes) * CUDA.access_bytes
 
 

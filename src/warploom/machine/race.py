@@ -50,7 +50,9 @@ class Side:
 class Race:
     """Two accesses to byte `offset` of a region, in the order in which they were seen.
 
-    `same_value`: both wrote what is there, which hardware does not notice.
+    `same_value`: both wrote what is there, which hardware does not notice. `fence`: they are in
+    order, but no fence lets the asynchronous way see what the first one wrote. `place` is the
+    memory in words, where the evaluator has a name for it.
     """
 
     region: Hashable
@@ -58,6 +60,8 @@ class Race:
     first: Side
     second: Side
     same_value: bool = False
+    fence: bool = False
+    place: str = ""
 
     @property
     def pair(self) -> Pair:
@@ -329,6 +333,14 @@ class RaceDetector:
         bare = (entries != 0) & ~self._heard(entries, threads, _fenced)
         return np.asarray(bare | self.clocks.unordered(entries, threads))
 
+    def _lacks_fence(
+        self, semantics: Semantics, other: Semantics, entry: int, thread: Array
+    ) -> bool:
+        """Whether nothing but a fence between the ways to memory is missing."""
+        if semantics.conflict_with(other) is not ConflictScope.UNFENCED:
+            return False
+        return not self.clocks.unordered(np.array([entry]), thread)[0]
+
     def _unmet(self, entries: Array, threads: Array) -> Mask:
         """Accesses that are unordered, and whose lanes met nobody that the reader heard of."""
         unordered = self.clocks.unordered(entries, threads)
@@ -443,6 +455,7 @@ class RaceDetector:
             Race(
                 region, int(cells[position]) * shadow.unit, self._side(other, entry),
                 self._side(semantics, int(mine[position])), same,
+                self._lacks_fence(semantics, other, entry, threads[position : position + 1]),
             )
             for other, entry, position, same in found
             if not (same and self.benign)

@@ -17,7 +17,6 @@ from functools import lru_cache
 from pathlib import Path, PurePath
 
 from warploom.errors import (
-    DeadlockError,
     DeviceError,
     KernelError,
     LimitError,
@@ -173,10 +172,11 @@ class SourceMap:
         except (LimitError, MalformedError, UnsupportedError) as error:
             raise self._told(error, type(error)) from None
         except DeviceError as error:
-            kind = DeadlockError if isinstance(error, DeadlockError) else KernelError
-            told = self._told(error, kind)
+            known = error if isinstance(error, KernelError) else None
+            told = self._told(error, KernelError if known is None else type(known))
             assert isinstance(told, KernelError)
             told.output = tuple(output)
+            told.culprit = None if known is None else known.culprit
             raise told from None
 
     def _told(self, error: WarploomError, kind: type[WarploomError]) -> WarploomError:

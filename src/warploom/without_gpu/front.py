@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from warploom.errors import DeviceError, KernelError, located
+from warploom.errors import DeviceError, RaceError, located
 from warploom.ptx.emulate.asked import Volatile
 from warploom.ptx.findings import race_findings
 from warploom.ptx.launch import LoadedModule, Report
@@ -19,6 +19,7 @@ from warploom.without_gpu.cuda_kernel import CudaKernel, is_cupy, is_text
 from warploom.without_gpu.numba_kernel import NumbaKernel, is_numba
 from warploom.without_gpu.prepared import Prepared
 from warploom.without_gpu.triton_kernel import TritonKernel, is_triton
+from warploom.without_gpu.watching import current_watch
 
 SECONDS = 60.0
 DEFAULT_ARCH = "sm_90a"  # as of `warploom ptx run`: with wgmma and TMA
@@ -69,23 +70,29 @@ class Emulated:
         self._kernel.kernel.owner.set_variable(name, value)
 
     def _run(self, job: Prepared) -> Report:
+        watch = current_watch()
         options = dict(self._options)
-        races = options.pop("races")
-        report = job.kernel.launch(
-            job.grid, job.block, job.args, shared_bytes=job.shared_bytes,
-            races="all" if races else False, **options,
-        )  # fmt: skip
+        options["races"] = "all" if options["races"] else False
+        if watch is not None:
+            options |= watch.options
+            return watch.launch(job.kernel, lambda: self._launch(job, options))
+        report = self._launch(job, options)
         if report.races:
             raise _racing(job.kernel.owner, report)
         return report
 
+    def _launch(self, job: Prepared, options: dict[str, Any]) -> Report:
+        return job.kernel.launch(
+            job.grid, job.block, job.args, shared_bytes=job.shared_bytes, **options
+        )
 
-def _racing(module: LoadedModule, report: Report) -> KernelError:
+
+def _racing(module: LoadedModule, report: Report) -> RaceError:
     faults = [each.error for each in race_findings(module, report.races)]
     if len(faults) == 1:
         error = faults[0]
     else:
-        error = KernelError("\n".join([f"{len(faults)} data races", *map(str, faults)]))
+        error = RaceError("\n".join([f"{len(faults)} data races", *map(str, faults)]))
     error.output = tuple(report.output)
     return error
 

@@ -1,7 +1,7 @@
 """From addresses to places in memory: which region, which element, and is it allowed.
 
 Loads of all threads at once take the quick way (`load`); stores and atomics work on the active
-threads only (`places`). Whatever is wrong becomes a `DeviceError` with block and thread.
+threads only (`places`). Whatever is wrong becomes a `KernelError` with block and thread.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.errors import DeviceError, Span
+from warploom.errors import Culprit, KernelError, RaceError, Span, UninitialisedError
 from warploom.machine.banks import matrix_use
 from warploom.machine.counters import Counters, by_warp
 from warploom.machine.flag import Order
@@ -75,8 +75,13 @@ class Site:
     def kind(self) -> Kind:
         return self.semantics.kind
 
-    def error(self, f: Frame, message: str, thread: int) -> DeviceError:
-        return DeviceError(f"{self.name}: {message}; {f.batch.where(thread)}", self.span)
+    def error(
+        self, f: Frame, message: str, thread: int, kind: type[KernelError] = KernelError
+    ) -> KernelError:
+        where = f.batch.where(thread)
+        told = kind(f"{self.name}: {message}; {where}", self.span)
+        told.culprit = Culprit(where, self.space, self.kind.writes, self.width)
+        return told
 
 
 def _thread(f: Frame, position: int, packed: bool) -> int:
@@ -162,7 +167,8 @@ def _note_unwritten(
             unwritten.append(bad)
         elif region.parts is None and bad.any():
             thread = _thread(f, int(bad.argmax()), packed=False)
-            raise site.error(f, "reads shared memory that was never written", thread)
+            message = "reads shared memory that was never written"
+            raise site.error(f, message, thread, UninitialisedError)
 
 
 def _load_slowly(
@@ -288,7 +294,7 @@ def _whom(f: Frame, owner: Owner) -> str:
     return f"{thread_name(owner.thread, call.grid, call.block)}{place}"
 
 
-def _nowhere(f: Frame, site: Site, position: int, address: int) -> DeviceError:
+def _nowhere(f: Frame, site: Site, position: int, address: int) -> KernelError:
     """No memory that the instruction may reach is there; perhaps some of another space is."""
     if site.space in ("const", "param"):
         address = (address - WINDOWS[site.space]) % (1 << 64)
@@ -357,9 +363,9 @@ def watch(
             raise race_error(f, site, races[0])
 
 
-def race_error(f: Frame, site: Site, race: Race) -> DeviceError:
+def race_error(f: Frame, site: Site, race: Race) -> RaceError:
     first, second = race.first, race.second
-    return DeviceError(
+    return RaceError(
         f"{site.name}: data race: this {second.words} and an earlier {first.words} by "
         f"{_who(f, first)}{_line(f, first)} have nothing between them that orders them; "
         f"{_who(f, second)}",

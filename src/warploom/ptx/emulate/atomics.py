@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from warploom.errors import UninitialisedError
 from warploom.machine import rounding as r
 from warploom.machine.memory import Region, mark_stored, unstored
 from warploom.machine.semantics import Kind
@@ -131,7 +132,8 @@ def _require_stored(f: Frame, site: Site, region: Region, threads: Array, bad: A
     if bad.any():
         thread = int(threads[int(bad.argmax())])
         memory = "memory of the device heap" if region.parts is not None else region.name
-        raise site.error(f, f"atomic on {memory} that was never written", thread)
+        message = f"atomic on {memory} that was never written"
+        raise site.error(f, message, thread, UninitialisedError)
 
 
 def _applier(name: str, kind: str) -> Callable[[Array, Array, Array, Array, bool], Array]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.errors import DeviceError
+from warploom.errors import Culprit, KernelError
 from warploom.machine.async_completion import Completion
 from warploom.machine.memory import FIRST_ADDRESS, WINDOWS, Region
 from warploom.machine.semantics import Kind, Semantics
@@ -48,8 +48,10 @@ class _Copier:
     def __init__(self, ctx: Context, ins: Instruction) -> None:
         self.site = site_of(ctx, ins, UNIT, Semantics(Kind.WRITE))
 
-    def fail(self, f: Frame, message: str, thread: int) -> DeviceError:
-        return self.site.error(f, message, thread)
+    def fail(self, f: Frame, message: str, thread: int) -> KernelError:
+        told = self.site.error(f, message, thread)
+        told.culprit = Culprit(f.batch.where(thread))  # which of its two memories is not said
+        return told
 
     def whole(self, f: Frame, thread: int, what: str, *numbers: int) -> None:
         for number in numbers:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.errors import DeviceError, Span
+from warploom.errors import DeviceError, Span, SynchronisationError
 from warploom.machine.knowledge import Knowledge, joined
 from warploom.machine.semantics import Scope
 from warploom.ptx.emulate.access import LOCAL_PART, REMOTE
@@ -167,7 +167,7 @@ def arrive(ctx: Context, ins: Instruction) -> Step:
         if again.any():
             where = f.batch.where(int(f.index[int(again.argmax())]))
             message = f"{ins.name}: arrives again without having waited; {where}"
-            raise DeviceError(message, span)
+            raise SynchronisationError(message, span)
         phases.arrive(f, releases, span)
 
     return step

@@ -10,7 +10,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from warploom.errors import DeviceError, MalformedError, WarploomError
+from warploom.errors import (
+    Culprit,
+    DeviceError,
+    KernelError,
+    MalformedError,
+    WarploomError,
+)
 from warploom.machine.record import CUDA
 from warploom.ptx import flow, ir
 from warploom.ptx.emulate import (
@@ -233,7 +239,10 @@ def _trap(ctx: Context, ins: ir.Instruction) -> Step:
     span = ctx.module.span(ins)
 
     def step(f: Frame) -> None:
-        raise DeviceError(f"{ins.name} was reached; {f.batch.where(int(f.index[0]))}", span)
+        where = f.batch.where(int(f.index[0]))
+        told = KernelError(f"{ins.name} was reached; {where}", span)
+        told.culprit = Culprit(where)
+        raise told
 
     return step
 

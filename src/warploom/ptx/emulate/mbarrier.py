@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from warploom.errors import SynchronisationError
 from warploom.machine.async_completion import Completion
 from warploom.machine.knowledge import Knowledge, joined
 from warploom.machine.memory import WINDOWS, mark_stored
@@ -122,7 +123,8 @@ def barriers_at(
             if fresh:
                 found = f.batch.mbarriers[place] = MBarrier(0, 0)
             if found is None:
-                raise site.error(f, "there is no mbarrier here: nobody initialised it", thread)
+                message = "there is no mbarrier here: nobody initialised it"
+                raise site.error(f, message, thread, SynchronisationError)
             yield number, thread, found
 
 
@@ -146,7 +148,8 @@ def arrive_at(f: Frame, site: Site, barrier: MBarrier, thread: int, count: int, 
     barrier.came.append(thread)
     barrier.pending -= count
     if barrier.pending < 0:
-        raise site.error(f, f"{-barrier.pending} arrivals more than were expected", thread)
+        message = f"{-barrier.pending} arrivals more than were expected"
+        raise site.error(f, message, thread, SynchronisationError)
     barrier.settle()
     return token
 
@@ -198,7 +201,8 @@ def _init(ctx: Context, ins: Instruction) -> Step:
         counts = _number(f, count, 1)
         for number, thread, barrier in barriers_at(f, site, address(f), fresh=True):
             if not 1 <= counts[number] <= MOST:
-                raise site.error(f, f"a barrier for {counts[number]} arrivals", thread)
+                message = f"a barrier for {counts[number]} arrivals"
+                raise site.error(f, message, thread, SynchronisationError)
             barrier.expected = barrier.pending = counts[number]
             if f.batch.skeleton is not None:
                 begun(f, site, barrier, thread)
@@ -245,7 +249,8 @@ def _arrive(ctx: Context, ins: Instruction) -> Step:
                     f.batch.skeleton.fail("mbarrier", message, site.span)
             tokens[number] = arrive_at(f, site, barrier, thread, count, bytes_, releases)
             if "noComplete" in ins.modifiers and barrier.phase != before:
-                raise site.error(f, "this arrival completes the phase, which it must not", thread)
+                message = "this arrival completes the phase, which it must not"
+                raise site.error(f, message, thread, SynchronisationError)
         store(f, f.spread(tokens))
 
     return step

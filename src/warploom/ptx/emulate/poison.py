@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.errors import WarploomError
+from warploom.errors import UninitialisedError, WarploomError
 from warploom.machine.memory import Region
 from warploom.ptx.emulate.access import Site
 from warploom.ptx.emulate.barrier import Fail
@@ -215,9 +215,8 @@ def _at_the_load(
     if site is None:
         return error
     line = f.batch.said(error.span) if error.span else ""
-    told: WarploomError = site.error(
-        f, f"reads {_memory(site)} that was never written: {what}{line}", thread
-    )
+    message = f"reads {_memory(site)} that was never written: {what}{line}"
+    told: WarploomError = site.error(f, message, thread, UninitialisedError)
     return told
 
 
@@ -335,6 +334,7 @@ def kept(
     if region.written is None:
         at = int(bad.argmax())
         why, thread = f.batch.causes[int(cause[at]) - 1], int(threads[at])
-        error = site.error(f, f"what is stored holds no value: {why}", thread)
+        message = f"what is stored holds no value: {why}"
+        error = site.error(f, message, thread, UninitialisedError)
         raise _at_the_load(f, why, f"it is stored by {site.name}", error, thread)
     region.view(dtype, marks=True)[index[bad]] = 0

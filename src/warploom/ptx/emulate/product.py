@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.errors import DeviceError
+from warploom.errors import SynchronisationError
 from warploom.machine import fused as arithmetic
 from warploom.ptx.emulate import fragment
 from warploom.ptx.emulate.context import Context, Step
@@ -35,9 +35,9 @@ def vector(operand: Operand) -> tuple[Operand, ...]:
     return operand.elements if isinstance(operand, Vector) else (operand,)
 
 
-def failing(ctx: Context, ins: Instruction) -> Callable[[Frame, str, int], DeviceError]:
+def failing(ctx: Context, ins: Instruction) -> Callable[[Frame, str, int], SynchronisationError]:
     span = ctx.module.span(ins)
-    return lambda f, message, thread: DeviceError(
+    return lambda f, message, thread: SynchronisationError(
         f"{ins.name}: {message}; {f.batch.where(thread)}", span
     )
 

@@ -14,7 +14,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.errors import DeviceError, LimitError
+from warploom.errors import (
+    Culprit,
+    DeviceError,
+    KernelError,
+    LimitError,
+    SynchronisationError,
+    UninitialisedError,
+)
 from warploom.machine.counters import Counters
 from warploom.ptx.demangle import demangled
 from warploom.ptx.emulate import origins
@@ -291,7 +298,7 @@ class Runner:
                 if self.batch.origins is not None:
                     self._follow(block.passages[number], step)
                 elif f.undefined:
-                    undefined.watched(f, block.passages[number], step, self._error)
+                    undefined.watched(f, block.passages[number], step, self._unset)
                 else:
                     step(f)
         except MALFORMED as error:
@@ -302,7 +309,7 @@ class Runner:
     def _follow(self, flow: PoisonTransfer, step: Step) -> None:
         def run() -> None:
             if self.frame.undefined:
-                undefined.watched(self.frame, flow, step, self._error)
+                undefined.watched(self.frame, flow, step, self._unset)
             else:
                 step(self.frame)
 
@@ -328,7 +335,7 @@ class Runner:
         if f.count == 0:
             return
         if f.undefined and block.leaving is not None:
-            undefined.require(f, block.leaving, f.full_mask(), self._error)
+            undefined.require(f, block.leaving, f.full_mask(), self._unset)
         if self.batch.origins is not None:
             origins.left(f, block.leaving, self.code.sides(block))
         if self.batch.skeleton is not None and id(block) in self.batch.skeleton.loops:
@@ -407,7 +414,7 @@ class Runner:
         self.frame.activate(mask, NOTHING)
         coming = self.code.blocks[rank].coming
         if self.frame.undefined and coming is not None:
-            undefined.require(self.frame, coming, self.frame.full_mask(), self._error)
+            undefined.require(self.frame, coming, self.frame.full_mask(), self._unset)
         if self.batch.origins is not None:
             origins.left(self.frame, coming)
         if barrier.guard is not None:
@@ -504,12 +511,20 @@ class Runner:
         assert barrier is not None
         return barrier
 
-    def _error(self, instruction: Instruction, message: str, thread: int) -> DeviceError:
+    def _error(
+        self, instruction: Instruction, message: str, thread: int,
+        kind: type[KernelError] = SynchronisationError,
+    ) -> KernelError:  # fmt: skip
         where = self.batch.where(thread)
         span = self.code.module.span(instruction)
-        return DeviceError(f"{instruction.name}: {message}; {where}", span)
+        told = kind(f"{instruction.name}: {message}; {where}", span)
+        told.culprit = Culprit(where)
+        return told
 
-    def _absent(self, rank: int, held: Held, passed: int | None) -> DeviceError:
+    def _unset(self, instruction: Instruction, message: str, thread: int) -> KernelError:
+        return self._error(instruction, message, thread, UninitialisedError)
+
+    def _absent(self, rank: int, held: Held, passed: int | None) -> KernelError:
         """Lanes wait for others that their mask names and that do not come."""
         block = self.code.blocks[rank]
         instruction = (block.members or self._barrier(rank)).instruction
@@ -524,15 +539,18 @@ class Runner:
     def _stuck(
         self, barrier: Barrier, mask: Mask, other: int | None,
         reason: str = "not all threads of the block come to this barrier",
-    ) -> DeviceError:  # fmt: skip
+    ) -> KernelError:  # fmt: skip
         thread = int(mask.argmax())
         count = int(np.count_nonzero(mask[self.batch.block_of == self.batch.block_of[thread]]))
         missing = f", {self.batch.where(other)} does not" if other is not None else ""
-        return DeviceError(
-            f"{barrier.instruction.name}: {reason}: "
-            f"{self.batch.where(thread)} waits here with {count - 1} others{missing}",
+        where = self.batch.where(thread)
+        told = SynchronisationError(
+            f"{barrier.instruction.name}: {reason}: {where} waits here with {count - 1} "
+            f"others{missing}",
             self.code.module.span(barrier.instruction),
         )
+        told.culprit = Culprit(where)
+        return told
 
 
 def _as_mask(mask: Mask | None, threads: int) -> Mask:

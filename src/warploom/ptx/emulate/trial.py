@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.machine.heap import Heap
-from warploom.machine.memory import per_owner
+from warploom.machine.memory import owner_stride, per_owner
 from warploom.machine.race import Race, RaceDetector, Side
 from warploom.machine.record import H200
 from warploom.machine.report import Report
@@ -26,7 +26,7 @@ from warploom.ptx.emulate.ordering import may_look_far
 from warploom.ptx.emulate.origins import Origins
 from warploom.ptx.emulate.schedule import Runner
 from warploom.ptx.emulate.skeleton import Recorded, Skeleton
-from warploom.ptx.emulate.waits import shared_name
+from warploom.ptx.emulate.waits import shared_name, shared_words
 from warploom.ptx.emulate.work import Work
 from warploom.ptx.ir import Function, Module
 from warploom.ptx.patience import timed
@@ -96,15 +96,23 @@ class Trial:
         return [] if self.races is None else self.races.races
 
     def _named(self, races: list[Race]) -> list[Race]:
-        """The races, their blocks numbered as the grid does."""
-        if prod(self.asked.cluster) == 1:
-            return races
+        """The races with their memory in words, their blocks numbered as the grid does."""
+        stride = owner_stride(self.around.static_shared + self.asked.shared_bytes)
 
         def named(side: Side) -> Side:
             number = in_grid(np.array(side.block), self.asked.grid, self.asked.cluster)
             return replace(side, block=int(number))
 
-        return [replace(r, first=named(r.first), second=named(r.second)) for r in races]
+        def place(race: Race) -> str:
+            if race.region == SHARED:
+                return shared_words(self.around.variables, race.offset % stride)
+            region = self.asked.memory.find(race.region) if isinstance(race.region, int) else None
+            return "" if region is None else f"byte {race.offset} of {region.name}"
+
+        return [
+            replace(race, first=named(race.first), second=named(race.second), place=place(race))
+            for race in races
+        ]
 
     def run(self) -> None:
         """To its end, or to what is wrong with it."""

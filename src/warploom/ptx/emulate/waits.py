@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -185,9 +185,23 @@ def _place(code: Code, frame: Frame, ins: Instruction, thread: int) -> str:
 def shared_name(batch: Batch, byte: int, size: int) -> str:
     """A place of a block's shared memory, by the variable and the element that it is in."""
     byte %= max(1, batch.shared.data.size // batch.blocks)
-    before = [(at, name) for name, at in batch.variables.items() if at <= byte]
-    if not before:
+    name, inside = shared_variable(batch.variables, byte)
+    element, rest = divmod(inside, size)
+    if not name:
         return f"byte {byte} of shared memory"
+    return f"{name}[{element}]" if not rest else f"byte {inside} of {name}"
+
+
+def shared_variable(variables: Mapping[str, int], byte: int) -> tuple[str, int]:
+    """The variable that a byte of a block's shared memory is in, and where in it; "" of none."""
+    before = [(at, name) for name, at in variables.items() if at <= byte]
+    if not before:
+        return "", byte
     at, name = max(before)
-    element, rest = divmod(byte - at, size)
-    return f"{local_name(name)}[{element}]" if not rest else f"byte {byte - at} of {name}"
+    return local_name(name), byte - at
+
+
+def shared_words(variables: Mapping[str, int], byte: int) -> str:
+    """A byte of a block's shared memory, as one says it."""
+    name, inside = shared_variable(variables, byte)
+    return f"byte {inside} of shared array '{name}'" if name else f"byte {byte} of shared memory"

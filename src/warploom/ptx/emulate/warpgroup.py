@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.errors import Span
+from warploom.errors import Span, UninitialisedError
 from warploom.machine import fused as arithmetic
 from warploom.machine.async_completion import Completion
 from warploom.machine.semantics import Kind, Semantics
@@ -209,7 +209,8 @@ def _read(f: Frame, site: Any, thread: int, at: Array, size: int) -> Array:
     base = 0 if region.origin is None else int(region.origin[thread])
     place = base + at
     if region.written is not None and not region.written[place].all():
-        raise site.error(f, "reads shared memory that was never written", thread)
+        message = "reads shared memory that was never written"
+        raise site.error(f, message, thread, UninitialisedError)
     _reading(f, site, thread, np.unique(place // 16) * 16)
     values: Array = region.view(np.dtype(f"u{size}"))[place // size]
     return values
