@@ -177,10 +177,10 @@ def test_words_that_are_not_silent_matter(record: Opcode) -> None:
      "mul.f32.f16 %f0, %h1, %f2;", "add.ftz.f64 %d0, %d1, %d2;", "cvt.rn.e4m3x2.f32 %h0, %f1, %f2;", "cvt.rn.satfinite.e4m3x2.bf16x2 %h0, %r1;",
      "cvt.rs.f16.f32 %h0, %f1, %r3;", "cvt.rs.e4m3x4.f32 %r0, {%f1, %f2, %f3, %f4}, %r3;", "cvt.pack.sat.u4.s32 %r0, %r1, %r2;",
      "cvt.rm.satfinite.f16.f32 %h0, %f1;", "cvt.rna.relu.tf32.f32 %r0, %f1;", "redux.sync.add.f32 %f0, %f1, -1;", "lop3.xor.b32 %r0|%p0, %r1, %r2, %r3, 1, %p1;",
-     "ld.global.sometimes.u32 %r0, [%l8];", "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%r1], %r2, [%r3];",
+     "ld.global.sometimes.u32 %r0, [%l8];", "ld.volatile.local.u32 %r0, [own];", "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b64 [%r1], {%l1, %l2, %l3, %l4}, [%r3];",
      "atom.global.exch.b128 %q0, [%l8], %q1;", "atom.global.min.noftz.bf16x2 %r0, [%l8], %r1;",
      "bra.sometimes L;", "barrier.cluster.arrive.acquire;", "mov.v2.u32 %r0, %r1;",
-     "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%l8], [tile], 16;", "mul.lo.f32 %f0, %f1, %f2;", "setp.lo.s32 %p0, %r1, %r2;", "min.relu.u32 %r0, %r1, %r2;",
+     "cp.reduce.async.bulk.global.shared::cta.bulk_group.mul.u32 [%l8], [tile], 16;", "mul.lo.f32 %f0, %f1, %f2;", "setp.lo.s32 %p0, %r1, %r2;", "min.relu.u32 %r0, %r1, %r2;",
      "add.s32.sat %r0, %r1, %r2;", "shl.u32 %r0, %r1, %r2;"],
 )  # fmt: skip
 def test_what_no_form_lists_is_refused(line: str) -> None:

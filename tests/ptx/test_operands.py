@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from warploom import ptx
-from warploom.errors import DeviceError
+from warploom.errors import DeviceError, ParseError
+from warploom.ptx import ir
+from warploom.ptx.parse import parse
 
 ENGINES: tuple[Literal["numpy", "c"], ...] = ("numpy", "c")
 THREADS = 64
@@ -142,3 +144,60 @@ def test_a_vector_register_is_loaded_and_stored_whole(engine: Literal["numpy", "
 def test_a_vector_register_of_another_size_is_refused() -> None:
     with pytest.raises(DeviceError, match="the number of its registers"):
         ran(".reg .v4 .b32 %v; ld.global.v2.b32 %v, [%i];", "numpy")
+
+
+# -- constant expressions --------------------------------------------------------------------------
+
+CONSTANTS = {
+    "(3+4)*2": 14, "1<<4": 16, "5+3*2-1": 10, "-(2)": -2, "~0": -1, "!5": 0, "7 % 4": 3,
+    "-7 / 2": -3, "-7 % 2": -1, "(7 > 3) ? 10 : 11": 10, "1 ? 2 ? 3 : 4 : 5": 3, "6 & 3 | 8": 10,
+    "6 ^ 3": 5, "1 == 1 && 0 != 0": 0, "1 || 0": 1, "-1 >> 1": -1, "0xFFFFFFFFFFFFFFFF >> 60": 15,
+    "-1 < 1": 1, "-1 < 1U": 0, "(.u64)-1 > 1": 1, "(.s64)1U - 2 < 0": 1, "10 - 3 - 2": 5,
+    "((((2))))": 2, "2*-3": -6, "1 <= 0": 0, "- -4": 4,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", CONSTANTS)
+def test_constant_expressions(text: str) -> None:
+    """As C has them, on 64 bits; the whole text stays that of the operand."""
+    ((_, value),) = [step.operands for step in read_one(f"mov.s64 %l1, {text};")]
+    assert isinstance(value, ir.Immediate)
+    assert (value.value, value.text, value.spelling) == (CONSTANTS[text], text, ir.Spelling.INTEGER)
+
+
+def read_one(line: str) -> list[ir.Instruction]:
+    head = ".version 8.0\n.target sm_80\n.address_size 64\n.entry k()\n{ .reg .b64 %l<4>; .reg .b32 %r<4>; .shared .b8 s[64];\n"
+    return list(parse(f"{head}{line}\nret; }}", "k.ptx").functions[0].instructions())[:1]
+
+
+def test_constant_expressions_of_addresses() -> None:
+    for line, offset in (
+        ("ld.shared.u32 %r1, [s+4*(2+1)];", 12), ("ld.shared.u32 %r1, [%r2+(1<<3)-4];", 4),
+        ("ld.shared.u32 %r1, [%r2+-8];", -8), ("ld.shared.u32 %r1, [%r2-4+4];", 0),
+    ):  # fmt: skip
+        (step,) = read_one(line)
+        address = step.operands[1]
+        assert isinstance(address, ir.Address)
+        assert address.offset == offset, line
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("1/0", "division by zero"), ("1<<64", "shift by 64"), ("1.5+2", "whole numbers"),
+        ("(1+2", "expected '\\)'"), ("1 ? 2", "expected ':'"), ("5%3", "expected ';'"),
+        ("(" * 40 + "1" + ")" * 40, "nested too deeply|expected"), ("3 +", "expected a number"),
+    ],
+)  # fmt: skip
+def test_what_is_no_constant_expression(text: str, said: str) -> None:
+    with pytest.raises(ParseError, match=said):
+        read_one(f"mov.s64 %l1, {text};")
+
+
+@pytest.mark.parametrize("target", ["sm_77", "sm_90b", "sm_9000", "sm_89a", "sm_90f"])
+def test_a_target_that_does_not_exist(target: str) -> None:
+    with pytest.raises(ParseError, match=f"there is no target '{target}'") as caught:
+        parse(f".version 8.0\n.target {target}\n.address_size 64\n", "k.ptx")
+    assert caught.value.span is not None
+    assert (caught.value.span.line, caught.value.span.column) == (2, 9)
+    parse(".version 8.0\n.target sm_90a, texmode_unified, debug\n.address_size 64\n", "k.ptx")

@@ -142,7 +142,7 @@ _MEMORY = (
         weak? {space}? {evict}? {evict_far}? L2::cache_hint {vector}? {plain} = [a] b p
         volatile|mmio.relaxed.sys|{ordered_store} {space}? {evict}? {vector}? {plain}
         {ordered_store} {space}? {evict}? L2::cache_hint {vector}? {plain} = [a] b p
-        async weak? shared::cluster mbarrier::complete_tx::bytes {vector}? b32|b64|u32|s32|f32|u64 = [%r1] b [%r2]
+        async weak? shared::cluster? mbarrier::complete_tx::bytes {vector}? b32|b64|u32|s32|f32|u64|s64|f64 = [%r1] b [%r2]
         bulk weak? shared::cta = [%r1] %l1 0
     """),
     _op("atom", "d [a] b", """
@@ -217,8 +217,19 @@ _MEMORY = (
         async bulk tensor 3d global shared::cta tile|im2col_no_offs? bulk_group = [%l1,{%r2,%r4,%r5}] [%r1]
         reduce async bulk global shared::cta bulk_group add|min|max|inc|dec|and|or|xor u32|s32|u64|s64|b32|b64|f16|bf16|f32|f64 = [%l1] [%r1] %r2
         reduce async bulk global shared::cta bulk_group add noftz f16|bf16 = [%l1] [%r1] %r2
+        reduce async bulk global shared::cta bulk_group L2::cache_hint add|min|max|inc|dec|and|or|xor u32|s32|u64|s64|b32|b64|f16|bf16|f32|f64 = [%l1] [%r1] %r2 %l2
+        reduce async bulk global shared::cta bulk_group L2::cache_hint add noftz f16|bf16 = [%l1] [%r1] %r2 %l2
         reduce async bulk shared::cluster shared::cta mbarrier::complete_tx::bytes add|min|max|inc|dec|and|or|xor u32|s32|u64|b32 = [%r1] [%r4] %r2 [%r3]
+        reduce async bulk tensor 1d global shared::cta add|min|max|inc|dec|and|or|xor tile? bulk_group = [%l1,{%r2}] [%r1]
+        reduce async bulk tensor 1d global shared::cta add|min|max|inc|dec|and|or|xor tile? bulk_group L2::cache_hint = [%l1,{%r2}] [%r1] %l2
         reduce async bulk tensor 2d global shared::cta add|min|max|inc|dec|and|or|xor tile? bulk_group = [%l1,{%r2,%r4}] [%r1]
+        reduce async bulk tensor 2d global shared::cta add|min|max|inc|dec|and|or|xor tile? bulk_group L2::cache_hint = [%l1,{%r2,%r4}] [%r1] %l2
+        reduce async bulk tensor 3d global shared::cta add|min|max|inc|dec|and|or|xor tile? bulk_group = [%l1,{%r2,%r4,%r5}] [%r1]
+        reduce async bulk tensor 3d global shared::cta add|min|max|inc|dec|and|or|xor tile? bulk_group L2::cache_hint = [%l1,{%r2,%r4,%r5}] [%r1] %l2
+        reduce async bulk tensor 4d global shared::cta add|min|max|inc|dec|and|or|xor tile? bulk_group = [%l1,{%r2,%r4,%r5,%r6}] [%r1]
+        reduce async bulk tensor 4d global shared::cta add|min|max|inc|dec|and|or|xor tile? bulk_group L2::cache_hint = [%l1,{%r2,%r4,%r5,%r6}] [%r1] %l2
+        reduce async bulk tensor 5d global shared::cta add|min|max|inc|dec|and|or|xor tile? bulk_group = [%l1,{%r2,%r4,%r5,%r6,%r7}] [%r1]
+        reduce async bulk tensor 5d global shared::cta add|min|max|inc|dec|and|or|xor tile? bulk_group L2::cache_hint = [%l1,{%r2,%r4,%r5,%r6,%r7}] [%r1] %l2
     """),
     _op("prefetch", "[a]", "global|local|const|param|tensormap? L1|L2\nglobal L2::evict_last|L2::evict_normal\nconst|param? tensormap"),
     _op("prefetchu", "[a]", "L1"), _op("applypriority", "[a] n", "global? L2::evict_normal"),

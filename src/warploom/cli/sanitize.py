@@ -49,7 +49,11 @@ def sanitize(asked: Sanitize, context: Context) -> None:
             pass
         watch.tools, watch.strict = _tools(asked.tool), asked.strict
         with kept_free(asked.json_file, asked.sarif, asked.junit):
-            failed = _script(asked, context, watch) if _is_script(asked) else _kernel(asked, watch)
+            failed: WarploomError | None = None
+            if asked.source.endswith(".py"):
+                failed = _script(asked, context, watch)
+            else:
+                _kernel(asked, watch)
             findings += [_record(each) for each in watch.findings]
             findings += [finding("stopped", each) for each in watch.unseen]
             _say(asked, watch, findings)
@@ -147,10 +151,6 @@ def _kernel(asked: Sanitize, watch: Watch) -> None:
 # -- a script --------------------------------------------------------------------------------------
 
 _BY_SCRIPT = "for a script, which launches its kernels itself"
-
-
-def _is_script(asked: Sanitize) -> bool:
-    return asked.source.endswith(".py")
 
 
 def _script(asked: Sanitize, context: Context, watch: Watch) -> WarploomError | None:

@@ -9,6 +9,18 @@ _VECTORS = [f"v2.{kind}" for kind in _LOADED] + [
 ]
 
 
+_NUMBERS = (
+    10, 11, 12, 13, 20, 21, 30, 32, 35, 37, 50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 88, 89,
+    90, 100, 101, 103, 110, 120, 121,
+)  # fmt: skip
+# From sm_90 on there are targets with features of one machine (a), from sm_100 of a family (f).
+TARGETS = tuple(
+    f"sm_{number}{ending}"
+    for number in _NUMBERS
+    for ending in ("", "a", "f")[: 1 + (number >= 90) + (number >= 100)]
+)
+
+
 def _range(kind: str) -> tuple[int, int]:
     bits = int(kind[1:])
     return (-(1 << bits - 1), (1 << bits - 1) - 1) if kind[0] == "s" else (0, (1 << bits) - 1)

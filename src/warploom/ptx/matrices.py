@@ -109,6 +109,39 @@ def bulk_copies() -> str:
     return "\n".join(rows)
 
 
+_THERE = "~mbarrier::complete_tx::bytes"
+ASYNC_STORES = f"""
+    async ~weak? ~shared::cluster? {_THERE} v2? b32|b64|u32|u64|s32|s64|f32|f64 = [a] b [b]
+    async ~weak? ~shared::cluster? {_THERE} v4 b32|u32|s32|f32 = [a] b [b]
+"""
+ASYNC_REDUCTIONS = f"""
+    async ~relaxed ~cluster ~shared::cluster? {_THERE} inc|dec u32 = [a] b [b]
+    async ~relaxed ~cluster ~shared::cluster? {_THERE} min|max u32|s32 = [a] b [b]
+    async ~relaxed ~cluster ~shared::cluster? {_THERE} add u32|s32|u64 = [a] b [b]
+    async ~relaxed ~cluster ~shared::cluster? {_THERE} and|or|xor b32 = [a] b [b]
+"""
+
+
+def bulk_reductions() -> str:
+    """cp.reduce.async.bulk, plain and by tensor maps, whose elements have a type of their own."""
+    start, back, hint = "reduce async bulk", "~bulk_group", "~L2::cache_hint"
+    near = f"{start} shared::cluster shared::cta {_THERE}"
+    kinds = ("and|or|xor b32", "add u32|s32|u64", "inc|dec u32", "min|max u32|s32")
+    rows = [f"{near} {each} = [s] [s] n [b]" for each in kinds]
+    kinds = (
+        "and|or|xor b32|b64", "add u32|s32|u64|f32|f64", "add.noftz f16|bf16", "inc|dec u32",
+        "min|max u32|s32|u64|s64|f16|bf16",
+    )  # fmt: skip
+    for each in kinds:
+        rows.append(f"{start} global shared::cta {back} {each} = [a] [s] n")
+        rows.append(f"{start} global shared::cta {back} {hint} {each} = [a] [s] n p")
+    for rank in range(1, 6):
+        box = f"{start} tensor {rank}d global shared::cta add|min|max|inc|dec|and|or|xor ~tile?"
+        rows.append(f"{box} {back} = [t{rank}] [s]")
+        rows.append(f"{box} {back} {hint} = [t{rank}] [s] p")
+    return "\n".join(rows)
+
+
 def group_products() -> str:
     """wgmma: d has a quarter of a register of 32 bits for each result of a lane."""
     rows = ["~fence ~sync ~aligned", "commit_group ~sync ~aligned", "wait_group ~sync ~aligned = i"]

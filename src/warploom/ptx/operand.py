@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from warploom.errors import ParseError
-from warploom.ptx import ir
+from warploom.ptx import constant, ir
 from warploom.ptx.lex import IDENTIFIER, Token, negate, next_token, number
 from warploom.ptx.names import Names
 
@@ -21,11 +21,12 @@ _USUAL = re.compile(
 class Cursor:
     """A position in a text that moves over tokens."""
 
-    __slots__ = ("ahead", "limit", "text")
+    __slots__ = ("ahead", "calls", "limit", "text")
 
     def __init__(self, text: ir.Text, position: int, limit: int | None = None) -> None:
         self.text = text
         self.limit = limit
+        self.calls = False  # parentheses hold arguments, and no constant expression
         self.ahead = next_token(text, position, limit)
 
     def take(self) -> Token:
@@ -129,11 +130,13 @@ def _read_primary(cursor: Cursor, names: Names, depth: int) -> ir.Operand:
         if cursor.at("}"):
             raise cursor.error("expected an operand between braces")
         return ir.Vector(_read_list(cursor, names, "}", depth))
-    if cursor.accept("("):
+    if cursor.at("(") and (cursor.calls or not _is_constant(cursor)):
+        cursor.take()
         return ir.Arguments(_read_list(cursor, names, ")", depth))
     if cursor.accept("["):
         return _read_address(cursor, names, depth)
-    if cursor.accept("!"):
+    if cursor.at("!") and not _is_constant(cursor):
+        cursor.take()
         return ir.Negated(read_operand(cursor, names, depth + 1))
     if token.kind in ("number", "mark"):
         return _read_number(cursor, names)
@@ -181,22 +184,113 @@ def _read_address(cursor: Cursor, names: Names, depth: int) -> ir.Address:
 
 
 def _read_number(cursor: Cursor, names: Names) -> ir.Operand:
-    minus = cursor.accept("-")
-    if minus and cursor.ahead.kind == "name":
+    start = cursor.ahead.start
+    if cursor.at("-") and _after(cursor).kind == "name":
+        cursor.take()
         return ir.Minus(names.resolve(cursor.take().text))
-    token = cursor.expect_kind("number", "an operand")
-    value = number(token.text)
-    if value is None:
-        raise cursor.error("this is no number", token)
-    return negate(value) if minus else value
+    minus = cursor.at("-") and _after(cursor).kind == "number"
+    if minus:
+        cursor.take()
+    if cursor.ahead.kind == "number":
+        token = cursor.take()
+        value = number(token.text)
+        if value is None:
+            raise cursor.error("this is no number", token)
+        value = negate(value) if minus else value
+        if _operator(cursor) is None:
+            return value
+        left = _literal(cursor, value, token)
+    else:
+        left = _read_unary(cursor, 0)
+    result = _read_rest(cursor, left, 0)
+    text = cursor.text.source.text[start : cursor.ahead.start].strip()
+    return ir.Immediate(text, result.value, ir.Spelling.INTEGER)
 
 
 def read_offset(cursor: Cursor) -> int | None:
-    """`+4`, `-4` or `+-4` after a name."""
-    if not (cursor.at("+") or cursor.at("-")):
-        return None
-    minus = cursor.take().text == "-"
-    if cursor.accept("-"):
-        minus = not minus
-    value = cursor.integer("an offset")
-    return -value if minus else value
+    """`+4`, `-4`, `+-4` or `+4*(2+1)` after a name."""
+    total = None
+    while cursor.at("+") or cursor.at("-"):
+        minus = cursor.take().text == "-"
+        term = _climb(cursor, _read_unary(cursor, 0), _LEVELS["*"], 0).value
+        total = (total or 0) + (-term if minus else term)
+    return total
+
+
+# -- constant expressions --------------------------------------------------------------------------
+
+_LEVELS = {word: level for level, words in enumerate(constant.PRECEDENCE) for word in words}
+
+
+def _after(cursor: Cursor) -> Token:
+    """The token behind the next one."""
+    return next_token(cursor.text, cursor.ahead.end, cursor.limit)
+
+
+def _is_constant(cursor: Cursor) -> bool:
+    """Whether a parenthesis or an operator begins a constant expression."""
+    place = cursor.ahead
+    for _ in range(DEEPEST):
+        place = next_token(cursor.text, place.end, cursor.limit)
+        if place.text not in ("(", *constant.UNARY):
+            break
+    return place.kind == "number" or place.text in (".s64", ".u64")
+
+
+def _operator(cursor: Cursor) -> str | None:
+    """The operator that comes next; a percent sign is read as a name."""
+    token = cursor.ahead
+    known = token.text in _LEVELS or token.text == "?"
+    return token.text if known and token.kind in ("mark", "name") else None
+
+
+def _literal(cursor: Cursor, value: ir.Immediate, token: Token) -> constant.Constant:
+    if value.spelling is not ir.Spelling.INTEGER:
+        raise cursor.error("constant expressions are of whole numbers", token)
+    return constant.literal(value.value, unsigned=token.text.endswith("U"))
+
+
+def _read_rest(cursor: Cursor, left: constant.Constant, depth: int) -> constant.Constant:
+    """The rest of an expression behind its first operand, conditions included."""
+    left = _climb(cursor, left, 0, depth)
+    if not cursor.accept("?"):
+        return left
+    first = _read_rest(cursor, _read_unary(cursor, depth + 1), depth + 1)
+    cursor.expect(":")
+    second = _read_rest(cursor, _read_unary(cursor, depth + 1), depth + 1)
+    return first if left.value else second
+
+
+def _climb(
+    cursor: Cursor, left: constant.Constant, least: int, depth: int
+) -> constant.Constant:  # fmt: skip
+    """Operators that bind at least so tightly, from the left to the right."""
+    while (word := _operator(cursor)) is not None and _LEVELS.get(word, -1) >= least:
+        token = cursor.take()
+        right = _climb(cursor, _read_unary(cursor, depth), _LEVELS[word] + 1, depth)
+        found = constant.binary(word, left, right)
+        if found is None:
+            raise cursor.error("a division by zero, or a shift by 64 bits and more", token)
+        left = found
+    return left
+
+
+def _read_unary(cursor: Cursor, depth: int) -> constant.Constant:
+    if depth > DEEPEST:
+        raise cursor.error("a constant expression that is nested too deeply")
+    for word in constant.UNARY:
+        if cursor.accept(word):
+            return constant.unary(word, _read_unary(cursor, depth + 1))
+    if cursor.accept("("):
+        if cursor.ahead.text in (".s64", ".u64"):
+            unsigned = cursor.take().text == ".u64"
+            cursor.expect(")")
+            return constant.made(_read_unary(cursor, depth + 1).value, unsigned)
+        inner = _read_rest(cursor, _read_unary(cursor, depth + 1), depth + 1)
+        cursor.expect(")")
+        return inner
+    token = cursor.expect_kind("number", "a number")
+    value = number(token.text)
+    if value is None:
+        raise cursor.error("this is no number", token)
+    return _literal(cursor, value, token)

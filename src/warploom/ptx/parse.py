@@ -12,8 +12,9 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from warploom.errors import ParseError
+from warploom.errors import ParseError, one_of
 from warploom.ptx import ir
+from warploom.ptx.choices import TARGETS
 from warploom.ptx.declare import (
     LINKAGES,
     SPACES,
@@ -116,10 +117,16 @@ class _ModuleReader:
     def _read_target(self) -> None:
         cursor = self.cursor
         cursor.take()
-        words = [cursor.expect_kind("name", "a target such as sm_80").text]
+        tokens = [cursor.expect_kind("name", "a target such as sm_80")]
         while cursor.accept(","):
-            words.append(cursor.expect_kind("name", "a target such as sm_80").text)
-        self.target = tuple(words)
+            tokens.append(cursor.expect_kind("name", "a target such as sm_80"))
+        for token in tokens:
+            if token.text.startswith("sm_") and token.text not in TARGETS:
+                raise ParseError(
+                    f"there is no target '{token.text[:40]}'",
+                    self.text.span(token.start, token.end), one_of(token.text, TARGETS),
+                )  # fmt: skip
+        self.target = tuple(token.text for token in tokens)
 
     def _read_function(self, linkage: tuple[str, ...], start: int) -> ir.Function:
         cursor = self.cursor
@@ -308,6 +315,7 @@ class _BodyReader:
             predicate = self._predicate(token.text, token.start)
         name = cursor.expect_kind("name", "a statement").text
         opcode, modifiers = self._split(name)
+        cursor.calls = opcode == "call"
         operands = read_operands(cursor, self.names)
         self.position = cursor.expect(";").end
         self.stack[-1][0].append(

@@ -60,6 +60,7 @@ WITHOUT_EFFECT = {
     **dict.fromkeys(["shared", "shared::cta"],
                     "an mbarrier lies in shared memory, and a generic address of it says so"),
     "mbarrier::complete_tx::bytes": "the one way to say that bytes came",
+    "shared::cluster": "an address of the cluster's shared memory says whose it is",
     "bulk_group": "the one way to wait for copies to global memory",
     "tile": "what a tensor copy is without it",
     "level": "a texture has one level here, and that is taken",
@@ -184,19 +185,20 @@ _MEMORY = (
         relaxed|release ~{scope} {shared}? {loaded}
         relaxed|release ~{scope} global? ~{evict}? HINT {loaded}
         mmio relaxed ~sys global? {scalar}
-    """), memory=_WRITES, any_order=True),
+    """) + "\n" + matrices.ASYNC_STORES, memory=_WRITES, any_order=True),
     _op("atom", "d [a] b",
         _atomics("d [a]", "{semantics}", _UPDATED + "exch b32|b64\ncas b16|b32|b64"),
         memory=_UPDATES, any_order=True),
-    _op("red", "[a] b", _atomics("[a]", "relaxed|release", _UPDATED), memory=_UPDATES,
-        any_order=True),
+    _op("red", "[a] b",
+        _atomics("[a]", "relaxed|release", _UPDATED) + "\n" + matrices.ASYNC_REDUCTIONS,
+        memory=_UPDATES, any_order=True),
     _op("cp", "", """
         async ~ca|cg shared|shared::cta global ~{fetch}? = [d] [a] n k?
         async ~ca|cg shared|shared::cta global ~L2::cache_hint ~{fetch}? = [d] [a] n k? p
         async commit_group|wait_all
         async wait_group = n
         async mbarrier arrive noinc? ~shared|shared::cta? b64 = [b]
-    """ + matrices.bulk_copies(), memory=_ANYTHING),
+    """ + matrices.bulk_copies() + "\n" + matrices.bulk_reductions(), memory=_ANYTHING),
     _op("mbarrier", "", matrices.MBARRIERS, memory=_ANYTHING),
     _op("prefetch", "[a]", """
         global|local? ~L1|L2

@@ -30,7 +30,7 @@ _ACCUMULATED: dict[str, np.ufunc] = {
 }  # fmt: skip
 # Numbers of at least this size are whole multiples of the smallest normal one, and so are sums.
 _NEVER_SUBNORMAL = np.float32(2.0**-102)
-_NAMES = (*_ACCUMULATED, "exch", "cas", "inc", "dec")
+OPERATIONS = (*_ACCUMULATED, "exch", "cas", "inc", "dec")
 
 
 def one_by_one(name: str, kind: str) -> Function:
@@ -65,7 +65,7 @@ def _two_operands(name: str, kind: str) -> Function:
 
 def compile_atomic(ctx: Context, ins: Instruction) -> Step:
     kind = type_of(ins)
-    name = next(m for m in ins.modifiers if m in _NAMES)
+    name = next(m for m in ins.modifiers if m in OPERATIONS)
     if kind in ("b16", "b32", "b64"):
         kind = f"u{kind[1:]}"
     place = 1 if ins.opcode == "atom" else 0

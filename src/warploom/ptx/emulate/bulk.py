@@ -42,7 +42,7 @@ Bytes = npt.NDArray[np.uint8]
 Done = Callable[[Completion | None], None]  # nobody tells of what a thread waits for itself
 
 
-class _Copier:
+class Copier:
     """What the forms have in common: places, checks, races."""
 
     def __init__(self, ctx: Context, ins: Instruction) -> None:
@@ -99,13 +99,14 @@ class _Copier:
         return found[0], found[1]
 
     def note(
-        self, f: Frame, thread: int, key: Any, size: int, places: Array, width: int, kind: Kind
-    ) -> Done:
+        self, f: Frame, thread: int, key: Any, size: int, places: Array, width: int, kind: Kind,
+        manner: Semantics | None = None,
+    ) -> Done:  # fmt: skip
         """Accesses that are under way; the result is called when they are done, and for whom."""
         races = f.batch.races
         if races is None or not places.size:
             return lambda _: None
-        semantics = Semantics(kind, under_way=True, asynchronous=True)
+        semantics = manner or Semantics(kind, under_way=True, asynchronous=True)
         label = self.site.span
         places, width = (places[:, None] + np.arange(0, width, UNIT)).reshape(-1), min(width, UNIT)
         who = np.full(places.size, thread)
@@ -134,12 +135,12 @@ class _Copier:
         return once
 
 
-def _mark(region: Region, start: int, size: int) -> None:
+def mark(region: Region, start: int, size: int) -> None:
     if region.written is not None:
         region.written[start : start + size] = 1
 
 
-def _each(f: Frame, fetch: Fetch) -> list[int]:
+def each_of(f: Frame, fetch: Fetch) -> list[int]:
     values: list[int] = np.broadcast_to(f.active_part(fetch(f)), (f.count,)).tolist()
     return values
 
@@ -167,13 +168,13 @@ def bulk(ctx: Context, ins: Instruction) -> Step:
 
 def _plain_in(ctx: Context, ins: Instruction) -> Step:
     """[shared], [global], size, [mbarrier]"""
-    copier = _Copier(ctx, ins)
+    copier = Copier(ctx, ins)
     to, of = shared_address(ctx, ins.operands[0]), ctx.address(ins.operands[1])
     size, at = ctx.read(ins.operands[2], "u32"), shared_address(ctx, ins.operands[3])
     mask = _mask(ctx, ins, 4)
 
     def step(f: Frame) -> None:
-        targets, sources, sizes = _each(f, to), _each(f, of), _each(f, size)
+        targets, sources, sizes = each_of(f, to), each_of(f, of), each_of(f, size)
         for number, thread, meant in _barriers(f, copier, at, mask):
             target, source, count = targets[number], sources[number], sizes[number]
             copier.whole(f, thread, "the size or an address", target, source, count)
@@ -181,20 +182,20 @@ def _plain_in(ctx: Context, ins: Instruction) -> Step:
             read = copier.note_source(f, thread, region, np.array([start]), count)
             for place, barrier in _targets(f, copier, thread, target, count, meant):
                 f.batch.shared.data[place : place + count] = region.data[start : start + count]
-                _landed(f, copier, thread, barrier, np.array([place]), count, count, read)
+                landed(f, copier, thread, barrier, np.array([place]), count, count, read)
 
     return step
 
 
 def _across(ctx: Context, ins: Instruction) -> Step:
     """[shared of the cluster], [own shared], size, [mbarrier beside the target]"""
-    copier = _Copier(ctx, ins)
+    copier = Copier(ctx, ins)
     to, of = shared_address(ctx, ins.operands[0]), shared_address(ctx, ins.operands[1])
     size, at = ctx.read(ins.operands[2], "u32"), shared_address(ctx, ins.operands[3])
 
     def step(f: Frame) -> None:
-        targets, sources, sizes = _each(f, to), _each(f, of), _each(f, size)
-        for number, thread, barrier in barriers_at(f, _barrier_site(copier), at(f)):
+        targets, sources, sizes = each_of(f, to), each_of(f, of), each_of(f, size)
+        for number, thread, barrier in barriers_at(f, barrier_site(copier), at(f)):
             target, source, count = targets[number], sources[number], sizes[number]
             copier.whole(f, thread, "the size or an address", target, source, count)
             start = copier.shared(f, thread, source, count)
@@ -203,7 +204,7 @@ def _across(ctx: Context, ins: Instruction) -> Step:
             shared.data[place : place + count] = shared.data[start : start + count].copy()
             read = copier.note(f, thread, SHARED, shared.data.size, np.array([start]), count,
                                Kind.READ)  # fmt: skip
-            _landed(f, copier, thread, barrier, np.array([place]), count, count, read, across=True)
+            landed(f, copier, thread, barrier, np.array([place]), count, count, read, across=True)
 
     return step
 
@@ -217,19 +218,19 @@ def _mask(ctx: Context, ins: Instruction, at: int) -> Fetch | None:
 
 
 def _barriers(
-    f: Frame, copier: _Copier, at: Fetch, mask: Fetch | None
+    f: Frame, copier: Copier, at: Fetch, mask: Fetch | None
 ) -> Iterator[tuple[int, int, Meant]]:
     """For each active thread: its number among them, itself, and what its copy tells."""
     if mask is None:
-        yield from barriers_at(f, _barrier_site(copier), at(f))
+        yield from barriers_at(f, barrier_site(copier), at(f))
         return
-    every = zip(f.index.tolist(), _each(f, at), _each(f, mask), strict=True)
+    every = zip(f.index.tolist(), each_of(f, at), each_of(f, mask), strict=True)
     for number, (thread, place, blocks) in enumerate(every):
         yield number, thread, (place, blocks)
 
 
 def _targets(
-    f: Frame, copier: _Copier, thread: int, target: int, size: int, meant: Meant
+    f: Frame, copier: Copier, thread: int, target: int, size: int, meant: Meant
 ) -> Iterator[tuple[int, MBarrier]]:
     if isinstance(meant, MBarrier):
         yield copier.shared(f, thread, target, size), meant
@@ -237,19 +238,20 @@ def _targets(
         yield from copier.everywhere(f, thread, target, size, *meant)
 
 
-def _barrier_site(copier: _Copier) -> Site:
+def barrier_site(copier: Copier) -> Site:
     return replace(copier.site, width=8, semantics=Semantics(Kind.ATOMIC, size=8))
 
 
-def _landed(
-    f: Frame, copier: _Copier, thread: int, barrier: MBarrier, places: Array, width: int,
-    total: int, read: Done | None = None, *, across: bool = False,
+def landed(
+    f: Frame, copier: Copier, thread: int, barrier: MBarrier, places: Array, width: int,
+    total: int, read: Done | None = None, manner: Semantics | None = None, *, across: bool = False,
 ) -> None:  # fmt: skip
-    """Bytes are there, which their mbarrier will count; `read` is where they came from."""
+    """Bytes are there, which their mbarrier will count; `read` is where they came from, `manner`
+    how they were written, if not plainly."""
     shared = f.batch.shared
     for place in places.tolist():
-        _mark(shared, place, width)
-    parts = [copier.note(f, thread, SHARED, shared.data.size, places, width, Kind.WRITE)]
+        mark(shared, place, width)
+    parts = [copier.note(f, thread, SHARED, shared.data.size, places, width, Kind.WRITE, manner)]
     parts += [] if read is None else [read]
     barrier.tells_of_copies(f.batch)
     issued = barrier.phase
@@ -275,31 +277,34 @@ def _landed(
 
 def _plain_out(ctx: Context, ins: Instruction) -> Step:
     """[global], [shared], size"""
-    copier = _Copier(ctx, ins)
+    copier = Copier(ctx, ins)
     to, of = ctx.address(ins.operands[0]), shared_address(ctx, ins.operands[1])
     size = ctx.read(ins.operands[2], "u32")
 
     def step(f: Frame) -> None:
-        every = zip(f.index.tolist(), _each(f, to), _each(f, of), _each(f, size), strict=True)
+        every = zip(f.index.tolist(), each_of(f, to), each_of(f, of), each_of(f, size), strict=True)
         for thread, target, source, count in every:
             copier.whole(f, thread, "the size or an address", target, source, count)
             region, start = copier.region(f, thread, target, count)
             place = copier.shared(f, thread, source, count)
             region.data[start : start + count] = f.batch.shared.data[place : place + count]
-            _mark(region, start, count)
-            _leaving(f, copier, thread, np.array([place]), count, region, np.array([start]), count)
+            mark(region, start, count)
+            leaving(f, copier, thread, np.array([place]), count, region, np.array([start]), count)
 
     return step
 
 
-def _leaving(
-    f: Frame, copier: _Copier, thread: int, read: Array, read_width: int, region: Region,
-    written: Array, write_width: int,
+def leaving(
+    f: Frame, copier: Copier, thread: int, read: Array, read_width: int, region: Region,
+    written: Array, write_width: int, manner: Semantics | None = None,
 ) -> None:  # fmt: skip
+    """Bytes go out of shared memory; `manner` is how they are written, if not plainly."""
     shared = f.batch.shared
     parts = [
         copier.note(f, thread, SHARED, shared.data.size, read, read_width, Kind.READ),
-        copier.note(f, thread, region.base, region.data.size, written, write_width, Kind.WRITE),
+        copier.note(
+            f, thread, region.base, region.data.size, written, write_width, Kind.WRITE, manner
+        ),
     ]
     f.batch.bulks.setdefault(thread, [[]])[-1].append((parts[0], parts[1]))
 
@@ -310,7 +315,7 @@ def _groups(ctx: Context, ins: Instruction) -> Step:
     reading = "read" in ins.modifiers
 
     def step(f: Frame) -> None:
-        numbers = [0] * f.count if newest is None else _each(f, newest)
+        numbers = [0] * f.count if newest is None else each_of(f, newest)
         for thread, number in zip(f.index.tolist(), numbers, strict=True):
             groups = f.batch.bulks.setdefault(thread, [[]])
             if newest is None:
@@ -330,7 +335,7 @@ def _groups(ctx: Context, ins: Instruction) -> Step:
 # -- by tensor maps -------------------------------------------------------------------------------
 
 
-def _map_of(ctx: Context, ins: Instruction, operand: Any) -> tuple[Fetch, list[Fetch]]:
+def map_of(ctx: Context, ins: Instruction, operand: Any) -> tuple[Fetch, list[Fetch]]:
     """[map, {coordinates}]"""
     if not isinstance(operand, Address) or len(operand.more) != 1:
         raise ctx.fail(f"{ins.name} takes a tensor map and coordinates", ins)
@@ -339,65 +344,65 @@ def _map_of(ctx: Context, ins: Instruction, operand: Any) -> tuple[Fetch, list[F
     return ctx.address(plain), coordinates
 
 
-def _coordinates(f: Frame, fetches: list[Fetch]) -> list[tuple[int, ...]]:
-    return list(zip(*[_each(f, fetch) for fetch in fetches], strict=True))
+def coordinates_of(f: Frame, fetches: list[Fetch]) -> list[tuple[int, ...]]:
+    return list(zip(*[each_of(f, fetch) for fetch in fetches], strict=True))
 
 
 def _tensor_in(ctx: Context, ins: Instruction) -> Step:
     """[shared], [map, {…}], [mbarrier]"""
-    copier = _Copier(ctx, ins)
+    copier = Copier(ctx, ins)
     to, at = shared_address(ctx, ins.operands[0]), shared_address(ctx, ins.operands[2])
-    map_, coordinates = _map_of(ctx, ins, ins.operands[1])
+    map_, coordinates = map_of(ctx, ins, ins.operands[1])
     mask = _mask(ctx, ins, 3)
 
     def step(f: Frame) -> None:
-        targets, maps, starts = _each(f, to), _each(f, map_), _coordinates(f, coordinates)
+        targets, maps, starts = each_of(f, to), each_of(f, map_), coordinates_of(f, coordinates)
         for number, thread, meant in _barriers(f, copier, at, mask):
             target = targets[number] & (1 << REMOTE) - 1
-            box, own = _placed(f, copier, thread, maps[number], target, starts[number])
+            box, own = placed(f, copier, thread, maps[number], target, starts[number])
             base = copier.shared(f, thread, target, 0)
             inside, offsets = box.elements(starts[number])
             region, start = copier.region(f, thread, box.address, 0)
             data = np.zeros((own.size, box.size), np.uint8)
             data[:] = box.outside()
-            data[inside] = _bytes_at(region, start + offsets[inside], box.size)
-            runs = _runs(start + offsets[inside])
+            data[inside] = bytes_at(region, start + offsets[inside], box.size)
+            runs = runs_of(start + offsets[inside])
             read = copier.note_source(f, thread, region, runs, UNIT)
             for place, barrier in _targets(f, copier, thread, targets[number], 0, meant):
                 places = own - base + place
-                _put(f.batch.shared.data, places, data)
+                put_bytes(f.batch.shared.data, places, data)
                 total = places.size * box.size
-                _landed(f, copier, thread, barrier, _runs(places), UNIT, total, read)
+                landed(f, copier, thread, barrier, runs_of(places), UNIT, total, read)
 
     return step
 
 
 def _tensor_out(ctx: Context, ins: Instruction) -> Step:
     """[map, {…}], [shared]"""
-    copier = _Copier(ctx, ins)
-    map_, coordinates = _map_of(ctx, ins, ins.operands[0])
+    copier = Copier(ctx, ins)
+    map_, coordinates = map_of(ctx, ins, ins.operands[0])
     of = shared_address(ctx, ins.operands[1])
 
     def step(f: Frame) -> None:
-        maps, starts, sources = _each(f, map_), _coordinates(f, coordinates), _each(f, of)
+        maps, starts, sources = each_of(f, map_), coordinates_of(f, coordinates), each_of(f, of)
         for number, thread in enumerate(f.index.tolist()):
-            box, places = _placed(f, copier, thread, maps[number], sources[number], starts[number])
+            box, places = placed(f, copier, thread, maps[number], sources[number], starts[number])
             if min(starts[number]) < 0:  # an H200 ends the kernel as an illegal instruction
                 message = f"a store of a box that begins before the array, at {starts[number]}"
                 raise copier.fail(f, message, thread)
             inside, offsets = box.elements(starts[number])
             region, start = copier.region(f, thread, box.address, 0)
-            data = _bytes_at(f.batch.shared, places, box.size)
-            _put(region.data, start + offsets[inside], data[inside])
-            written = _runs(start + offsets[inside])
-            runs = _runs(places)
-            _leaving(f, copier, thread, runs, UNIT, region, written, UNIT)
+            data = bytes_at(f.batch.shared, places, box.size)
+            put_bytes(region.data, start + offsets[inside], data[inside])
+            written = runs_of(start + offsets[inside])
+            runs = runs_of(places)
+            leaving(f, copier, thread, runs, UNIT, region, written, UNIT)
 
     return step
 
 
-def _placed(
-    f: Frame, copier: _Copier, thread: int, address: int, target: int, start: tuple[int, ...]
+def placed(
+    f: Frame, copier: Copier, thread: int, address: int, target: int, start: tuple[int, ...]
 ) -> tuple[Map, Array]:
     """A map, and where in shared memory each element of its box lies."""
     if address < FIRST_ADDRESS["global"]:  # a parameter's address without its window
@@ -417,16 +422,16 @@ def _placed(
     return box, base - target + box.swizzled(target)
 
 
-def _bytes_at(region: Region, starts: Array, size: int) -> Bytes:
+def bytes_at(region: Region, starts: Array, size: int) -> Bytes:
     found: Bytes = region.data[starts[:, None] + np.arange(size)]
     return found
 
 
-def _put(data: Bytes, starts: Array, values: Bytes) -> None:
+def put_bytes(data: Bytes, starts: Array, values: Bytes) -> None:
     data[starts[:, None] + np.arange(values.shape[1])] = values
 
 
-def _runs(starts: Array) -> Array:
+def runs_of(starts: Array) -> Array:
     """The pieces of sixteen bytes that elements lie in."""
     return np.unique(starts // UNIT) * UNIT
 

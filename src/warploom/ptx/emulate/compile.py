@@ -20,6 +20,7 @@ from warploom.errors import (
 from warploom.machine.record import CUDA
 from warploom.ptx import flow, ir
 from warploom.ptx.emulate import (
+    async_stores,
     atomics,
     bulk,
     cluster,
@@ -54,6 +55,7 @@ from warploom.ptx.types import is_float, size_of, type_of
 TABLE: dict[str, Compile] = {
     **elementwise.TABLE, **memory.TABLE,
     **atomics.TABLE, **warp.TABLE, **product.TABLE, **matrix.TABLE, **bulk.TABLE,
+    **async_stores.TABLE,
     **mbarrier.TABLE, **warpgroup.TABLE, **cluster.TABLE,
     **wmma.TABLE, **stack.TABLE, **sample.TABLE,
 }  # fmt: skip

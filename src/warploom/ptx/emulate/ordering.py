@@ -59,7 +59,10 @@ def uses_flags(ins: Instruction) -> bool:
         return True
     if ins.opcode == "mapa" or (ins.opcode == "barrier" and "cluster" in ins.modifiers):
         return True
-    return (ins.opcode == "cp" and "bulk" in ins.modifiers) or bool(_FLAGGED & set(ins.modifiers))
+    later = (ins.opcode == "cp" and "bulk" in ins.modifiers) or (
+        ins.opcode in ("st", "red") and "async" in ins.modifiers
+    )
+    return later or bool(_FLAGGED & set(ins.modifiers))
 
 
 def follows_looks(steps: Sequence[Instruction]) -> bool:

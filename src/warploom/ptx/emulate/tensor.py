@@ -23,11 +23,12 @@ from warploom.errors import DeviceError
 
 Array = npt.NDArray[Any]
 _MAGIC = 0x7A97
-_LAYOUT = (
-    "<HBBBBxxQ5Q4q5H"  # magic, rank, element bytes, swizzle, fill; address, sizes, strides, box
-)
+# Magic, rank, bytes of an element, swizzle, fill, type; address, sizes, strides, box.
+_LAYOUT = "<HBBBBBxQ5Q4q5H"
 _ELEMENTS = {("f", 2), ("f", 4), ("f", 8), ("b", 1)} | {(k, n) for k in "iu" for n in (1, 2, 4, 8)}
 SWIZZLES = (0, 32, 64, 128)
+# Types of elements by the numbers that PTX gives them; those with .ftz flush as they are reduced.
+KINDS = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32", "f64", "bf16", "f32", "f32")
 # What lies outside, if not zero: a NaN of halves, which filled floats and doubles on an H200 too.
 _NAN = b"\xf7\x7f"
 
@@ -40,6 +41,15 @@ class TensorMap:
     box: tuple[int, ...]
     swizzle: int = 0
     nan_outside: bool = False
+    kind: str = ""  # of the elements, where NumPy has no such type: bf16
+
+    @property
+    def number(self) -> int:
+        """The number of the elements' type."""
+        dtype = self.array.dtype
+        sign = {"i": "s", "f": "f"}.get(dtype.kind, "u")
+        name = self.kind or f"{sign}{8 * dtype.itemsize}"
+        return KINDS.index(name if name in KINDS else f"u{8 * dtype.itemsize}")
 
     @property
     def span(self) -> int:
@@ -53,16 +63,19 @@ class TensorMap:
         sizes = [*reversed(self.array.shape), *[1] * (5 - rank)]
         strides = [*reversed(self.array.strides[:-1]), *[0] * (5 - rank)]
         box = [*reversed(self.box), *[1] * (5 - rank)]
-        head = (_MAGIC, rank, self.array.itemsize, self.swizzle, self.nan_outside, address)
+        swizzle, fill = self.swizzle, self.nan_outside
+        head = (_MAGIC, rank, self.array.itemsize, swizzle, fill, self.number, address)
         return struct.pack(_LAYOUT, *head, *sizes, *strides[:4], *box).ljust(128, b"\0")
 
 
 def tensor_map(
-    array: Array, box: Sequence[int], swizzle: int = 0, *, nan_outside: bool = False
-) -> TensorMap:
+    array: Array, box: Sequence[int], swizzle: int = 0, *, nan_outside: bool = False,
+    kind: str = "",
+) -> TensorMap:  # fmt: skip
     """A map for cp.async.bulk.tensor, with the conditions that a GPU's driver checks.
 
     `swizzle` is 0, 32, 64 or 128 bytes; `nan_outside` fills what lies outside with NaN, not zero.
+    `kind="bf16"` says that whole numbers of 16 bits are such floats, which reductions add up.
     """
     if not isinstance(array, np.ndarray):
         raise DeviceError(f"a tensor map is of a NumPy array, not of a {type(array).__name__}")
@@ -87,12 +100,15 @@ def tensor_map(
         (any(not 1 <= side <= 256 for side in shape), "a side of the box is 1 to 256"),
         (inner % 16 != 0, f"a row of the box is {inner} bytes, no multiple of 16"),
         (bool(swizzle) and inner > swizzle, f"a row of {inner} bytes for a swizzle of {swizzle}"),
-        (nan_outside and array.dtype.kind != "f", "only floating-point elements may be NaN"),
+        (kind not in ("", "bf16") or (bool(kind) and array.itemsize != 2),
+         f"no elements of {array.dtype} are of kind {kind!r}"),
+        (nan_outside and array.dtype.kind != "f" and not kind,
+         "only floating-point elements may be NaN"),
     ]  # fmt: skip
     for bad, why in wrong:
         if bad:
             raise DeviceError(f"no tensor map: {why}")
-    return TensorMap(array, shape, int(swizzle), nan_outside)
+    return TensorMap(array, shape, int(swizzle), nan_outside, kind)
 
 
 def _start(array: Array) -> int:
@@ -115,6 +131,7 @@ class Map:
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
     box: tuple[int, ...]
+    kind: str = "u8"
 
     @property
     def count(self) -> int:
@@ -159,10 +176,10 @@ class Map:
 
 def read_map(raw: npt.NDArray[np.uint8]) -> Map | None:
     fields = struct.unpack(_LAYOUT, raw[: struct.calcsize(_LAYOUT)].tobytes())
-    magic, rank, size, swizzle, fill, address = fields[:6]
-    if magic != _MAGIC:
+    magic, rank, size, swizzle, fill, kind, address = fields[:7]
+    if magic != _MAGIC or kind >= len(KINDS):
         return None
     return Map(
-        rank, size, swizzle, bool(fill), address, tuple(fields[6 : 6 + rank]),
-        tuple(fields[11 : 11 + rank - 1]), tuple(fields[15 : 15 + rank]),
+        rank, size, swizzle, bool(fill), address, tuple(fields[7 : 7 + rank]),
+        tuple(fields[12 : 12 + rank - 1]), tuple(fields[16 : 16 + rank]), KINDS[kind],
     )  # fmt: skip

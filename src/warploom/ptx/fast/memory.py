@@ -17,7 +17,7 @@ SPACES = {
 
 
 def _space(w: Writer, ins: Instruction, operand: Operand) -> str:
-    if STRONG & set(ins.modifiers) or "shared::cluster" in ins.modifiers:
+    if STRONG & set(ins.modifiers) or {"shared::cluster", "async"} & set(ins.modifiers):
         raise NotTaken(f"{ins.name}: the order of memory")
     space = space_of(ins)
     base = operand.base if isinstance(operand, Address) else operand

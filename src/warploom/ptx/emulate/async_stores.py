@@ -1,0 +1,209 @@
+"""st.async, red.async and cp.reduce.async.bulk: stores and reductions that end later.
+
+As copies (`bulk`) they are done at once; races know that they come later: into shared memory when
+the mbarrier's phase is complete, into global memory when the thread has waited for its group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.machine import rounding as r
+from warploom.machine.semantics import Kind, Scope, Semantics
+from warploom.ptx.emulate import atomics, bulk, memory
+from warploom.ptx.emulate.access import SHARED, tallied
+from warploom.ptx.emulate.bulk import (
+    Copier,
+    barrier_site,
+    bytes_at,
+    coordinates_of,
+    each_of,
+    landed,
+    leaving,
+    map_of,
+    mark,
+    placed,
+    put_bytes,
+    runs_of,
+)
+from warploom.ptx.emulate.context import Context, Step
+from warploom.ptx.emulate.frame import Frame
+from warploom.ptx.emulate.mbarrier import barriers_at, shared_address
+from warploom.ptx.emulate.memory import elements_of
+from warploom.ptx.emulate.shape import Compile
+from warploom.ptx.emulate.tensor import Map
+from warploom.ptx.ir import Instruction
+from warploom.ptx.types import DTYPES, type_of
+
+Array = npt.NDArray[Any]
+Combine = Callable[[Array, Array], Array]  # what is there and what comes, as bytes, to the result
+
+
+def st(ctx: Context, ins: Instruction) -> Step:
+    return _remote(ctx, ins, None) if "async" in ins.modifiers else memory.st(ctx, ins)
+
+
+def red(ctx: Context, ins: Instruction) -> Step:
+    if "async" not in ins.modifiers:
+        return atomics.compile_atomic(ctx, ins)
+    return _remote(ctx, ins, _combining(_operation(ins), type_of(ins), is_global=False))
+
+
+def cp(ctx: Context, ins: Instruction) -> Step:
+    if ins.modifiers[0] != "reduce":
+        return bulk.cp(ctx, ins)
+    if "tensor" in ins.modifiers:
+        return tallied(ctx, ins, _tensor(ctx, ins))
+    is_global = "global" in ins.modifiers
+    combine = _combining(_operation(ins), type_of(ins), is_global)
+    made = _to_global if is_global else _to_shared
+    return tallied(ctx, ins, made(ctx, ins, combine))
+
+
+def _operation(ins: Instruction) -> str:
+    return next(word for word in ins.modifiers if word in atomics.OPERATIONS)
+
+
+def _combining(name: str, kind: str, is_global: bool) -> Combine:
+    """A reduction of elements of one type. Sums of f32 in global memory flush subnormal numbers, as
+    the manual says."""
+    kind = f"u{kind[1:]}" if kind[0] == "b" and kind != "bf16" else kind
+    function = atomics.one_by_one(name, kind)
+    dtype = DTYPES[kind]
+
+    def combine(old: Array, new: Array) -> Array:
+        a, b = (np.ascontiguousarray(each).reshape(-1).view(dtype) for each in (old, new))
+        if name == "add" and kind == "f32" and is_global:
+            result = r.flush(r.flush(a) + r.flush(b))
+        else:
+            result = np.asarray(function(a, b, b), dtype)
+        return np.ascontiguousarray(result).view(np.uint8).reshape(old.shape)
+
+    return combine
+
+
+def _semantics(kind: str, scope: Scope, *, bulk: bool = True) -> Semantics:
+    """A reduction is a relaxed atomic of each element; of a bulk, by the asynchronous way."""
+    size = DTYPES[kind].itemsize
+    return Semantics(Kind.ATOMIC, scope, size, under_way=True, asynchronous=bulk)
+
+
+def _remote(ctx: Context, ins: Instruction, combine: Combine | None) -> Step:
+    """[shared of the cluster], value, [mbarrier beside it]"""
+    kind = type_of(ins)
+    elements = elements_of(ctx, ins, ins.operands[1])
+    values = [ctx.read(element, kind) for element in elements]
+    to, at = shared_address(ctx, ins.operands[0]), shared_address(ctx, ins.operands[2])
+    size = DTYPES[kind].itemsize * len(values)
+    copier = Copier(ctx, ins)
+    manner = Semantics(Kind.WRITE, under_way=True)
+    if combine is not None:
+        manner = _semantics(kind, Scope.CLUSTER, bulk=False)
+
+    def step(f: Frame) -> None:
+        targets = each_of(f, to)
+        columns = [np.broadcast_to(f.active_part(value(f)), (f.count,)) for value in values]
+        rows = np.ascontiguousarray(np.stack(columns, axis=1)).view(np.uint8)
+        for number, thread, barrier in barriers_at(f, barrier_site(copier), at(f)):
+            target = targets[number]
+            if target % size:
+                message = f"misaligned access of {size} bytes, at address {target:#x}"
+                raise copier.fail(f, message, thread)
+            place = copier.shared(f, thread, target, size)
+            data = f.batch.shared.data[place : place + size]
+            data[:] = rows[number] if combine is None else combine(data, rows[number])
+            landed(f, copier, thread, barrier, np.array([place]), size, size, manner=manner)
+
+    return step
+
+
+def _to_shared(ctx: Context, ins: Instruction, combine: Combine) -> Step:
+    """[shared of the cluster], [own shared], size, [mbarrier beside the target]"""
+    copier, manner = Copier(ctx, ins), _semantics(type_of(ins), Scope.CLUSTER)
+    to, of = shared_address(ctx, ins.operands[0]), shared_address(ctx, ins.operands[1])
+    size, at = ctx.read(ins.operands[2], "u32"), shared_address(ctx, ins.operands[3])
+
+    def step(f: Frame) -> None:
+        targets, sources, sizes = each_of(f, to), each_of(f, of), each_of(f, size)
+        for number, thread, barrier in barriers_at(f, barrier_site(copier), at(f)):
+            target, source, count = targets[number], sources[number], sizes[number]
+            copier.whole(f, thread, "the size or an address", target, source, count)
+            start = copier.shared(f, thread, source, count)
+            place = copier.shared(f, thread, target, count)
+            data = f.batch.shared.data
+            new = combine(data[place : place + count], data[start : start + count])
+            data[place : place + count] = new
+            read = copier.note(f, thread, SHARED, data.size, np.array([start]), count, Kind.READ)
+            landed(f, copier, thread, barrier, np.array([place]), count, count, read, manner)
+
+    return step
+
+
+def _to_global(ctx: Context, ins: Instruction, combine: Combine) -> Step:
+    """[global], [shared], size"""
+    copier, manner = Copier(ctx, ins), _semantics(type_of(ins), Scope.GRID)
+    to, of = ctx.address(ins.operands[0]), shared_address(ctx, ins.operands[1])
+    size = ctx.read(ins.operands[2], "u32")
+
+    def step(f: Frame) -> None:
+        every = zip(f.index.tolist(), each_of(f, to), each_of(f, of), each_of(f, size), strict=True)
+        for thread, target, source, count in every:
+            copier.whole(f, thread, "the size or an address", target, source, count)
+            region, start = copier.region(f, thread, target, count)
+            place = copier.shared(f, thread, source, count)
+            data = region.data[start : start + count]
+            data[:] = combine(data, f.batch.shared.data[place : place + count])
+            mark(region, start, count)
+            leaving(
+                f, copier, thread, np.array([place]), count, region, np.array([start]), count,
+                manner,
+            )  # fmt: skip
+
+    return step
+
+
+# -- by tensor maps -------------------------------------------------------------------------------
+
+
+def _tensor(ctx: Context, ins: Instruction) -> Step:
+    """[map, {…}], [shared]: the type of the elements is the map's."""
+    copier, name = Copier(ctx, ins), _operation(ins)
+    map_, coordinates = map_of(ctx, ins, ins.operands[0])
+    of = shared_address(ctx, ins.operands[1])
+
+    def step(f: Frame) -> None:
+        maps, starts, sources = each_of(f, map_), coordinates_of(f, coordinates), each_of(f, of)
+        for number, thread in enumerate(f.index.tolist()):
+            box, places = placed(f, copier, thread, maps[number], sources[number], starts[number])
+            if min(starts[number]) < 0:
+                message = f"a reduction of a box that begins before the array, at {starts[number]}"
+                raise copier.fail(f, message, thread)
+            kind = _kind_of(f, copier, thread, name, box)
+            inside, offsets = box.elements(starts[number])
+            region, start = copier.region(f, thread, box.address, 0)
+            there = start + offsets[inside]
+            data = bytes_at(f.batch.shared, places, box.size)[inside]
+            combine = _combining(name, kind, is_global=True)
+            put_bytes(region.data, there, combine(bytes_at(region, there, box.size), data))
+            leaving(
+                f, copier, thread, runs_of(places), bulk.UNIT, region, runs_of(there), bulk.UNIT,
+                _semantics(kind, Scope.GRID),
+            )  # fmt: skip
+
+    return step
+
+
+def _kind_of(f: Frame, copier: Copier, thread: int, name: str, box: Map) -> str:
+    """The type that the map's elements have for a reduction; some have none."""
+    kind = box.kind
+    floating = kind[0] == "f" or kind == "bf16"
+    if kind in ("u8", "u16") or (floating and name != "add" and name[0] != "m"):
+        raise copier.fail(f, f"elements of type {kind} have no reduction '{name}'", thread)
+    return kind
+
+
+TABLE: dict[str, Compile] = {"st": st, "red": red, "cp": cp}
