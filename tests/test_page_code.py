@@ -80,7 +80,7 @@ def test_a_text_is_emulated() -> None:
 def test_a_tensor_map_is_an_argument() -> None:
     array, out = np.arange(64 * 128).reshape(64, 128).astype(np.float16), np.zeros(64, np.float16)
     kernel = ptx.load(BOX, "box.ptx").kernel("box")
-    run(python("ptx.md")[1], ptx=ptx, array=array, out=out, kernel=kernel, grid=1, block=64)
+    run(python("ptx.md")[2], ptx=ptx, array=array, out=out, kernel=kernel, grid=1, block=64)
     np.testing.assert_array_equal(out, array[0, :64])  # the first row is not moved by a swizzle
     with pytest.raises(DeviceError, match="swizzle"):  # as a driver does
         ptx.tensor_map(array, box=(16, 72), swizzle=128)
@@ -90,7 +90,7 @@ def test_a_texture_is_an_argument() -> None:
     """A surface gets what linear filtering finds half-way, and zeros beside the border."""
     array, made = np.arange(12, dtype=np.float32).reshape(3, 4), np.zeros(4, np.float32)
     kernel = ptx.load(HALF_WAY, "half_way.ptx").kernel()
-    run(python("ptx.md")[2], ptx=ptx, array=array, made=made, kernel=kernel, grid=1, block=4)
+    run(python("ptx.md")[3], ptx=ptx, array=array, made=made, kernel=kernel, grid=1, block=4)
     np.testing.assert_array_equal(made, [0.5, 1.5, 2.5, 1.5])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -13,13 +13,7 @@ from warploom.cli.commands.ptx import Run, Shuffle, Volatile
 from warploom.cli.declare import STDOUT, Context
 from warploom.cli.guard import Status, complain, run
 from warploom.cli.output import kept_free, write, write_records
-from warploom.cli.ptx_arguments import (
-    parse_arguments,
-    parse_cluster,
-    parse_shape,
-    parse_variables,
-    save_arrays,
-)
+from warploom.cli.ptx_arguments import parse_variables, save_arrays
 from warploom.cli.ptx_input import (
     finding,
     left,
@@ -28,6 +22,7 @@ from warploom.cli.ptx_input import (
     recorded,
     stopped,
 )
+from warploom.cli.ptx_launch import arrays_of, launch_of
 from warploom.cli.say import echo
 from warploom.errors import (
     KernelError,
@@ -132,7 +127,7 @@ def _judge(done: Rewrite) -> bool:
     return any(verdict is Verdict.REFUTED for verdict in verdicts)
 
 
-def run_kernel(asked: Run, _context: Context) -> None:
+def run_kernel(asked: Run, context: Context) -> None:
     def action(findings: list[dict[str, Any]]) -> Status:
         if asked.save == STDOUT:
             raise ParseError("arrays do not go to standard output", advice="give --save a file")
@@ -140,24 +135,24 @@ def run_kernel(asked: Run, _context: Context) -> None:
             raise OptionError("--certificate is of a proof", advice="give --prove, too")
         with kept_free(asked.json_file, asked.save, asked.certificate):
             pass
-        args, variables = (
-            parse_arguments(asked.arg, asked.seed),
+        launch, variables = (
+            launch_of(asked, asked.seed, context),
             parse_variables(asked.variable, asked.seed),
         )
-        before = {f"arg{i}": a.copy() for i, a in enumerate(args) if isinstance(a, np.ndarray)}
+        arrays = arrays_of(launch)
+        before = {name: array.copy() for name, array in arrays.items()}
         record: dict[str, Any] = {}
         told: dict[str, Any] = {}
         lines: list[str] = []
         status = Status.FOUND
         try:
-            chosen, deadline = loaded(
-                asked.source, asked.arch, asked.kernel, asked.seconds, variables
-            )
+            name = asked.kernel or launch.kernel
+            chosen, deadline = loaded(asked.source, asked.arch, name, asked.seconds, variables)
             report = chosen.launch(
-                parse_shape(asked.grid), parse_shape(asked.block), args, shared_bytes=asked.shared,
+                launch.grid, launch.block, launch.args, shared_bytes=launch.shared,
                 races="all" if asked.races or asked.prove else False, benign=asked.benign,
                 counters=asked.counters, prove=asked.prove,
-                seconds=left(deadline), heap_bytes=asked.heap, cluster=parse_cluster(asked.cluster),
+                seconds=left(deadline), heap_bytes=asked.heap, cluster=launch.cluster,
                 volatile="weak" if asked.volatile is Volatile.WEAK else "relaxed",
             )  # fmt: skip
             record = _run_record(report, asked.counters)
@@ -173,7 +168,7 @@ def run_kernel(asked: Run, _context: Context) -> None:
             if report.proof is not None:
                 told |= {"proof": proof_record(chosen.owner, report.proof)}
                 lines = proof_lines(chosen.owner, report.proof)
-                _write_certificate(asked, chosen, report.proof)
+                _write_certificate(asked, (launch.grid, launch.block), chosen, report.proof)
                 if not report.races and report.proof.reach is Reach.THIS_SCHEDULE:
                     status = Status.UNDECIDED
         except KernelError as error:
@@ -182,7 +177,6 @@ def run_kernel(asked: Run, _context: Context) -> None:
             status = stopped(error, findings)
         except LimitError as error:
             status = stopped(error, findings)
-        arrays = {f"arg{i}": a for i, a in enumerate(args) if isinstance(a, np.ndarray)}
         with kept_free(asked.json_file):
             _show_run(record, arrays)
             _print_output(f"{line}\n" for line in lines)
@@ -195,11 +189,12 @@ def run_kernel(asked: Run, _context: Context) -> None:
     recorded(action, asked.json_file, KIND)
 
 
-def _write_certificate(asked: Run, chosen: Kernel, proof: Proof) -> None:
+def _write_certificate(
+    asked: Run, shapes: tuple[Sequence[int], Sequence[int]], chosen: Kernel, proof: Proof
+) -> None:
     """What was not proved leaves none."""
     if asked.certificate is None or proof.reach is Reach.THIS_SCHEDULE:
         return
-    shapes = parse_shape(asked.grid), parse_shape(asked.block)
     grid, block = ((*each, 1, 1)[:3] for each in shapes)
     record = certificate(chosen.name, grid, block, proof, chosen.registers(prod(block)))
     write_records(asked.certificate, [record], indent=None)

@@ -10,13 +10,9 @@ from warploom.cli.commands.ptx import Reported
 from warploom.cli.declare import Context
 from warploom.cli.guard import Status
 from warploom.cli.output import kept_free, write_records
-from warploom.cli.ptx_arguments import (
-    parse_arguments,
-    parse_cluster,
-    parse_shape,
-    parse_variables,
-)
+from warploom.cli.ptx_arguments import parse_variables
 from warploom.cli.ptx_input import left, loaded, recorded, stopped
+from warploom.cli.ptx_launch import launch_of
 from warploom.cli.say import echo
 from warploom.errors import DeviceError, KernelError, LimitError
 from warploom.machine.record import machine_named
@@ -30,23 +26,21 @@ from warploom.runtime.compile import Usage, ptx_usage
 KIND = "ptx report"
 
 
-def report(asked: Reported, _context: Context) -> None:
+def report(asked: Reported, context: Context) -> None:
     def action(findings: list[dict[str, Any]]) -> Status:
         with kept_free(asked.json_file):
             pass
         served_by = machine_named(asked.machine)
-        args, variables = (
-            parse_arguments(asked.arg, asked.seed),
+        launch, variables = (
+            launch_of(asked, asked.seed, context),
             parse_variables(asked.variable, asked.seed),
         )
         try:
-            chosen, deadline = loaded(
-                asked.source, asked.arch, asked.kernel, asked.seconds, variables
-            )
+            name = asked.kernel or launch.kernel
+            chosen, deadline = loaded(asked.source, asked.arch, name, asked.seconds, variables)
             done = chosen.launch(
-                parse_shape(asked.grid), parse_shape(asked.block), args,
-                shared_bytes=asked.shared, counters=True, seconds=left(deadline), machine=served_by,
-                cluster=parse_cluster(asked.cluster),
+                launch.grid, launch.block, launch.args, shared_bytes=launch.shared, counters=True,
+                seconds=left(deadline), machine=served_by, cluster=launch.cluster,
             )  # fmt: skip
             with within(deadline, "counting what the launch did"):
                 rows = traffic_rows(chosen, done)
@@ -58,8 +52,8 @@ def report(asked: Reported, _context: Context) -> None:
             write_records(asked.json_file, [record])
             return status
         with kept_free(asked.json_file):
-            _show(chosen, done, rows, usage, live, chosen.static_shared + asked.shared)
-        write_records(asked.json_file, [_record(chosen, done, rows, usage, live, asked.shared)])
+            _show(chosen, done, rows, usage, live, chosen.static_shared + launch.shared)
+        write_records(asked.json_file, [_record(chosen, done, rows, usage, live, launch.shared)])
         return Status.FOUND
 
     recorded(action, asked.json_file, KIND)

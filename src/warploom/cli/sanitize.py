@@ -16,13 +16,9 @@ from warploom.cli.commands.sanitize import Form, Sanitize
 from warploom.cli.declare import Context
 from warploom.cli.guard import Status, check_meant, complain
 from warploom.cli.output import kept_free, write, write_records
-from warploom.cli.ptx_arguments import (
-    parse_arguments,
-    parse_cluster,
-    parse_shape,
-    parse_variables,
-)
+from warploom.cli.ptx_arguments import parse_variables
 from warploom.cli.ptx_input import finding, left, loaded, recorded
+from warploom.cli.ptx_launch import launch_of
 from warploom.cli.sanitize_forms import Answer, junit, printed, sarif
 from warploom.cli.say import echo
 from warploom.errors import (
@@ -53,7 +49,7 @@ def sanitize(asked: Sanitize, context: Context) -> None:
             if asked.source.endswith(".py"):
                 failed = _script(asked, context, watch)
             else:
-                _kernel(asked, watch)
+                _kernel(asked, context, watch)
             findings += [_record(each) for each in watch.findings]
             findings += [finding("stopped", each) for each in watch.unseen]
             _say(asked, watch, findings)
@@ -130,20 +126,20 @@ def _say(asked: Sanitize, watch: Watch, findings: list[dict[str, Any]]) -> None:
 # -- a kernel of a file ----------------------------------------------------------------------------
 
 
-def _kernel(asked: Sanitize, watch: Watch) -> None:
+def _kernel(asked: Sanitize, context: Context, watch: Watch) -> None:
     """One launch; what ends it is noted in the watch."""
     if asked.run:
         raise ParseError("--run is for a .py script", advice="leave it out")
-    args = parse_arguments(asked.arg, asked.seed)
+    launch = launch_of(asked, asked.seed, context)
     variables = parse_variables(asked.variable, asked.seed)
-    kernel, deadline = loaded(asked.source, asked.arch, asked.kernel, asked.seconds, variables)
+    name = asked.kernel or launch.kernel
+    kernel, deadline = loaded(asked.source, asked.arch, name, asked.seconds, variables)
     with suppress(KernelError, LimitError):
         watch.launch(
             kernel,
             lambda: kernel.launch(
-                parse_shape(asked.grid), parse_shape(asked.block), args,
-                shared_bytes=asked.shared, seconds=left(deadline),
-                cluster=parse_cluster(asked.cluster), **watch.options,
+                launch.grid, launch.block, launch.args, shared_bytes=launch.shared,
+                seconds=left(deadline), cluster=launch.cluster, **watch.options,
             ),
         )  # fmt: skip
 

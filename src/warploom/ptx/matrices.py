@@ -126,13 +126,13 @@ def bulk_reductions() -> str:
     """cp.reduce.async.bulk, plain and by tensor maps, whose elements have a type of their own."""
     start, back, hint = "reduce async bulk", "~bulk_group", "~L2::cache_hint"
     near = f"{start} shared::cluster shared::cta {_THERE}"
-    kinds = ("and|or|xor b32", "add u32|s32|u64", "inc|dec u32", "min|max u32|s32")
-    rows = [f"{near} {each} = [s] [s] n [b]" for each in kinds]
-    kinds = (
+    close = ("and|or|xor b32", "add u32|s32|u64", "inc|dec u32", "min|max u32|s32")
+    rows = [f"{near} {each} = [s] [s] n [b]" for each in close]
+    far = (
         "and|or|xor b32|b64", "add u32|s32|u64|f32|f64", "add.noftz f16|bf16", "inc|dec u32",
         "min|max u32|s32|u64|s64|f16|bf16",
     )  # fmt: skip
-    for each in kinds:
+    for each in far:
         rows.append(f"{start} global shared::cta {back} {each} = [a] [s] n")
         rows.append(f"{start} global shared::cta {back} {hint} {each} = [a] [s] n p")
     for rank in range(1, 6):

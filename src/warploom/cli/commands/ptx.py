@@ -138,6 +138,12 @@ class Launched:
     arg: list[str] = arg_option()
     variable: list[str] = variable_option()
     shared: int = shared_option()
+    launch: Path | None = option(
+        None,
+        "--launch",
+        metavar="FILE",
+        help="A launch that was recorded: grid, block and arguments, as .json or .npz.",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,6 +16,7 @@ from warploom.ptx import ir
 from warploom.ptx.demangle import demangled
 from warploom.ptx.emulate.compile import alignment, byte_size
 from warploom.ptx.emulate.context import immediate
+from warploom.ptx.emulate.nested import Nested, Path
 from warploom.ptx.emulate.tensor import TensorMap
 from warploom.ptx.emulate.texture import Surface, handle
 from warploom.ptx.patience import timed
@@ -35,10 +36,14 @@ def bind(
         raise DeviceError(f"{takes}, {len(args)} are given", module.span(function))
     offsets, size = parameter_offsets(parameters)
     data = np.zeros(max(size, 1), np.uint8)
-    known = _place_arrays(parameters, args, memory)
+    places = _place_arrays(parameters, args, memory)
+    known = {path[0]: address for path, address in places.items() if len(path) == 1}
     for number, (parameter, arg, offset) in enumerate(zip(parameters, args, offsets, strict=True)):
         if isinstance(arg, Surface):
             arg = _handle(parameter, arg, number, known, memory)
+        if isinstance(arg, Nested):
+            arg.fill((number,), places)
+            arg = arg.data
         raw = _argument(parameter, arg, number, known)
         data[offset : offset + raw.size] = raw
     region = memory.add("the parameters", data, read_only=True, space="param")
@@ -62,7 +67,7 @@ def parameter_offsets(parameters: Sequence[ir.Variable]) -> tuple[list[int], int
 class _Given:
     """An array among the arguments, and where the host keeps its bytes."""
 
-    number: int
+    path: Path  # its number; of what an argument points to, also where the address stands
     what: str
     array: npt.NDArray[Any]
     start: int
@@ -71,18 +76,18 @@ class _Given:
 
 def _place_arrays(
     parameters: Sequence[ir.Variable], args: Sequence[Any], memory: Memory
-) -> dict[int, int]:
-    """Puts the arrays into memory: the address of each, by its number.
+) -> dict[Path, int]:
+    """Puts the arrays into memory: the address of each, by its number or path.
 
     Arrays that share bytes lie in one allocation, as far apart as on the host.
     """
-    known: dict[int, int] = {}
+    known: dict[Path, int] = {}
     for group in _overlapping(list(_arrays(parameters, args))):
         start = group[0].start
-        names = " and ".join(one.what for one in sorted(group, key=lambda one: one.number))
+        names = " and ".join(one.what for one in sorted(group, key=lambda one: one.path))
         frozen = not any(one.array.flags.writeable for one in group)
         region = memory.add(names, _bytes_of(group), frozen)
-        known |= {one.number: region.base + one.start - start for one in group}
+        known |= {one.path: region.base + one.start - start for one in group}
     return known
 
 
@@ -96,7 +101,7 @@ def _overlapping(given: list[_Given]) -> list[list[_Given]]:
         else:
             groups.append([one])
         end = max(end, one.end)
-    return sorted(groups, key=lambda group: min(one.number for one in group))
+    return sorted(groups, key=lambda group: min(one.path for one in group))
 
 
 def _bytes_of(group: list[_Given]) -> npt.NDArray[np.uint8]:
@@ -110,21 +115,31 @@ def _bytes_of(group: list[_Given]) -> npt.NDArray[np.uint8]:
 
 def _arrays(parameters: Sequence[ir.Variable], args: Sequence[Any]) -> Iterator[_Given]:
     for number, (parameter, arg) in enumerate(zip(parameters, args, strict=True)):
+        what = _what(number, parameter)
         if isinstance(arg, TensorMap):
             start = int(arg.array.__array_interface__["data"][0])
-            yield _Given(number, _what(number, parameter), arg.array, start, start + arg.span)
+            yield _Given((number,), what, arg.array, start, start + arg.span)
             continue
+        if isinstance(arg, Nested):
+            for path, value in arg.inner((number,)):
+                inner = value.data if isinstance(value, Nested) else value
+                if inner is not None:
+                    at = ", ".join(map(str, path[1:]))
+                    yield _given(path, f"what byte {at} of {what} points to", inner)
+            arg = arg.data
         if parameter.sizes:
             continue
         if isinstance(arg, Surface):
             arg = arg.array
         if isinstance(arg, np.ndarray) and arg.ndim > 0:
-            what = _what(number, parameter)
-            if not arg.flags.c_contiguous:
-                advice = "pass numpy.ascontiguousarray(…)"
-                raise DeviceError(f"{what} is not contiguous", advice=advice)
-            start = int(arg.__array_interface__["data"][0])
-            yield _Given(number, what, arg, start, start + arg.nbytes)
+            yield _given((number,), what, arg)
+
+
+def _given(path: Path, what: str, array: npt.NDArray[Any]) -> _Given:
+    if not array.flags.c_contiguous:
+        raise DeviceError(f"{what} is not contiguous", advice="pass numpy.ascontiguousarray(…)")
+    start = int(array.__array_interface__["data"][0])
+    return _Given(path, what, array, start, start + array.nbytes)
 
 
 def _handle(

@@ -100,9 +100,9 @@ def _remote(ctx: Context, ins: Instruction, combine: Combine | None) -> Step:
     to, at = shared_address(ctx, ins.operands[0]), shared_address(ctx, ins.operands[2])
     size = DTYPES[kind].itemsize * len(values)
     copier = Copier(ctx, ins)
-    manner = Semantics(Kind.WRITE, under_way=True)
+    how = Semantics(Kind.WRITE, under_way=True)
     if combine is not None:
-        manner = _semantics(kind, Scope.CLUSTER, bulk=False)
+        how = _semantics(kind, Scope.CLUSTER, bulk=False)
 
     def step(f: Frame) -> None:
         targets = each_of(f, to)
@@ -116,14 +116,14 @@ def _remote(ctx: Context, ins: Instruction, combine: Combine | None) -> Step:
             place = copier.shared(f, thread, target, size)
             data = f.batch.shared.data[place : place + size]
             data[:] = rows[number] if combine is None else combine(data, rows[number])
-            landed(f, copier, thread, barrier, np.array([place]), size, size, manner=manner)
+            landed(f, copier, thread, barrier, np.array([place]), size, size, how=how)
 
     return step
 
 
 def _to_shared(ctx: Context, ins: Instruction, combine: Combine) -> Step:
     """[shared of the cluster], [own shared], size, [mbarrier beside the target]"""
-    copier, manner = Copier(ctx, ins), _semantics(type_of(ins), Scope.CLUSTER)
+    copier, how = Copier(ctx, ins), _semantics(type_of(ins), Scope.CLUSTER)
     to, of = shared_address(ctx, ins.operands[0]), shared_address(ctx, ins.operands[1])
     size, at = ctx.read(ins.operands[2], "u32"), shared_address(ctx, ins.operands[3])
 
@@ -138,14 +138,14 @@ def _to_shared(ctx: Context, ins: Instruction, combine: Combine) -> Step:
             new = combine(data[place : place + count], data[start : start + count])
             data[place : place + count] = new
             read = copier.note(f, thread, SHARED, data.size, np.array([start]), count, Kind.READ)
-            landed(f, copier, thread, barrier, np.array([place]), count, count, read, manner)
+            landed(f, copier, thread, barrier, np.array([place]), count, count, read, how)
 
     return step
 
 
 def _to_global(ctx: Context, ins: Instruction, combine: Combine) -> Step:
     """[global], [shared], size"""
-    copier, manner = Copier(ctx, ins), _semantics(type_of(ins), Scope.GRID)
+    copier, how = Copier(ctx, ins), _semantics(type_of(ins), Scope.GRID)
     to, of = ctx.address(ins.operands[0]), shared_address(ctx, ins.operands[1])
     size = ctx.read(ins.operands[2], "u32")
 
@@ -160,7 +160,7 @@ def _to_global(ctx: Context, ins: Instruction, combine: Combine) -> Step:
             mark(region, start, count)
             leaving(
                 f, copier, thread, np.array([place]), count, region, np.array([start]), count,
-                manner,
+                how,
             )  # fmt: skip
 
     return step

@@ -100,13 +100,13 @@ class Copier:
 
     def note(
         self, f: Frame, thread: int, key: Any, size: int, places: Array, width: int, kind: Kind,
-        manner: Semantics | None = None,
+        how: Semantics | None = None,
     ) -> Done:  # fmt: skip
         """Accesses that are under way; the result is called when they are done, and for whom."""
         races = f.batch.races
         if races is None or not places.size:
             return lambda _: None
-        semantics = manner or Semantics(kind, under_way=True, asynchronous=True)
+        semantics = how or Semantics(kind, under_way=True, asynchronous=True)
         label = self.site.span
         places, width = (places[:, None] + np.arange(0, width, UNIT)).reshape(-1), min(width, UNIT)
         who = np.full(places.size, thread)
@@ -244,14 +244,14 @@ def barrier_site(copier: Copier) -> Site:
 
 def landed(
     f: Frame, copier: Copier, thread: int, barrier: MBarrier, places: Array, width: int,
-    total: int, read: Done | None = None, manner: Semantics | None = None, *, across: bool = False,
+    total: int, read: Done | None = None, how: Semantics | None = None, *, across: bool = False,
 ) -> None:  # fmt: skip
-    """Bytes are there, which their mbarrier will count; `read` is where they came from, `manner`
+    """Bytes are there, which their mbarrier will count; `read` is where they came from, `how`
     how they were written, if not plainly."""
     shared = f.batch.shared
     for place in places.tolist():
         mark(shared, place, width)
-    parts = [copier.note(f, thread, SHARED, shared.data.size, places, width, Kind.WRITE, manner)]
+    parts = [copier.note(f, thread, SHARED, shared.data.size, places, width, Kind.WRITE, how)]
     parts += [] if read is None else [read]
     barrier.tells_of_copies(f.batch)
     issued = barrier.phase
@@ -296,14 +296,14 @@ def _plain_out(ctx: Context, ins: Instruction) -> Step:
 
 def leaving(
     f: Frame, copier: Copier, thread: int, read: Array, read_width: int, region: Region,
-    written: Array, write_width: int, manner: Semantics | None = None,
+    written: Array, write_width: int, how: Semantics | None = None,
 ) -> None:  # fmt: skip
-    """Bytes go out of shared memory; `manner` is how they are written, if not plainly."""
+    """Bytes go out of shared memory; `how` is how they are written, if not plainly."""
     shared = f.batch.shared
     parts = [
         copier.note(f, thread, SHARED, shared.data.size, read, read_width, Kind.READ),
         copier.note(
-            f, thread, region.base, region.data.size, written, write_width, Kind.WRITE, manner
+            f, thread, region.base, region.data.size, written, write_width, Kind.WRITE, how
         ),
     ]
     f.batch.bulks.setdefault(thread, [[]])[-1].append((parts[0], parts[1]))
