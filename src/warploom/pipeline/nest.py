@@ -168,7 +168,7 @@ def _ended(outcome: Outcome[Best], count: int, asked: int | None) -> str:
     if asked is not None and count >= asked:
         return "as many as asked for"
     if isinstance(outcome, Undecided) and outcome.reason is not Stopped.EVALUATIONS:
-        return outcome.reason.value
+        return str(outcome.reason.value)
     if asked is None:
         return "no other can be faster"
     return f"at most {asked} were asked for, but no other that may be faster was found"
