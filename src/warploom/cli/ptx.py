@@ -219,6 +219,7 @@ def _run_record(report: Report, counted: bool) -> dict[str, Any]:
         "seconds": round(report.seconds, 6),
         "engine": report.engine,
         "cores": report.cores,
+        "fidelity": report.fidelity,
         **(_counted(report) if counted else {}),
         "mix": dict(sorted(report.mix.items(), key=lambda item: -item[1])),
     }

@@ -60,6 +60,7 @@ def sanitize(asked: Sanitize, context: Context) -> None:
         record = {
             "kind": KIND, "status": int(status), "source": asked.source,
             "tools": list(watch.tools), "launches": watch.launches, "findings": findings,
+            "fidelity": list(dict.fromkeys(each.fidelity for each in watch.reports)),
         }  # fmt: skip
         write_records(asked.json_file, [record])
         return status
@@ -120,6 +121,8 @@ def _say(asked: Sanitize, watch: Watch, findings: list[dict[str, Any]]) -> None:
         echo("  the launch ended here, so the chosen tools did not see the rest of it", err=True)
     count = len(watch.findings)
     told = number_of(count, "finding") if count else "nothing found"
+    for line in dict.fromkeys(each.fidelity for each in watch.reports):
+        echo(f"fidelity: {line}")
     echo(f"{', '.join(watch.tools)}: {told} in {number_of(watch.launches, 'launch', 'es')}")
 
 

@@ -42,6 +42,7 @@ class Report(Counters):
     rounding: list[Race] = field(default_factory=list)
     output: list[str] = field(default_factory=list)  # what printf of the kernel said
     kernel: str = ""  # its name
+    fidelity: str = ""  # what of it was exact, approximate and not covered, where that is known
     counted: bool = False
     races_checked: bool = False
     proof: Proof | None = None  # for what this run stands, where that was asked for

@@ -11,7 +11,7 @@ for an integer is refused, even if it is a whole one.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -53,7 +53,8 @@ from warploom.ptx.emulate.work import TooMuch, Work
 from warploom.ptx.fast.cores import Job
 from warploom.ptx.fast.engine import FastKernel, much_work
 from warploom.ptx.fast.notes import Notes
-from warploom.ptx.ir import Function, Module, Variable
+from warploom.ptx.fidelity import fidelity
+from warploom.ptx.ir import Function, Instruction, Module, Variable
 from warploom.ptx.parse import parse
 from warploom.ptx.patience import deadline_of, timed, within
 from warploom.ptx.prove.flags import FlagLoops
@@ -301,10 +302,22 @@ class Kernel:
                 report.proof = verdict(found)
         report.seconds = time.monotonic() - started
         report.kernel = demangled(self.name)
+        report.fidelity = fidelity(self._executed(report))
         report.counted, report.races_checked = counters, bool(races)
         if not counters:
             report.drop_uncounted()
         return report
+
+    def _executed(self, report: Report) -> Iterator[Instruction]:
+        """The instructions that some thread came to. Compiled code knows their opcodes alone, so
+        that of these all are given."""
+        if report.engine != "numpy":
+            yield from (i for i in self.function.instructions() if i.opcode in report.mix)
+            return
+        for _, code in self._codes.values():
+            for block, times in zip(code.blocks, code.executed, strict=True):
+                if times:
+                    yield from (each.instruction for each in block.passages)
 
     def _run(self, asked: Asked, code: Code, engine: EngineName, cores: int | None) -> Report:
         """By the engine that was asked for.
