@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bench.common.layout import complements
+from bench.common.layout import attributes, complements
 from bench.common.layout import published as table
 from bench.common.layout.compared import compare_all, compare_linear, compare_vectors
 from bench.common.layout.generated import cheap_best, problem_text
@@ -233,6 +233,13 @@ def spellings() -> dict[str, Any]:
     return {"layouts": 10_000, "spellings": len(SPELLINGS), "different": 0}
 
 
+def triton_attributes() -> dict[str, Any]:
+    """Layouts of Triton's IR as text and as bases, written and read again; damaged ones refused."""
+    seen = attributes.round_trips(10_000)
+    refused = attributes.damaged(10_000)
+    return {"layouts": seen, "different": 0, "damaged": 10_000, "refused": refused}
+
+
 def conversions() -> dict[str, Any]:
     """The fewest rounds of shuffles, each proved."""
     found = {}
@@ -312,7 +319,8 @@ LINES: dict[str, Callable[[], dict[str, Any]]] = {
     "fifty": fifty, "named": named, "impossible": impossible, "refused": refused, "counts": counts,
     "random": random, "all_layouts": all_layouts, "mutants": mutants, "times": times,
     "generated": generated,
-    "spellings": spellings, "conversions": conversions, "bad_inputs": bad_inputs,
+    "spellings": spellings, "triton_attributes": triton_attributes, "conversions": conversions,
+    "bad_inputs": bad_inputs,
 }  # fmt: skip
 
 

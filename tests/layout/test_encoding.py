@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from bench.common.layout.attributes import damaged, round_trips
 
 from warploom.errors import WarploomError
 from warploom.layout.formats.encoding import linear_of, written_linear
@@ -117,3 +118,16 @@ def test_an_alias_stands_for_its_attribute() -> None:
     parent = Attribute("ttg.linear", {"register": [[1, 0]], "lane": [[0, 1]]})
     found = read_attribute("#ttg.slice<{dim = 1, parent = #mine}>", {"mine": parent})
     assert linear_of(found, (2,)).bases["register"] == ((1,),)
+
+
+def test_random_attributes_round_trip() -> None:
+    assert len(round_trips(80)) >= 8
+
+
+@pytest.mark.slow
+def test_ten_thousand_attributes_round_trip() -> None:
+    round_trips(10_000)
+
+
+def test_damaged_attributes_end_in_one_error() -> None:
+    assert damaged(200) > 50

@@ -15,6 +15,7 @@ from warploom.layout.formats.export import cute_type, read_cute_type
 from warploom.layout.formats.given import given_layout
 from warploom.layout.language.build import row_major, swizzled
 from warploom.layout.language.evaluate import values
+from warploom.layout.language.expression import sizes_of
 from warploom.layout.language.parse import parse
 from warploom.layout.language.show import show
 
@@ -106,3 +107,39 @@ def test_types_with_flags_and_negative_strides() -> None:
     assert show(read_cute("(_4,_2):(_-1,_8)")) == "(4,2):(-1,8)"
     printed = "Sw<3,4,3> o smem_ptr[4b](unset) o (_8,_64):(_64,_1)"
     assert show(read_cute(printed)) == "S<3,5,3> o (8,64):(64,1)"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "S<3,3,3> o (64,64):(64,1)", "pad<48,8> o (128,48):(48,1)", "(64,(64,2)):(64,(1,4096))",
+        "exchange<48,8,2,2> o (64,48):(48,1)", "(8,4,16):(64,16,1)", "32:1", "rotate<24,24,1,4> o "
+        "(32,24):(24,1)", "F2[1,2,4,8,3,5,9,17] o (16,16):(16,1)",
+    ],
+)  # fmt: skip
+def test_tilelang_out_and_in(text: str) -> None:
+    layout = parse(text)
+    written = exported(layout, "tilelang", "tile")
+    again = given_layout(written)
+    assert np.array_equal(values(again), values(layout))
+    function = written[written.index("lambda") : -2]  # what Python itself makes of it
+    places = np.array([eval(function)(*at) for at in np.ndindex(*sizes_of(layout))])  # noqa: S307
+    ours = values(layout).reshape(sizes_of(layout)[::-1]).T.ravel()
+    assert np.array_equal(places, ours)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("T.Layout((8, 8), lambda i: i)", "coordinates"),
+        ("T.Layout((8, 8), lambda i, j: i + x)", "unknown variable"),
+        ("T.Layout((8, 8), lambda i, j: __import__('os'))", "os|'|import"),
+        ("T.Layout((8, 8), lambda i, j: i - j)", "negative"),
+        ("T.Layout((99999, 99999), lambda i, j: i)", "elements"),
+        ("T.Layout(lambda i, j: i)", "no layout of TileLang"),
+        ("T.Layout((8, 8), lambda i, j: " + "(" * 5000, "no layout"),
+    ],
+)
+def test_bad_tilelang_layouts_are_refused(text: str, why: str) -> None:
+    with pytest.raises(WarploomError, match=why):
+        given_layout(text)

@@ -31,7 +31,11 @@ from warploom.search.engine import Watch
 from warploom.search.outcome import Reason, Undecided
 from warploom.search.outcome_json import outcome_record
 
-SPELLINGS = {"cute": "CuTe", "triton": "Triton"}  # languages that not every layout has words in
+SPELLINGS = {
+    "cute": "CuTe",
+    "triton": "Triton",
+    "tilelang": "TileLang",
+}  # languages that not every layout has words in
 
 
 @dataclass(frozen=True, slots=True)

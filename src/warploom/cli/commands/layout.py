@@ -57,8 +57,9 @@ Exit status:
 SHOW = """Show the properties of a layout and, with a pattern, which lanes conflict in which banks.
 
 LAYOUT is (32,32):(33,1), S<3,3,3> o (64,64):(64,1) or pad<48,8> o (128,48):(48,1). It may also be a
-CuTe layout in any spelling or as a C++ type, or swizzled(vec,perPhase,maxPhase), bases and
-attributes as Triton writes them (#ttg.swizzled_shared<{…}>). --emit converts between these formats.
+CuTe layout in any spelling or as a C++ type. Of Triton it takes swizzled(vec,perPhase,maxPhase),
+bases and attributes (#ttg.swizzled_shared<{…}>). Of TileLang it takes T.Layout((64, 64), lambda i,
+j: …), which is parsed, never run. --emit converts between these formats.
 
 \b
 Example:
@@ -136,7 +137,7 @@ Exit status:
 
 
 def _emit_option() -> Any:
-    said = "Write the layout as an index function, a CuTe type or Triton bases."
+    said = "Write an index function, a CuTe type, Triton bases or a TileLang layout."
     return option(None, "--emit", metavar="|".join((*LANGUAGES, *SPELLINGS)), help=said)
 
 

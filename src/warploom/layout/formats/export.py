@@ -14,6 +14,7 @@ import numpy as np
 
 from warploom.errors import CheckError, EmitError, ParseError, WarploomError
 from warploom.layout.formats.cute import SPELLINGS, of_elements, read_cute, taken_apart, write_cute
+from warploom.layout.formats.tilelang import read_tilelang, write_tilelang
 from warploom.layout.formats.triton import from_offset_bases, offset_bases
 from warploom.layout.language.check import check
 from warploom.layout.language.evaluate import values
@@ -37,6 +38,10 @@ def exported_to(layout: Layout, how: str, name: str, element_bytes: int) -> str:
     """The text for one of SPELLINGS, which says what layout it is."""
     if how == "cute":
         return _spelled(layout, element_bytes) + cute_type(layout, name)
+    if how == "tilelang":
+        text = write_tilelang(layout, name)
+        _same(layout, read_tilelang(text), "TileLang's layout")
+        return text
     bases = offset_bases(layout)
     _same(layout, from_offset_bases(bases["offset"], sizes_of(layout)), "Triton's bases")
     return json.dumps(bases) + "\n"

@@ -10,6 +10,7 @@ from warploom.layout.formats.encoding_shared import shared_layout
 from warploom.layout.formats.export import read_cute_type
 from warploom.layout.formats.mlir import read_attribute
 from warploom.layout.formats.shared_text import read_call
+from warploom.layout.formats.tilelang import read_tilelang
 from warploom.layout.formats.triton import from_offset_bases, read_bases
 from warploom.layout.language.check import MOST_ELEMENTS
 from warploom.layout.language.evaluate import Numbers, values
@@ -34,6 +35,8 @@ def given_layout(
             advice = f"give {spelled('--shape 64x64', 'shape=(64, 64)')}"
             raise ParseError("an attribute does not say the shape", advice=advice)
         return shared_layout(read_attribute(text.strip()), shape)
+    if "lambda" in text:
+        return read_tilelang(text)
     if "Layout<" in text:
         return read_cute_type(text)
     called = read_call(text, shape, element_bytes or 4)

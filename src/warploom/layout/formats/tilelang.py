@@ -1,0 +1,127 @@
+"""Layouts as TileLang's kernels have them: a shape, and a function of coordinates.
+
+    T.Layout((64, 64), lambda i, j: j ^ i % 8 * 8 ^ i * 64)
+
+The function is parsed as an index expression, never run. One that gives several coordinates, as
+`[i, j ^ i % 8 * 8]`, names the places of a tile by rows, whose sizes are one more than the largest.
+"""
+
+from __future__ import annotations
+
+import re
+from math import prod
+
+import numpy as np
+
+from warploom.errors import CheckError, EmitError, ParseError
+from warploom.index.evaluate import evaluate
+from warploom.index.ir import variables
+from warploom.index.parse import parse as parse_index
+from warploom.index.show import show as show_index
+from warploom.layout.language.build import row_major
+from warploom.layout.language.check import check
+from warploom.layout.language.evaluate import Numbers, values
+from warploom.layout.language.expression import expression, sizes_of
+from warploom.layout.language.facts import as_matrix, as_swizzle
+from warploom.layout.language.ir import Compose, Layout, Strided, Table
+
+MOST_TEXT = 100_000
+MOST_TABLE = 1 << 20
+_CALL = re.compile(
+    r"\s*(?:\w+\s*=\s*)?(?:\w+\.)*Layout\(\s*[\[(]([0-9,\s]{1,200})[\])]\s*,\s*"
+    r"lambda\s+([\w,\s]{1,200}):(.*)\)\s*",
+    re.ASCII | re.DOTALL,
+)
+_NAMES = ("i", "j", "k", "l", "m", "n")
+
+
+def write_tilelang(layout: Layout, name: str = "place") -> str:
+    """
+    >>> from warploom.layout.language.parse import parse
+    >>> print(write_tilelang(parse("S<3,3,3> o (8,64):(64,1)")), end="")
+    place = T.Layout((8, 64), lambda i, j: j ^ i * 8 ^ i * 64)
+    """
+    if not (name.isidentifier() and name.isascii()):
+        raise EmitError(f"{name[:40]!r} is no name of a layout")
+    sizes = sizes_of(layout)
+    if len(sizes) > len(_NAMES):
+        raise CheckError(f"a layout of {len(sizes)} coordinates", advice=f"at most {len(_NAMES)}")
+    names = _NAMES[: len(sizes)]
+    text = show_index(expression(layout, names))
+    shape = ", ".join(map(str, sizes)) + ("," if len(sizes) == 1 else "")
+    return f"{name} = T.Layout(({shape}), lambda {', '.join(names)}: {text})\n"
+
+
+def read_tilelang(text: str) -> Layout:
+    """
+    >>> from warploom.layout.language.show import show
+    >>> show(read_tilelang("T.Layout([8, 64], lambda i, j: [i, j ^ i * 8])"))
+    'S<3,3,3> o (8,64):(64,1)'
+    """
+    found = _CALL.fullmatch(text) if len(text) <= MOST_TEXT else None
+    if found is None:
+        raise ParseError(
+            "this is no layout of TileLang", advice="write T.Layout((64, 64), lambda i, j: …)"
+        )
+    shape = tuple(int(size[:9]) for size in re.findall(r"[0-9]+", found[1]))
+    names = [name.strip() for name in found[2].split(",")]
+    if len(names) != len(shape) or len(set(names)) != len(names):
+        raise ParseError(f"{len(names)} coordinates, and a shape of {len(shape)} sizes")
+    if not 1 <= prod(shape) <= MOST_TABLE:
+        raise CheckError(f"a layout of {prod(shape)} elements", advice=f"at most {MOST_TABLE}")
+    return _recognised(_places(found[3].strip(), names, shape), shape)
+
+
+def _places(body: str, names: list[str], shape: tuple[int, ...]) -> Numbers:
+    """The place of each element, by rows."""
+    grid = np.meshgrid(*(np.arange(size, dtype=np.int64) for size in shape), indexing="ij")
+    env = {name: axis.ravel() for name, axis in zip(names, grid, strict=True)}
+    result = np.zeros(prod(shape), dtype=np.int64)
+    for part in _parts(body):
+        parsed = parse_index(part, "<tilelang>")
+        unknown = sorted(variables(parsed) - set(names))
+        if unknown:
+            raise ParseError(f"unknown variable '{unknown[0][:40]}'", advice=", ".join(names))
+        place = np.broadcast_to(np.asarray(evaluate(parsed, env), dtype=np.int64), result.shape)
+        if place.min() < 0 or place.max() >= 1 << 40:
+            raise CheckError("a coordinate is negative or too large")
+        result = result * (int(place.max()) + 1) + place
+    return result
+
+
+def _parts(body: str) -> list[str]:
+    """The expressions between brackets and commas; one without them."""
+    if not (body.startswith(("[", "(")) and body.endswith(("]", ")"))):
+        return [body]
+    inner, parts, depth, start = body[1:-1], list[str](), 0, 0
+    for at, letter in enumerate(inner):
+        depth += (letter in "([") - (letter in ")]")
+        if depth < 0:
+            return [body]  # the brackets are not a pair: (a) ^ (b)
+        if letter == "," and not depth:
+            parts.append(inner[start:at])
+            start = at + 1
+    last = inner[start:]
+    if body[0] == "(" and not parts:
+        return [body]
+    return [*parts, last] if last.strip() else parts
+
+
+def _recognised(places: Numbers, shape: tuple[int, ...]) -> Layout:
+    """Strides, a swizzle or a matrix where the places are that; else a table."""
+    units = [prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    steps = [int(places[unit]) if size > 1 else 0 for unit, size in zip(units, shape, strict=True)]
+    strided = Strided(shape, tuple(steps)) if len(shape) > 1 else Strided(shape[0], steps[0])
+    rows = row_major(*shape)
+    if places[0] == 0 and np.array_equal(places, values(strided)[_by_rows(shape)]):
+        return check(strided)
+    matrix = as_matrix(places) if prod(shape) & (prod(shape) - 1) == 0 else None
+    if matrix is None:
+        return check(Compose(Table(tuple(places.tolist())), rows))
+    swizzle = as_swizzle(matrix)
+    return check(Compose(matrix if swizzle is None else swizzle, rows))
+
+
+def _by_rows(shape: tuple[int, ...]) -> Numbers:
+    """Where each element by rows is, in the order with the first coordinate fastest."""
+    return np.arange(prod(shape), dtype=np.int64).reshape(shape[::-1]).T.ravel()
