@@ -24,6 +24,7 @@ from warploom.layout.conversion.fragment import (
     mma_operand,
     mma_result,
 )
+from warploom.layout.formats.cute_tiled import is_tiled, read_tiled
 from warploom.layout.formats.encoding import linear_of
 from warploom.layout.formats.given import given_layout
 from warploom.layout.formats.mlir import Attribute, read_attribute
@@ -41,6 +42,8 @@ _ADVICE = (
 
 def read_fragment(text: str, shape: tuple[int, ...] | None = None) -> Fragment:
     """A fragment in any text that we read."""
+    if is_tiled(text):
+        return read_tiled(text).fragment(shape)
     if len(text) > MOST_TEXT:
         raise ParseError(f"a text of {len(text)} letters is no fragment")
     if text.lstrip().startswith("{"):

@@ -42,6 +42,7 @@ from warploom.errors import (
 from warploom.index.evaluate import evaluate
 from warploom.index.ir import Expr, variables
 from warploom.index.parse import parse as parse_index
+from warploom.layout.formats.cute_tiled import read_tiled
 from warploom.layout.language.check import MOST_ELEMENTS
 from warploom.layout.language.evaluate import Numbers
 from warploom.layout.patterns.access import (
@@ -63,9 +64,10 @@ from warploom.machine.serving import Serving
 MOST_BYTES = 1 << 20
 _TENSOR_KEYS = ("name", "shape", "element", "bytes", "machine", "access", "note")
 _ACCESS_KEYS = (
-    "name", "kind", "use", "index", "steps", "lanes", "warps", "bytes", "width", "weight", "mask",
+    "name", "kind", "index", "steps", "lanes", "warps", "bytes", "width", "weight", "mask",
 )  # fmt: skip
 _NAMED_KEYS = ("name", "kind", "use", "weight")
+_TILED_KEYS = ("name", "kind", "tiled", "operand", "width", "weight")
 _KINDS_OF_USES = ("ld", "st", "cp.async")
 TENSOR_COPY = "tma"
 _SAID = {": the weight": "weight", ": a vector of": "width", "lanes, and": "lanes"}  # where
@@ -204,10 +206,12 @@ class _File:
         return place.text("name", f"access {place.access}")
 
     def _access(self, place: _Place, serving: Serving, shape: tuple[int, ...], size: int) -> Access:
-        place.known(_ACCESS_KEYS)
-        name = place.text("name", f"access {place.access}")
         if "use" in place.table:
             return self._named(place, serving, shape, size)
+        if "tiled" in place.table:
+            return self._tiled(place, shape)
+        place.known((*_ACCESS_KEYS, "use", "tiled"))
+        name = place.text("name", f"access {place.access}")
         kind = place.text("kind", "ld")
         if kind not in ACCESS_KINDS:
             advice = f"known are {', '.join((*ACCESS_KINDS, TENSOR_COPY))}"
@@ -216,6 +220,21 @@ class _File:
         width = _width(place, size)
         elements = self._elements(place, serving, shape, width)
         return Access(name, elements, kind, weight)
+
+    def _tiled(self, place: _Place, shape: tuple[int, ...]) -> Access:
+        """A TiledCopy, or an operand of a TiledMMA, as CuTe prints it."""
+        for key in place.table:
+            if key not in _TILED_KEYS:
+                place.fail(key, f"'{key}' beside 'tiled'", "the text says which elements are moved")
+        operand = place.text("operand", "") or None
+        found = self._at(place, "tiled", lambda: read_tiled(place.text("tiled", ""), operand))
+        fragment = self._at(place, "tiled", lambda: found.fragment(shape))
+        kind, width = place.text("kind", "ld"), place.whole("width", found.width, 16)
+        if kind not in _KINDS_OF_USES or fragment.registers % width:
+            place.fail("kind", f"kind = {kind[:20]} with vectors of {width}", "ld, st or cp.async")
+        elements = fragment.elements.reshape(fragment.warps, -1, fragment.registers // width, width)
+        steps = elements.transpose(0, 2, 1, 3).reshape(-1, elements.shape[1], width)
+        return Access(place.text("name", found.name), steps, kind, _weight(place))
 
     def _named(self, place: _Place, serving: Serving, shape: tuple[int, ...], size: int) -> Access:
         """An access by its name: what it moves is the whole tile."""

@@ -1,0 +1,161 @@
+"""CuTe's TiledCopy and TiledMMA as they print → which elements each thread has.
+
+    TiledCopy
+      Tiler_MN:       (_16,_64)
+      TiledLayout_TV: ((_8,_16),_8):((_128,_1),_16)
+    Copy_Atom
+      ThrID:        _1:_0
+      ValLayoutSrc: (_1,_8):(_0,_1)
+      …
+      ValueType:    16b
+
+A tile is repeated over a tensor, along its first dimension first. Threads and values number the
+elements of a tile with the first coordinate fastest, as CuTe has it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from warploom.errors import CheckError, ParseError
+from warploom.layout.conversion.fragment import LANES, Fragment, check_fragment
+from warploom.layout.formats.cute import read_cute
+from warploom.layout.language.evaluate import Numbers, values
+from warploom.layout.language.expression import sizes_of
+from warploom.layout.language.ir import Strided
+
+MOST_TEXT = 20_000
+OPERANDS = ("A", "B", "C")
+_FIELD = re.compile(r"^\s*(\w+):[ \t]*(\S.*?)\s*$", re.MULTILINE | re.ASCII)
+_MODES = {"A": (0, 2), "B": (1, 2), "C": (0, 1)}  # of M, N and K
+
+
+@dataclass(frozen=True, eq=False)
+class Tiled:
+    """`numbers[thread, value]` of one tile, with the first coordinate fastest; `width` values of a
+    thread are moved together."""
+
+    name: str
+    shape: tuple[int, int]
+    numbers: Numbers
+    width: int
+
+    def fragment(self, shape: tuple[int, ...] | None = None) -> Fragment:
+        """The tile repeated over a tensor: repetitions are further registers."""
+        rows, columns = self.shape
+        whole = shape or self.shape
+        if len(whole) != 2 or whole[0] % rows or whole[1] % columns:
+            raise CheckError(
+                f"{self.name} has tiles of {rows}x{columns}, and the tensor is of "
+                f"{'x'.join(map(str, whole))}",
+                advice="its sizes are multiples of the tile's",
+            )
+        if self.numbers.shape[0] % LANES:
+            raise CheckError(f"{self.name} is of {self.numbers.shape[0]} threads, no whole warps")
+        row, column = self.numbers % rows, self.numbers // rows
+        parts = [
+            (row + r) * whole[1] + column + c
+            for c in range(0, whole[1], columns)
+            for r in range(0, whole[0], rows)
+        ]
+        elements = np.concatenate(parts, axis=1)
+        return check_fragment(
+            Fragment(self.name, whole, elements.reshape(-1, LANES, elements.shape[1]))
+        )
+
+
+def is_tiled(text: str) -> bool:
+    return "TiledCopy" in text or "TiledMMA" in text
+
+
+def read_tiled(text: str, operand: str | None = None) -> Tiled:
+    """A TiledCopy, or an operand of a TiledMMA: A, B or C. The operand may stand before the text:
+    `A of TiledMMA …`."""
+    if len(text) > MOST_TEXT:
+        raise ParseError(f"a text of {len(text)} letters is no TiledCopy")
+    before = re.match(r"\s*([ABC]) of\s", text)
+    operand = operand or (before[1] if before else None)
+    fields = dict(_FIELD.findall(text))
+    if "TiledCopy" in text:
+        if operand is not None:
+            raise ParseError("a TiledCopy has no operands", advice="leave the operand out")
+        return _copy(fields)
+    if operand not in OPERANDS:
+        raise ParseError(
+            "which operand of the TiledMMA is meant?", advice="write A of TiledMMA, or B, or C"
+        )
+    return _mma(fields, operand)
+
+
+def _copy(fields: dict[str, str]) -> Tiled:
+    layout, tile = _strided(fields, "TiledLayout_TV"), _tuple(fields, "Tiler_MN")
+    if len(tile) != 2:
+        raise CheckError(f"Tiler_MN of {len(tile)} dimensions", advice="a tile is a matrix here")
+    if prod(sizes_of(_strided(fields, "ThrID"))) != 1:
+        raise CheckError(
+            "a copy atom of several threads, such as ldmatrix",
+            advice='use = "ldmatrix" in a pattern file stands for such loads',
+        )
+    moved = sizes_of(_strided(fields, "ValLayoutSrc"))
+    numbers = _table(layout, "TiledLayout_TV")
+    width = prod(moved[1:])
+    if numbers.max() >= prod(tile) or numbers.shape[1] % width:
+        raise CheckError("TiledLayout_TV does not fit Tiler_MN and the values of the atom")
+    return Tiled("TiledCopy", (tile[0], tile[1]), numbers, width)
+
+
+def _mma(fields: dict[str, str], operand: str) -> Tiled:
+    sizes = _tuple(fields, "Shape_MNK")
+    threads = _strided(fields, "ThrLayoutVMNK")
+    if len(sizes) != 3 or len(sizes_of(threads)) != 4:
+        raise CheckError("Shape_MNK has three sizes, and ThrLayoutVMNK four")
+    if not re.fullmatch(r"\((_[0-9]*,?\s*){3}\)", fields.get("PermutationMNK", "")):
+        raise CheckError(
+            "a TiledMMA with permutations", advice="PermutationMNK is (_,_,_) or sizes"
+        )
+    atom = _table(_strided(fields, f"Layout{operand}_TV"), f"Layout{operand}_TV")
+    own = [sizes[mode] for mode in _MODES[operand]]
+    lanes, *counts = sizes_of(threads)
+    if lanes != atom.shape[0] or atom.max() >= prod(own):
+        raise CheckError(f"Layout{operand}_TV does not fit ThrLayoutVMNK and Shape_MNK")
+    shape = [size * counts[mode] for size, mode in zip(own, _MODES[operand], strict=True)]
+    number = values(threads).reshape(sizes_of(threads)[::-1]).T  # [v, m, n, k]
+    found = np.full((int(number.max()) + 1, atom.shape[1]), -1)
+    for place in np.ndindex(number.shape):
+        across, along = (place[1 + mode] for mode in _MODES[operand])
+        row, column = atom[place[0]] % own[0], atom[place[0]] // own[0]
+        found[number[place]] = row + across * own[0] + (column + along * own[1]) * shape[0]
+    if (found < 0).any():
+        raise CheckError("ThrLayoutVMNK leaves out threads")
+    return Tiled(f"{operand} of TiledMMA", (shape[0], shape[1]), found, 1)
+
+
+def _strided(fields: dict[str, str], key: str) -> Strided:
+    if key not in fields:
+        raise ParseError(f"{key} is missing", advice="give all that print() shows")
+    found = read_cute(fields[key])
+    if not isinstance(found, Strided):
+        raise ParseError(f"{key} is no layout of shapes and strides")
+    return found
+
+
+def _tuple(fields: dict[str, str], key: str) -> tuple[int, ...]:
+    text = fields.get(key, "")
+    if not re.fullmatch(r"\(_?[0-9]{1,6}(,\s*_?[0-9]{1,6})*\)", text):
+        raise ParseError(f"{key} is {text[:40] or 'missing'}", advice="it is a tuple of sizes")
+    return tuple(int(number) for number in re.findall(r"[0-9]+", text))
+
+
+def _table(layout: Strided, key: str) -> Numbers:
+    """[thread, value] → the number of an element."""
+    sizes = sizes_of(layout)
+    if len(sizes) != 2 or prod(sizes) > 1 << 20:
+        raise CheckError(f"{key} is not of threads and values")
+    found = values(layout).reshape(sizes[::-1]).T
+    if found.min() < 0:
+        raise CheckError(f"{key} has a negative place")
+    return found
