@@ -51,6 +51,7 @@ from warploom.layout.patterns.access import (
     IDLE,
     MOST_MOVED,
     Access,
+    AccessKind,
     Problem,
     check_problem,
     pieces,
@@ -68,7 +69,7 @@ _ACCESS_KEYS = (
 )  # fmt: skip
 _NAMED_KEYS = ("name", "kind", "use", "weight")
 _TILED_KEYS = ("name", "kind", "tiled", "operand", "width", "weight")
-_KINDS_OF_USES = ("ld", "st", "cp.async")
+_KINDS_OF_USES: tuple[AccessKind, ...] = ("ld", "st", "cp.async")
 TENSOR_COPY = "tma"
 _SAID = {": the weight": "weight", ": a vector of": "width", "lanes, and": "lanes"}  # where
 _VARIABLES = ("lane", "step", "warp", "element")
@@ -229,9 +230,10 @@ class _File:
         operand = place.text("operand", "") or None
         found = self._at(place, "tiled", lambda: read_tiled(place.text("tiled", ""), operand))
         fragment = self._at(place, "tiled", lambda: found.fragment(shape))
-        kind, width = place.text("kind", "ld"), place.whole("width", found.width, 16)
-        if kind not in _KINDS_OF_USES or fragment.registers % width:
-            place.fail("kind", f"kind = {kind[:20]} with vectors of {width}", "ld, st or cp.async")
+        width = place.whole("width", found.width, 16)
+        kind = next((k for k in _KINDS_OF_USES if k == place.text("kind", "ld")), None)
+        if kind is None or fragment.registers % width:
+            place.fail("kind", f"no access in vectors of {width}", "kind is ld, st or cp.async")
         elements = fragment.elements.reshape(fragment.warps, -1, fragment.registers // width, width)
         steps = elements.transpose(0, 2, 1, 3).reshape(-1, elements.shape[1], width)
         return Access(place.text("name", found.name), steps, kind, _weight(place))
