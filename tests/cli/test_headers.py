@@ -44,3 +44,12 @@ def test_what_was_not_run_says_so(cli: Cli) -> None:
     assert re.search(r"// Schedule: grid 1, block 1 thread; reductions of 64;", ran.out)
     assert "// Launch: (1) block of 1 thread." in ran.out
     assert not re.search(r"\b\d+:[gl]\d", ran.out)
+
+
+def test_no_counter_is_there_for_nothing(cli: Cli) -> None:
+    """A compiler would warn of it."""
+    size = ("--size", "m=2,n=2,k=2")
+    ran = cli("map", "matmul", *size, "--first", "--no-store", "--emit", "cuda")
+    named = re.findall(r"const int (\w+) = ", ran.out)
+    assert named
+    assert [each for each in named if len(re.findall(rf"\b{each}\b", ran.out)) < 2] == []

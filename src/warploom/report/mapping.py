@@ -134,7 +134,7 @@ class _Stage:
     def _write(self, node: Write, depth: int) -> Row:
         read = dict.fromkeys(each.memory.name for each in reads_of(node.value))
         return Row(
-            depth, "", "", f"{node.memory.name} = …", f"reads {', '.join(read) or 'nothing'}"
+            depth, "", "", f"computes {node.memory.name}", f"from {', '.join(read) or 'constants'}"
         )
 
 
