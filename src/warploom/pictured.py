@@ -38,9 +38,10 @@ class PublicResult(Pictured):
         """The kernel; an error says why where there is none."""
         return PublicResult.above("kernel_of")(self)
 
-    def text(self, language: str = "cuda") -> str:
-        """The kernel in a language by its name, such as `cuda`, `opencl` or `c`."""
-        found: str = PublicResult.above("text_of")(self, language)
+    def text(self, language: str = "cuda", name: str | None = None) -> str:
+        """The kernel in a language by its name, such as `cuda`, `opencl` or `c`; `name` is what the
+        kernel is called there."""
+        found: str = PublicResult.above("text_of")(self, language, name)
         return found
 
     def record(self) -> dict[str, Any]:
@@ -48,7 +49,8 @@ class PublicResult(Pictured):
         found: dict[str, Any] = PublicResult.above("record_of")(self)
         return found
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, name: str | None = None) -> None:
         """Writes a file; how it ends says what: `.json` the record, `.html` a page, `.svg` its
-        figures, `.cu`, `.cuh`, `.cl`, `.c` and `.hip` the kernel."""
-        PublicResult.above("save")(self, path)
+        figures, `.cu`, `.cuh`, `.cl`, `.c` and `.hip` the kernel, which `name` gives
+        another name."""
+        PublicResult.above("save")(self, path, name=name)

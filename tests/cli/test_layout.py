@@ -30,7 +30,7 @@ def test_an_answer_with_its_code_and_proof(cli: Cli, tmp_path: Path) -> None:
     )
     assert ran.status == 0
     assert "no layout of any kind takes fewer: proved" in ran.err + ran.out
-    assert "int place(int row, int column)" in ran.out
+    assert "int place_transpose_32x32_f32(int row, int column)" in ran.out
     checked = cli("verify", str(proof))
     assert checked.status == 0
     assert "the layout costs 64 (all wavefronts)" in checked.out
@@ -323,7 +323,8 @@ def test_a_layout_of_one_language_in_another(cli: Cli) -> None:
     )  # fmt: skip
     assert ran.status == 0
     assert "S<3,3,3> o (8,64):(64,1)\n  512 elements" in ran.err
-    assert "// tilelang:       Sw<3,4,3> o 0 o (8,128):(128,1)\nusing place = cute::" in ran.out
+    type_of = "using place_S_3_3_3_o_8_64_64_1 = cute::"
+    assert f"// tilelang:       Sw<3,4,3> o 0 o (8,128):(128,1)\n{type_of}" in ran.out
     ran = cli("layout", "solve", "transpose:32x32:f32", "--emit", "triton")
     assert ran.status == 0
     assert json.loads(ran.out)["offset"][5:] == [[1, 1], [2, 2], [4, 4], [8, 8], [16, 16]]

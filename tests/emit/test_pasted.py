@@ -15,6 +15,7 @@ from bench.common.loopnest.running import implementations
 from tests.emit.test_hip import accepted, needs_clang
 from tests.tools import require
 
+import warploom
 from warploom import runtime
 from warploom.catalogue import entries, find, find_function, function_entries
 from warploom.emit import emit
@@ -24,6 +25,7 @@ from warploom.kernel.build import Builder, cast
 from warploom.kernel.dtype import f16, f32, i32
 from warploom.kernel.evaluate import run
 from warploom.kernel.ir import Kernel
+from warploom.layout.formats.function_name import function_name
 from warploom.layout.language.parse import parse
 from warploom.loopnest.build import LoopNest
 from warploom.loopnest.lower import lower
@@ -162,3 +164,33 @@ def test_names_of_a_loop_nest_stay() -> None:
         assert re.search(r"const float\* __restrict__ image, float\* __restrict__ blurred", text)
         counters = re.findall(r"for \(int (\w+) =", text)
         assert all(re.match("row|tap", each) for each in counters)
+
+
+def test_layouts_and_conversions_have_names_of_their_own() -> None:
+    """Two of each in one file, by the names that they have if nobody gives any."""
+    require("ptx")
+    layouts = [warploom.solve_layout(each) for each in ("transpose:32x32:f32", "blocks:32x32")]
+    pairs = [("(32,4):(1,32)", "(32,4):(4,1)"), ("(32,4):(4,1)", "(32,4):(1,32)")]
+    conversions = [warploom.convert_layout(*each, way="shuffles") for each in pairs]
+    results = [*layouts, *conversions]
+    texts = [each.text("cuda") for each in results]
+    assert compile_cuda("\n".join(texts)).text.count(".entry") == 2
+    assert all("// Verdict: " in each for each in texts)
+    assert "place_blocks_32x32(" in texts[1]
+    assert "convert_32_4_1_32_to_32_4_4_1_128_b32(" in texts[2]
+    assert " mine(" in layouts[0].text("c", name="mine")
+    assert "\nmine(" in conversions[0].text("cuda", name="mine")
+
+
+def test_names_tell_layouts_apart() -> None:
+    """Of long texts a digest does; of names of a family, such as mma_a, one of their elements."""
+    long = [function_name("place", f"(4,4):(1,4){'+0' * 60}+{end}") for end in (1, 2)]
+    assert long[0] != long[1]
+    assert all(len(each) <= 60 for each in long)
+    assert function_name("place", "(4):(-1)") != function_name("place", "(4):(1)")
+    named = [
+        warploom.convert_layout("mma_c()", f"mma_a({k})", shape=(16, 32), element="i8").text("cuda")
+        for k in (2, 4)
+    ]
+    kernels = [re.search(r"convert_mma_c_\w+", each) for each in named]
+    assert len({each and each[0] for each in kernels}) == 2

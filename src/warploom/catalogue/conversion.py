@@ -14,6 +14,7 @@ import numpy as np
 
 from warploom.catalogue.matrix_text import matrix_text
 from warploom.emit.language import backend_of, emit
+from warploom.emit.parts import noted_text, with_notes
 from warploom.errors import AbsentError, DeviceError, UnsupportedError, spelled
 from warploom.index.ir import Expr
 from warploom.index.table import lane_condition, lane_expression, thread_expression
@@ -34,10 +35,12 @@ from warploom.runtime.compile import compile_cuda
 DTYPES = {1: DType.U8, 2: DType.U16, 4: DType.U32, 8: DType.U64}
 
 
-def conversion_kernel(conversion: Conversion, way: str | None = None) -> Kernel:
+def conversion_kernel(
+    conversion: Conversion, way: str | None = None, name: str = "convert"
+) -> Kernel:
     """The kernel of one way, by default of the chosen one."""
     way = way or conversion.chosen
-    return _Writer(conversion, way).kernel()
+    return _Writer(conversion, way, name).kernel()
 
 
 def looped_text(conversion: Conversion, way: str) -> str:
@@ -48,8 +51,10 @@ def looped_text(conversion: Conversion, way: str) -> str:
     return emit(_Writer(conversion, way).looped(), "cuda")
 
 
-def conversion_text(conversion: Conversion, way: str, language: str) -> str:
-    """The kernel of one way as text."""
+def conversion_text(
+    conversion: Conversion, way: str, language: str, name: str = "convert", *notes: str
+) -> str:
+    """The kernel of one way as text; `notes` are comments before it."""
     backend_of(language)
     if way == "matrices":
         if language != "cuda":
@@ -57,8 +62,8 @@ def conversion_text(conversion: Conversion, way: str, language: str) -> str:
                 "ldmatrix and stmatrix exist only in CUDA",
                 advice=spelled("--emit cuda", "take .text('cuda')"),
             )
-        return matrix_text(conversion)
-    return emit(conversion_kernel(conversion, way), language)
+        return noted_text(matrix_text(conversion, name), *notes)
+    return emit(with_notes(conversion_kernel(conversion, way, name), *notes), language)
 
 
 def loop_parts(conversion: Conversion) -> int:
@@ -101,13 +106,13 @@ def wrong_results(conversion: Conversion, way: str, device: str, blocks: int = 2
 class _Writer:
     """Writes one kernel."""
 
-    def __init__(self, conversion: Conversion, way: str) -> None:
+    def __init__(self, conversion: Conversion, way: str, name: str = "convert") -> None:
         self.conversion = conversion
         source, target = conversion.source, conversion.target
         self.way, self.dtype = way, DTYPES[conversion.unit_bytes]
         self.threads = LANES * source.warps
         doc = f"From {source.name} to {target.name}: {way}."
-        self.k = Builder("convert", block=self.threads, doc=doc)
+        self.k = Builder(name, block=self.threads, doc=doc)
         self.blocks = self.k.scalar("blocks")
         self.registers = source.registers, target.registers
 

@@ -18,6 +18,7 @@ from warploom.catalogue.permuted import Permuted, order_of, permuted
 from warploom.catalogue.tuning import Tuner
 from warploom.emit import emit
 from warploom.emit.dialect import Language
+from warploom.emit.parts import with_names
 from warploom.errors import CheckError, DeviceError, ensure, located
 from warploom.kernel.dtype import DType
 from warploom.kernel.ir import Kernel
@@ -123,9 +124,9 @@ class Loaded(Planner, PublicResult):
         return self.entry.kernel(**self.settings)
 
     @located
-    def text(self, language: Language = "cuda") -> str:
-        """The kernel in a language by its name, such as `cuda`."""
-        return emit(with_largest(self.kernel), language)
+    def text(self, language: Language = "cuda", name: str | None = None) -> str:
+        """The kernel in a language by its name, such as `cuda`; `name` is that of the kernel."""
+        return emit(with_names([with_largest(self.kernel)], name)[0], language)
 
     def record(self) -> dict[str, Any]:
         """What `warploom kernel --json` writes of a kernel that is neither checked nor timed."""

@@ -13,15 +13,16 @@ from warploom.cli.declare import Context, Parameter
 _ASIDE = ("out", "json_file", "store", "no_store", "keep", "processes", "cluster")
 
 
-def command_words(asked: object, context: Context) -> str:
-    """`Command: warploom kernel aos-to-soa --set fields=5 --emit cuda`"""
+def command_words(asked: object, context: Context, *group: str) -> str:
+    """`Command: warploom kernel aos-to-soa --set fields=5 --emit cuda`; `group` is the first of two
+    words."""
     given = [
         word
         for each in context.command.parameters
         if each.name in context.given.difference(_ASIDE)
         for word in _words(each, getattr(asked, each.name))
     ]
-    return f"Command: warploom {shlex.join([context.command.name, *given])}"
+    return f"Command: warploom {shlex.join([*group, context.command.name, *given])}"
 
 
 def _words(parameter: Parameter, value: Any) -> Iterator[str]:

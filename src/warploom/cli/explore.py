@@ -19,13 +19,14 @@ from warploom.cli.declare import Context
 from warploom.cli.guard import Status, check_meant, is_whole, run, status_of
 from warploom.cli.inputs import parse_parameters, python_value
 from warploom.cli.keeping import store_of
+from warploom.cli.layout_input import known_name
 from warploom.cli.names import other_command, other_kind
 from warploom.cli.output import kept_free, write, write_records
 from warploom.cli.progress import progress
 from warploom.cli.remembered import Answer, answer_of
 from warploom.cli.say import echo
 from warploom.cli.seconds import budget_of
-from warploom.emit.parts import with_notes
+from warploom.emit.parts import with_names, with_notes
 from warploom.errors import ParseError
 from warploom.loopnest.build import LoopNest
 from warploom.loopnest.ir import Program
@@ -60,6 +61,7 @@ def explore(asked: Explore, context: Context) -> None:
 def _explored(asked: Explore, context: Context) -> Status:
     answer, kept_in = answer_of(context.obj), store_of(asked.store, asked.no_store)
     _check_asked(asked, context)
+    known_name(asked.text and asked.text.value, asked.name)
     record: dict[str, Any] = {"name": asked.kernel, "machine": asked.machine}
     text_to = asked.out if asked.text is not None else None
     with (
@@ -91,7 +93,7 @@ def _explored(asked: Explore, context: Context) -> Status:
         said = None
         if asked.text is not None and best is not None:
             noted = with_notes(explored.kernel, command_words(asked, context))
-            said = emit.emit(noted, asked.text.value)
+            said = emit.emit(with_names([noted], asked.name)[0], asked.text.value)
     if said is not None:
         write(asked.out, said, answer)
     write_records(asked.json_file, [record], answer=answer)
@@ -111,6 +113,8 @@ def _nest(asked: Explore, answer: Answer) -> tuple[Nest, Budget]:
 
 def _check_asked(asked: Explore, context: Context) -> None:
     """Nothing beside a question that is of another."""
+    if asked.text is None:
+        check_meant(context, ("name",), "without --emit")
     if not asked.estimate:
         check_meant(context, ("walks", "cut", "depth"), "without --estimate")
     if asked.explain or asked.estimate:

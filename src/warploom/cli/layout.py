@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from warploom.cli.command import command_words
 from warploom.cli.commands.layout import Solve
 from warploom.cli.declare import Context
 from warploom.cli.guard import Status, attempt, is_whole, run, status_of, worst
@@ -21,6 +22,7 @@ from warploom.cli.remembered import Answer, answer_of
 from warploom.cli.say import echo
 from warploom.cli.seconds import seconds_of
 from warploom.errors import CheckError, InternalError, ParseError, WarploomError
+from warploom.layout.formats.function_name import function_name
 from warploom.layout.language.show import show as show_layout
 from warploom.layout.patterns.access import Problem
 from warploom.layout.solver.choose import Chosen, best_way
@@ -45,6 +47,7 @@ class Solving:
 
     asked: Solve
     answer: Answer
+    command: str
     pressed: Budget = field(default_factory=Budget)
     records: list[dict[str, Any]] = field(default_factory=list)
     texts: list[tuple[Path, str]] = field(default_factory=list)
@@ -123,16 +126,17 @@ class Solving:
         """The texts that were asked for."""
         asked = self.asked
         if asked.emit is not None and front.best is not None:
-            said, text = _emitted(front, asked.emit, asked.name)
+            name = asked.name or function_name("place", front.task.problem.name)
+            said, text = _emitted(front, asked.emit, name, self.command)
             for line in said:
                 echo(line)
-            self.texts.append((asked.out, _to_include(asked, text)))
+            self.texts.append((asked.out, _to_include(asked, name, text)))
         if asked.proof is not None:
             self.texts.append((asked.proof, _certified(front, budget)))
 
 
 def solve(asked: Solve, context: Context) -> None:
-    run(Solving(asked, answer_of(context.obj)).all)
+    run(Solving(asked, answer_of(context.obj), command_words(asked, context, "layout")).all)
 
 
 def until_stopped(action: Callable[[], Status], records: list[dict[str, Any]]) -> Status:
@@ -164,11 +168,13 @@ def _certified(front: Front, budget: Budget) -> str:
     return json.dumps([record]) + "\n"
 
 
-def _emitted(front: Front, how: str, name: str) -> tuple[list[str], str]:
+def _emitted(front: Front, how: str, name: str, command: str) -> tuple[list[str], str]:
     """The best layout in another's words, or the best of what was found that has some; what is to
     be said of that, and the text."""
     # Here, not at the top: it knows all kernels, and a search needs none of them.
     from warploom.emit.index_function import exported
+    from warploom.emit.parts import noted_text
+    from warploom.pipeline.layouts import noted_layout
 
     task, first, refused = front.task, front.best, None
     for answer in front.answers:
@@ -181,26 +187,23 @@ def _emitted(front: Front, how: str, name: str) -> tuple[list[str], str]:
                 break
             continue
         if refused is None or first is None:
-            return [], text
+            return [], noted_layout(text, how, front, command)
         said = [
             f"{SPELLINGS[how]} has no words for {show_layout(task.layout(first))[:80]}",
             f"the best of what was tried that it has words for: {show_layout(layout)[:80]}, cost "
             f"{float(answer.cost):g} instead of {float(first.cost):g}",
         ]
-        return [f"  {line}" for line in said], _noted(how, said) + text
+        noted = noted_text(text, *said, command) if how == "cute" else text  # no comments in JSON
+        return [f"  {line}" for line in said], noted
     raise refused or InternalError("there is nothing to write")
 
 
-def _to_include(asked: Solve, text: str) -> str:
+def _to_include(asked: Solve, name: str, text: str) -> str:
     """A header can be included twice; a type of CuTe can be said twice as it is."""
     from warploom.emit.helper import HEADER_ENDS, include_guard  # as above
 
     is_header = asked.out.suffix.lower() in HEADER_ENDS and asked.emit not in SPELLINGS
-    return include_guard(asked.name, text) if is_header else text
-
-
-def _noted(how: str, said: list[str]) -> str:
-    return "".join(f"// {line}\n" for line in said) if how == "cute" else ""
+    return include_guard(name, text) if is_header else text
 
 
 def one_by_one(

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from warploom.catalogue.conversion import conversion_text, wrong_results
+from warploom.catalogue.conversion import wrong_results
 from warploom.catalogue.conversion_tuning import GpuWayBench, best_way, tune_way, with_way
 from warploom.catalogue.tuning import Tuner
+from warploom.cli.command import command_words
 from warploom.cli.commands.layout import Convert
 from warploom.cli.declare import Context
-from warploom.cli.guard import Status, run
+from warploom.cli.guard import Status, check_meant, run
 from warploom.cli.keeping import store_of
+from warploom.cli.layout_input import known_name
 from warploom.cli.measured import lines, record_of, tuner_for
 from warploom.cli.output import kept_free, write, write_records
 from warploom.cli.progress import progress
@@ -21,7 +23,13 @@ from warploom.layout.conversion.convert import Conversion, convert
 from warploom.layout.formats.fragment_text import read_fragment
 from warploom.layout.formats.given import sizes
 from warploom.layout.patterns.named import TYPES
-from warploom.pipeline.converted import check_asked, conversion_lines, conversion_record, taken
+from warploom.pipeline.converted import (
+    check_asked,
+    conversion_lines,
+    conversion_record,
+    noted_conversion,
+    taken,
+)
 from warploom.runtime.driver import open_driver
 from warploom.runtime.measure import gpu_library
 from warploom.search.budget import Budget
@@ -30,6 +38,9 @@ from warploom.search.budget import Budget
 def convert_command(asked: Convert, context: Context) -> None:
     def action() -> Status:
         check_asked(asked.element, asked.way)
+        known_name(asked.emit, asked.name)
+        if asked.emit is None:
+            check_meant(context, ("name",), "without --emit")
         if asked.way is not None and asked.tune:
             raise ParseError("--way and --tune exclude each other", advice="give one of them")
         answer, kept_in = answer_of(context.obj), store_of(asked.store, asked.no_store)
@@ -64,15 +75,30 @@ def convert_command(asked: Convert, context: Context) -> None:
         if budget.interrupted:
             status = Status.INTERRUPTED
         answer.whole = not asked.tune and not asked.check and not stopped
+        said = _text(asked, context, found, used, checked)
         record = (
             conversion_record(found, used) | tuned | ({"check": checked} if asked.check else {})
         )
         write_records(asked.json_file, [record], answer=answer)
-        if asked.emit is not None:
-            write(asked.out, conversion_text(found, used, asked.emit), answer)
+        if said:
+            write(asked.out, said, answer)
         return status
 
     run(action)
+
+
+def _text(
+    asked: Convert, context: Context, found: Conversion, way: str, checked: dict[str, Any]
+) -> str:
+    """The kernel with its command; nothing where none was asked for."""
+    if asked.emit is None:
+        return ""
+    ran = ", ".join(f"{device}: {each['wrong'] or 'right'}" for device, each in checked.items()
+                    if "wrong" in each)  # fmt: skip
+    command = command_words(asked, context, "layout")
+    return noted_conversion(
+        found, way, asked.emit, asked.name, command, ran=ran and f"run on {ran}"
+    )
 
 
 def check_gpu() -> None:

@@ -30,7 +30,7 @@ def readers(texts: list[str], machine: str | None) -> list[Reader]:
     return found
 
 
-def known_export(how: str | None, name: str) -> None:
+def known_export(how: str | None, name: str | None) -> None:
     """Refuses before the search what cannot be written after it."""
     if how is None or how == "triton":
         return
@@ -38,9 +38,23 @@ def known_export(how: str | None, name: str) -> None:
         raise UnsupportedError(
             f"there is no format '{how[:20]}' for layouts", advice=one_of(how, EXPORTS)
         )
+    known_name("cuda" if how in SPELLINGS else how, name)
+
+
+def known_name(language: str | None, name: str | None) -> None:
+    """Refuses a name that no function can have in the language of the text."""
+    if language is None or name is None:
+        return
     # Here, not at the top: it knows all languages, and a search needs none of them.
     from warploom.emit.reserved import is_reserved_function
 
-    language = "cuda" if how in SPELLINGS else how
-    if not NAME.fullmatch(name) or is_reserved_function(name, language):
-        raise EmitError(f"'{name[:40]}' cannot be a name in {language}", advice="give --name")
+    if not NAME.fullmatch(name):
+        raise EmitError(
+            f"'{name[:40]}' cannot be a name in {language}",
+            advice="a name has letters, digits and _, and begins with no digit",
+        )
+    if is_reserved_function(name, language):
+        raise EmitError(
+            f"'{name[:40]}' cannot be a name in {language}",
+            advice="the language has it already: give another --name",
+        )

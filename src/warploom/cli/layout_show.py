@@ -15,9 +15,11 @@ from warploom.cli.output import kept_free, write, write_records
 from warploom.cli.say import echo
 from warploom.emit.index_function import exported
 from warploom.errors import ParseError, one_of
+from warploom.layout.formats.function_name import function_name
 from warploom.layout.formats.given import given_layout, row_major_addresses, sizes
 from warploom.layout.language.evaluate import Numbers
 from warploom.layout.language.ir import Layout
+from warploom.layout.language.show import show as show_layout
 from warploom.layout.patterns.named import TYPES
 from warploom.layout.solver.task import Task
 from warploom.layout.wavefronts.picture import Compared, request_of
@@ -45,7 +47,8 @@ def _shown(asked: ShowLayout) -> Status:
         for line in lines:
             echo(line)
         size = task.problem.element_bytes if task is not None else _bytes_of(asked.element) or 4
-        text = "" if asked.emit is None else exported(found, asked.emit, asked.name, size)
+        called = asked.name or function_name("place", show_layout(found))
+        text = "" if asked.emit is None else exported(found, asked.emit, called, size)
     write_records(asked.json_file, [record])
     if asked.emit is not None:
         write(STDOUT, text)

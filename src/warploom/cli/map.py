@@ -21,6 +21,7 @@ from warploom.cli.declare import Context
 from warploom.cli.guard import Status, check_meant, is_whole, run, status_of
 from warploom.cli.inputs import parse_sizes, python_value
 from warploom.cli.keeping import store_of
+from warploom.cli.layout_input import known_name
 from warploom.cli.map_view import print_candidate, show_tuned, word_of
 from warploom.cli.names import other_command, other_kind
 from warploom.cli.output import kept_free, write, write_records
@@ -28,7 +29,7 @@ from warploom.cli.progress import OnStates, progress
 from warploom.cli.remembered import Answer, answer_of
 from warploom.cli.say import echo
 from warploom.cli.seconds import budget_of
-from warploom.emit.parts import with_notes
+from warploom.emit.parts import with_names, with_notes
 from warploom.errors import CheckError, ParseError
 from warploom.machine.record import machine_named
 from warploom.pipeline.mapped import (
@@ -76,6 +77,7 @@ def map_(asked: Map, context: Context) -> None:
 def _mapped(asked: Map, context: Context) -> Status:
     _check_asked(asked, context)
     answer, kept = answer_of(context.obj), store_of(asked.store, asked.no_store)
+    known_name(asked.text and asked.text.value, asked.name)
     made = Made({"name": asked.expr, "machine": asked.machine})
     text_to = asked.out if asked.text is not None else None
     with (
@@ -88,7 +90,7 @@ def _mapped(asked: Map, context: Context) -> Status:
             command = command_words(asked, context)
             texts = [
                 emit.emit(with_notes(each, command), asked.text.value)
-                for each in described(made.compiled[0], asked.tune)
+                for each in with_names(described(made.compiled[0], asked.tune), asked.name)
             ]
     if texts:
         write(asked.out, "\n".join(texts), answer)
@@ -185,6 +187,8 @@ def _tuned(
 
 def _check_asked(asked: Map, context: Context) -> None:
     """One question, and nothing beside it that is of another."""
+    if asked.text is None:
+        check_meant(context, ("name",), "without --emit")
     sample = asked.sample is not None
     if asked.count + sample + asked.best + asked.tune + asked.first > 1:
         raise ParseError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from warploom.index.ir import Binary, Const, Expr, Var, select, variables
@@ -54,6 +54,23 @@ def with_notes(kernel: ir.Kernel, *notes: str) -> ir.Kernel:
     """The kernel with more lines in the comment before its text."""
     lines = [line for note in notes if note for line in _wrapped(note)]
     return replace(kernel, doc="\n".join([kernel.doc] * bool(kernel.doc) + lines))
+
+
+def with_names(kernels: Sequence[ir.Kernel], name: str | None) -> list[ir.Kernel]:
+    """The kernels by another name; several are numbered, in the order in which they run."""
+    if name is None:
+        return list(kernels)
+    several = len(kernels) > 1
+    return [
+        replace(kernel, name=f"{name}_{number}" if several else name)
+        for number, kernel in enumerate(kernels)
+    ]
+
+
+def noted_text(text: str, *notes: str) -> str:
+    """A text with comments before it, wrapped as those of kernels are."""
+    lines = [line for note in notes if note for line in _wrapped(note)]
+    return "".join(f"{line}\n" for each in lines for line in comment_lines(each)) + text
 
 
 def _wrapped(note: str) -> list[str]:

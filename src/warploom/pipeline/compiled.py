@@ -8,6 +8,7 @@ from typing import Any, TypedDict, Unpack, overload
 from warploom.catalogue.loaded import Loaded
 from warploom.emit import emit
 from warploom.emit.dialect import Language
+from warploom.emit.parts import with_names
 from warploom.errors import CheckError, DeviceError, located
 from warploom.index.ir import whole_number
 from warploom.kernel.dtype import DType, f32
@@ -139,9 +140,9 @@ class Compiled(PublicResult):
         return self.tiled.kernel
 
     @located
-    def text(self, language: Language = "cuda") -> str:
-        """The kernel in a language by its name, such as `cuda`."""
-        return emit(self.kernel, language)
+    def text(self, language: Language = "cuda", name: str | None = None) -> str:
+        """The kernel in a language by its name, such as `cuda`; `name` is that of the kernel."""
+        return emit(with_names([self.kernel], name)[0], language)
 
     def record(self) -> dict[str, Any]:
         """What `warploom kernel --json` writes of a sketch that is neither checked nor timed."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from warploom.catalogue.conversion import conversion_kernel, conversion_text
@@ -10,8 +12,10 @@ from warploom.choices import CONVERSIONS
 from warploom.errors import CheckError, ParseError, UnsupportedError, located, one_of
 from warploom.kernel.ir import Kernel
 from warploom.layout.conversion.convert import Conversion, convert
+from warploom.layout.conversion.fragment import Fragment
 from warploom.layout.conversion.staging import Staging
 from warploom.layout.formats.fragment_text import read_fragment
+from warploom.layout.formats.function_name import function_name
 from warploom.layout.formats.given import sizes
 from warploom.layout.language.show import show
 from warploom.layout.patterns.named import TYPES
@@ -43,12 +47,18 @@ class ConvertedResult(PublicResult):
             raise UnsupportedError(
                 "a kernel has no statement for ldmatrix and stmatrix", advice="take .text('cuda')"
             )
-        return conversion_kernel(self.conversion, self.way)
+        return conversion_kernel(self.conversion, self.way, convert_name(self.conversion))
 
     @located
-    def text(self, language: str = "cuda") -> str:
-        """The kernel of the way, in a language by its name."""
-        return conversion_text(self.conversion, self.way, language)
+    def text(self, language: str = "cuda", name: str | None = None) -> str:
+        """The kernel of the way, in a language by its name.
+
+        `name` is that of the kernel; by default it is made from the two layouts."""
+        return noted_conversion(self.conversion, self.way, language, name)
+
+    def save(self, path: str | Path, name: str | None = None) -> None:
+        """Writes a file, as all results do; `name` is that of the kernel in a text."""
+        PublicResult.above("save")(self, path, name=name)
 
     def record(self) -> dict[str, Any]:
         """What `warploom layout convert --json` writes."""
@@ -122,6 +132,34 @@ def taken(found: Conversion, way: str | None) -> str:
     return used
 
 
+def convert_name(found: Conversion) -> str:
+    """What the kernel is called where nobody names it: layouts, shape and bits of an element."""
+    shape = "x".join(map(str, found.source.shape))
+    bits = 8 * found.element_bytes
+    names = [_told_apart(each) for each in (found.source, found.target)]
+    return function_name("convert", f"{' to '.join(names)} {shape} b{bits}")
+
+
+def _told_apart(layout: Fragment) -> str:
+    """The layout's own text; others have one name for many, which a digest of the elements ends."""
+    if ":" in layout.name:
+        return layout.name
+    digest = hashlib.sha256(str(layout.elements.tolist()).encode()).hexdigest()[:4]
+    return f"{layout.name} {digest}"
+
+
+def noted_conversion(
+    found: Conversion, way: str, language: str, name: str | None, *notes: str, ran: str = ""
+) -> str:
+    """The text of a way; its comment says what is known of it."""
+    if found.renames is not None and way in CONVERSIONS[:2]:
+        known = "every thread holds what it wants"
+    else:
+        known = _way_text(found, way)
+    verdict = f"Verdict: {known}; {ran or 'it was not run'}."
+    return conversion_text(found, way, language, name or convert_name(found), verdict, *notes)
+
+
 # -- in words, and as plain data -------------------------------------------------------------------
 
 
@@ -131,7 +169,8 @@ def conversion_lines(found: Conversion) -> list[str]:
     what = "element" if found.unit_bytes == found.element_bytes else "word"
     lines = [
         f"{source.name} → {target.name}",
-        f"  {size} elements, {source.warps} warps of 32 lanes, {source.registers} → "
+        f"  {size} elements, {source.warps} warp{'s' * (source.warps != 1)} of 32 lanes, "
+        f"{source.registers} → "
         f"{target.registers} registers of a thread, {found.unit_bytes} bytes each ({what}s)",
         "",
     ]

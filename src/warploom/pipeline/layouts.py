@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from warploom.emit.index_function import exported
+from warploom.emit.parts import noted_text
 from warploom.errors import located
+from warploom.layout.formats.function_name import function_name
 from warploom.layout.language.ir import Layout
 from warploom.layout.language.show import show
 from warploom.layout.patterns.access import Problem
@@ -81,11 +83,16 @@ class LayoutResult(PublicResult):
         return task.addresses(ensured.map).reshape(task.problem.shape)
 
     @located
-    def text(self, language: str = "cuda", name: str = "place") -> str:
-        """The index function to paste, or the layout in the words of `cute` or `triton`."""
-        return exported(self.best, language, name, self.front.task.problem.element_bytes)
+    def text(self, language: str = "cuda", name: str | None = None) -> str:
+        """The index function to paste, or the layout in the words of `cute` or `triton`.
 
-    def save(self, path: str | Path, name: str = "place") -> None:
+        `name` is that of the function; by default it is made from that of the pattern."""
+        problem = self.front.task.problem
+        called = name or place_name(problem)
+        text = exported(self.best, language, called, problem.element_bytes)
+        return noted_layout(text, language, self.front)
+
+    def save(self, path: str | Path, name: str | None = None) -> None:
         """Writes a file, as all results do; `name` is that of the function in a text."""
         PublicResult.above("save")(self, path, name=name)
 
@@ -111,7 +118,7 @@ class LayoutResult(PublicResult):
         return Compared(task.problem.name, task, requests, tuple(str(self).splitlines()))
 
     def __str__(self) -> str:
-        problem, asked = self.front.task.problem, self.front.asked
+        problem = self.front.task.problem
         if self.front.best is None:
             return f"{problem.name}: {self.outcome}"
         names = [access.name for access in problem.accesses]
@@ -119,17 +126,36 @@ class LayoutResult(PublicResult):
             f"{name} {count:g} (bound {least:g})"
             for name, count, least in zip(names, self.wavefronts, self.bound, strict=True)
         )
-        match self.outcome:
-            case Found():
-                verdict = "no layout of any kind takes fewer: proved"
-            case Undecided(reason):
-                verdict = f"undecided: {reason.value}"
-            case _:
-                verdict = f"the least of the class '{asked.klass}'" + ": proved" * asked.proved
+        verdict = verdict_of(self.front)
         return f"{problem.name}: {self.layout}\n  wavefronts per request: {counts}\n  {verdict}"
 
     def __repr__(self) -> str:
         return f"<{self}>"
+
+
+def verdict_of(front: Front) -> str:
+    """What is known of the best layout, in a few words."""
+    match front.asked.outcome:
+        case Found():
+            return "no layout of any kind takes fewer: proved"
+        case Undecided(reason):
+            return f"undecided: {reason.value}"
+        case _:
+            return f"the least of the class '{front.asked.klass}'" + ": proved" * front.asked.proved
+
+
+def place_name(problem: Problem) -> str:
+    """What the index function is called where nobody names it."""
+    return function_name("place", problem.name)
+
+
+def noted_layout(text: str, language: str, front: Front, *notes: str) -> str:
+    """The text of the best layout, with what is known of it; bases of Triton are JSON, which has
+    no comments."""
+    if language == "triton":
+        return text
+    verdict = f"Verdict: {verdict_of(front)}."
+    return noted_text(text, f"Pattern: {front.task.problem.name}", verdict, *notes)
 
 
 @located

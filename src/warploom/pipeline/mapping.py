@@ -14,6 +14,7 @@ from warploom.array.language.ir import Program
 from warploom.array.mapping.fusion import Fusion
 from warploom.emit import emit
 from warploom.emit.dialect import Language
+from warploom.emit.parts import with_names
 from warploom.errors import CheckError, ParseError, UnsupportedError, located, one_of, spelled
 from warploom.index.ir import whole_number
 from warploom.kernel.ir import Kernel, Registers, Shared, walk
@@ -76,9 +77,9 @@ class MappedResult(PublicResult):
         return self.kernels[0]
 
     @located
-    def text(self, language: Language = "cuda") -> str:
-        """All kernels of the first candidate, in a language by its name."""
-        return "\n".join(emit(kernel, language) for kernel in self.kernels)
+    def text(self, language: Language = "cuda", name: str | None = None) -> str:
+        """All kernels of the first candidate, in a language by its name; `name` is theirs."""
+        return "\n".join(emit(each, language) for each in with_names(self.kernels, name))
 
     def record(self) -> dict[str, Any]:
         """What `warploom map --json` writes of the first candidate."""

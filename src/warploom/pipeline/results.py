@@ -14,6 +14,7 @@ from typing import Any
 from warploom.emit import emit
 from warploom.emit.dialect import Language
 from warploom.emit.helper import HEADER_ENDS, include_guard
+from warploom.emit.parts import with_names
 from warploom.errors import EmitError, UnsupportedError
 from warploom.kernel.ir import Kernel
 from warploom.pictured import PublicResult
@@ -43,8 +44,8 @@ def kernel_of(result: PublicResult) -> Kernel:
     )
 
 
-def text_of(result: PublicResult, language: Language) -> str:
-    return emit(result.kernel, language)
+def text_of(result: PublicResult, language: Language, name: str | None = None) -> str:
+    return emit(with_names([result.kernel], name)[0], language)
 
 
 def record_of(result: PublicResult) -> dict[str, Any]:
@@ -55,15 +56,15 @@ def record_of(result: PublicResult) -> dict[str, Any]:
     raise UnsupportedError(f"a {type(result).__name__} has no record", advice="save its text")
 
 
-def save(result: PublicResult, path: str | Path, **named: str) -> None:
-    """A file of a result: what it is, is said by how its name ends. `named` is for its text."""
+def save(result: PublicResult, path: str | Path, name: str | None = None) -> None:
+    """A file of a result: what it is, is said by how its name ends. `name` is for its text."""
     file = Path(path)
     ending = ending_of(file, ENDINGS)
     try:
         if ending in (".html", ".svg"):
             picture(result).save(file)
         else:
-            text = _content(result, ending, named)
+            text = _content(result, ending, name)
             guarded = include_guard(re.sub(r"\W", "_", file.stem), text)
             file.write_text(guarded if ending in HEADER_ENDS else text, encoding="utf-8")
     except OSError as error:
@@ -81,9 +82,9 @@ def ending_of(file: Path, known: Iterable[str]) -> str:
     return ending
 
 
-def _content(result: PublicResult, ending: str, named: Mapping[str, str]) -> str:
+def _content(result: PublicResult, ending: str, name: str | None) -> str:
     if ending in LANGUAGES:
-        return result.text(LANGUAGES[ending], **named)
+        return result.text(LANGUAGES[ending], name=name)
     return json.dumps([result.record()], indent=1, ensure_ascii=False) + "\n"
 
 

@@ -51,9 +51,9 @@ class Runnable(PublicResult):
         return found
 
     @located
-    def text(self, language: Language = "cuda") -> str:
+    def text(self, language: Language = "cuda", name: str | None = None) -> str:
         """The text of what was compiled."""
-        return self.result.text(language)
+        return self.result.text(language, name)
 
     def record(self) -> dict[str, Any]:
         """The record of what was compiled."""
@@ -186,7 +186,7 @@ def _layout(result: LayoutResult) -> Runnable:
         for name, each, size in zip(names, at, places.shape, strict=True):
             inside = not each.size or 0 <= each.min() <= each.max() < size
             if each.dtype.kind not in "iu" or not inside:
-                raise DeviceError(f"{name} are whole numbers from 0 to {size - 1}")
+                raise DeviceError(f"each {name} is a whole number from 0 to {size - 1}")
         return places[tuple(at)]
 
     return Runnable(result, "place", names, "auto", call)

@@ -143,6 +143,9 @@ class Explore:
     processes: int | None = processes_option()
     cluster: str | None = cluster_option()
     text: Text | None = option(None, "--emit", help="Print the kernel in this language.")
+    name: str | None = option(
+        None, "--name", metavar="NAME", help="Name of the kernel in the text."
+    )
     out: Path = option(STDOUT, "-o", metavar="FILE", help="Write the text to FILE instead.")
     json_file: Path | None = json_option()
 

@@ -141,10 +141,9 @@ def _emit_option() -> Any:
     return option(None, "--emit", metavar="|".join((*LANGUAGES, *SPELLINGS)), help=said)
 
 
-def _name_option() -> Any:
-    return option(
-        "place", "--name", metavar="NAME", help="Name of the function or type that --emit writes."
-    )
+def _name_option(made_from: str) -> Any:
+    said = f"Name of what --emit writes (default: made from {made_from})."
+    return option(None, "--name", metavar="NAME", help=said)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,7 +182,7 @@ class Solve:
         None, "--memory", min=1, metavar="MB", help="Memory limit of the process, in megabytes."
     )
     emit: str | None = _emit_option()
-    name: str = _name_option()
+    name: str | None = _name_option("the pattern")
     out: Path = option(
         STDOUT, "-o", metavar="FILE", help="Write the text to FILE; - is standard output."
     )
@@ -221,7 +220,7 @@ class ShowLayout:
         None, "--element", metavar="TYPE", help="Type of an element, if there is no pattern."
     )
     emit: str | None = _emit_option()
-    name: str = _name_option()
+    name: str | None = _name_option("the layout")
     json_file: Path | None = json_option()
 
 
@@ -259,6 +258,7 @@ class Convert:
         None, "--seconds", min=0, metavar="S", help="Time limit of the search, and of --tune."
     )
     emit: str | None = option(None, "--emit", metavar="|".join(LANGUAGES), help="Write the kernel.")
+    name: str | None = _name_option("the two layouts")
     out: Path = option(
         STDOUT, "-o", metavar="FILE", help="Write the text to FILE; - is standard output."
     )

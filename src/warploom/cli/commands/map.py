@@ -118,6 +118,9 @@ class Map:
     )
     seed: int = option(0, "--seed", min=0, help="Seed of random draws.")
     text: Text | None = option(None, "--emit", help="Print the kernels of the first candidate.")
+    name: str | None = option(
+        None, "--name", metavar="NAME", help="Name of the kernels in the text."
+    )
     out: Path = option(STDOUT, "-o", metavar="FILE", help="Write the text to FILE instead.")
     json_file: Path | None = json_option()
 
