@@ -347,5 +347,5 @@ def missing_extra(module: str, extra: str) -> AbsentError:
     """The error for an optional dependency that is not installed."""
     return AbsentError(
         f"this needs the Python package '{module}', which is not installed",
-        advice=f"pip install 'warploom[{extra}]'",
+        advice=f"in the source folder: pip install '.[{extra}]'",
     )

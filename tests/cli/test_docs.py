@@ -226,6 +226,29 @@ def test_python_of_the_readme_prints_what_it_shows(capsys: pytest.CaptureFixture
         assert same(shown, said), said
 
 
+# Of extending.md tests/test_extending.py runs the blocks, with the files that it shows.
+RUN = [each for each in sorted((ROOT / "docs").glob("*.md")) if each.name != "extending.md"]
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("page", RUN, ids=lambda page: page.stem)
+def test_python_of_a_page_runs_from_top_to_bottom(
+    page: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each block after those before it; an error that one raises is shown on the page."""
+    monkeypatch.chdir(ROOT)
+    text = page.read_text()
+    names: dict[str, object] = {"__name__": page.stem}
+    for block in re.finditer(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        code = compile(block[1], str(page), "exec")
+        said = ""
+        try:
+            exec(code, names)  # our own page
+        except WarploomError as error:
+            said = error.message.split(",")[0]
+        assert said in text[block.end() :]
+
+
 def test_the_picture_shows_what_the_readme_shows() -> None:
     """The lines of the finding, which the commands above are held to, and of the kernel."""
     picture = unescape((ROOT / "docs" / "assets" / "race.svg").read_text())

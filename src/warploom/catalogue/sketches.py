@@ -90,7 +90,7 @@ SKETCHES = (
         _rcr,
         "transposition --set order=rcr",
     ),
-    SketchOnly("sums", "the sum of each row of a matrix that lies in columns", _sums, "aos-sum"),
+    SketchOnly("sums", "row sums of a column-major matrix", _sums, "aos-sum"),
     SketchOnly("stencil", "sums of neighbours along a line", _stencil, "stencil-1d"),
     SketchOnly(
         "convolution", "weighted sums of neighbours along a line", _convolution, "convolution-1d"

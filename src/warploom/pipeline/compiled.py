@@ -60,7 +60,10 @@ def compiled(
     budget: Budget | None = None,
     index_bits: int = 32,
 ) -> Compiled | Loaded | Runnable:
-    """A function on arrays: of a sketch, or of what any public call returned.
+    """A function on arrays: of a sketch, or of a result of a search.
+
+    Results are those of `synthesize`, `solve`, `explore`, `map_array`, `solve_layout` and
+    `convert_layout`.
 
     Of a sketch the best fill is searched, verified and run on the simulator before anything comes
     back. `lanes` is the length of the axis across lanes; `steps={"x": 32, "w": 0}` says how far

@@ -43,7 +43,7 @@ def device_function(
 
     `subject` is a name (`device_function("load-structures", fields=5)`; `warploom kernel` lists
     them), a sketch of either kind, or what its search gave. A function that only moves values is,
-    in CUDA, a template over what it moves; for others, and for other languages, `dtype` says it.
+    in CUDA, a template over what it moves. Otherwise give the element type as `dtype`.
 
     >>> import warploom
     >>> header = warploom.device_function("load-structures", fields=3)

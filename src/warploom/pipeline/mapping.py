@@ -148,7 +148,7 @@ def mapped(
     `expr` is a name that `warploom map` knows, or a program of `warploom.arrays`; `size` has the
     sizes of its inputs, and of tiles where they are not to be found. The other arguments are the
     options of that command. By default the result is the candidate that the model takes for the
-    fastest; with `sample` it has so many, all equally likely, with `first` it has some one, soon.
+    fastest. With `sample` it has so many, all equally likely; `first` returns the first found.
 
     >>> import numpy as np, warploom
     >>> found = warploom.map_array("matvec", {"m": 64, "n": 32}, first=True)

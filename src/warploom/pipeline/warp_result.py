@@ -106,7 +106,7 @@ def solved(
     """Fills the holes of a warp sketch with the fewest statements, and proves the fill.
 
     Of such fills it is the cheapest of those that are listed in the time. `laws`, "flatten" or
-    "none", is up to what the sketch must meet its goal; by default the goal says. With `optimum`
+    "none", says which rewrites count as equal; by default the goal says. With `optimum`
     no fill of any of the `spaces` has fewer statements. A spent budget is undecided; impossible is
     a proof under the laws used. A sketch without holes is checked. A sketch whose lanes race is
     refused. A sketch function is taken at its own sizes.

@@ -263,7 +263,7 @@ def _compile_by(
     if probed is None:
         raise AbsentError(
             f"'{command[0]}' compiles nothing for {arch} here:\n{why}",
-            advice="pip install 'warploom[nvrtc]'",
+            advice="in the source folder: pip install '.[nvrtc]'",
         )
     raise DeviceError(f"the kernel does not compile for {arch}:\n{said}")
 

@@ -87,11 +87,11 @@ class Budget:
     seconds: float | None = None
     megabytes: float | None = None
     on_check: Callable[[], None] | None = field(default=None, repr=False)
-    haste: int = 1  # pieces of work are so many times smaller than usual
-    _start: float = field(default_factory=time.monotonic)
-    _interrupt: Switch = field(default_factory=Switch)
-    _spent: Reason | None = None
-    _looked: float = 0.0
+    haste: int = field(default=1, repr=False)  # pieces of work are so many times smaller than usual
+    _start: float = field(default_factory=time.monotonic, repr=False)
+    _interrupt: Switch = field(default_factory=Switch, repr=False)
+    _spent: Reason | None = field(default=None, repr=False)
+    _looked: float = field(default=0.0, repr=False)
 
     def __post_init__(self) -> None:
         for name, value in (("seconds", self.seconds), ("megabytes", self.megabytes)):

@@ -29,8 +29,8 @@ def verified(
     """Runs a sketch with that fill on symbols and on random numbers, and compares with its goal.
 
     `fill` has the number of the choice of each hole, as `result.fills` lists them; a sketch without
-    holes needs none. `laws`, "flatten" or "none", is up to what they must be equal; by default the
-    goal says.
+    holes needs none. `laws`, "flatten" or "none", says which rewrites count as equal; by default
+    the goal says.
 
     >>> from warploom import Sketch, verify
     >>> s = Sketch("turned by one")

@@ -120,8 +120,9 @@ def emulate(
     PTX text (or a file of it), of which `name` chooses a kernel. It is compiled for `arch` by its
     own compiler. A launch is written as that package writes it and gives a report. What the kernel
     does wrong is an error in the words of its source: accesses out of bounds, values that nobody
-    wrote, barriers that never complete, and with `races` all data races of the launch. What Triton
-    has lanes do all the time is a race only without `benign`: writes of one value, also where it
+    wrote, barriers that never complete, and with `races` all data races of the launch. By
+    default, harmless races that Triton creates are not reported; `benign=False` reports them:
+    writes of one value, also where it
     differs by the rounding of a fused product, and loads of no use. With `volatile="weak"` volatile
     accesses race as plain ones do. A launch is stopped after `seconds`. Large ones are compiled,
     and without `races` and `counters` they use as many `cores` as there are, or as are said.

@@ -129,7 +129,7 @@ def test_without_z3(monkeypatch: pytest.MonkeyPatch) -> None:
     program = load_text(published_sketch("trove-8x3"))
     with pytest.raises(UnsupportedError, match="z3-solver") as caught:
         synthesize(program, engine="smt")
-    assert "warploom[smt]" in caught.value.advice
+    assert ".[smt]" in caught.value.advice
     with pytest.raises(UnsupportedError, match="z3-solver"):
         fill_free(program, {"s1": ROW})
 

@@ -34,8 +34,8 @@ GEMM. You give the sizes of inputs; the search finds those tile sizes that you d
 --best       give the most promising of many candidates by a model, without measuring (the default)
 --tune       measure the most promising --candidates N, and keep the times in the store;
              Ctrl-C or --seconds ends it with the best so far
---fusion F   which loops must be fused: by the rule as meant (intended), by that of the published
-             code (coded), only around registers (private), or none
+--fusion F   which loops must be fused; intended: by the paper's rule; coded: by the rule that its
+             code implements; private: only around registers; or none
 --memory B   use at most B bytes of global memory beside inputs and output;
              with --blocked and 0, no sum is split over blocks
 

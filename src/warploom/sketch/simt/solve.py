@@ -94,7 +94,7 @@ def solve(
 
     Of such fills it is the cheapest if the first is found in half a second and all are listed in
     five, and within the budget; else the cheapest of those listed by then, at worst the first.
-    `laws`, "flatten" or "none", is up to what it must meet its goal; by default the goal says.
+    `laws`, "flatten" or "none", says which rewrites count as equal; by default the goal says.
     With `optimum` the whole space is searched for each number of statements before a larger number
     is tried, so no fill has fewer. A spent budget is Undecided; Impossible is a proof, under the
     laws used (`term/laws.py`). A sketch without holes is checked: it is Found, or Impossible says

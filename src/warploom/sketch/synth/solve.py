@@ -75,11 +75,11 @@ def synthesize(
 ) -> Result:
     """Fills the holes of a sketch so that its last step equals goal number `goal`.
 
-    `laws`, "flatten" or "none", is up to what they must be equal; by default the goal says.
+    `laws`, "flatten" or "none", says which rewrites count as equal; by default the goal says.
     `mode`: all fills, the first one found, or the best by cost. `set_seconds` is the CPU time that
     was already spent on building the gather sets. `fuel` and `single` weaken the pairs engine, for
-    the ablations of the paper. Ctrl-C and a spent budget keep what was found; the verdict is open
-    for what could not be verified any more. A fill that is right on symbols and wrong on numbers
+    the ablations of the paper. Ctrl-C and a spent budget keep what was found; fills not verified
+    in time have verdict unknown. A fill that is right on symbols and wrong on numbers
     means that there is none; with `only_symbols` such fills are given, with that verdict. With
     `parting` a long search of the default engine is done in pieces that are kept, on as many cores
     as that says; modes "all" and "best" only, as the first fill is soon found.

@@ -92,7 +92,7 @@ def verify(
 ) -> Verification:
     """Runs the filled program on symbols and on random numbers and compares with the goal.
 
-    `laws`, "flatten" or "none", is up to what they must be equal; by default the goal says.
+    `laws`, "flatten" or "none", says which rewrites count as equal; by default the goal says.
     """
     goal = goal if laws is None else replace(goal, laws=laws_named(laws))
     return Verifier(program, goal, seed).verify(fill)
