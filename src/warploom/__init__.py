@@ -34,8 +34,8 @@ And beside them:
   WarploomError    the base of all errors: what is wrong, where, and what to do
 
 What a search returns (of a layout, a sketch or a schedule) prints as a short text, shows its
-picture in a notebook, and has `.kernel`, `.text("cuda")` and `.save(path)`, where the path ends in
-.json, .html, .svg, .cu, .cuh, .hip, .cl or .c.
+picture in a notebook, and has `.text("cuda")` and `.save(path)`, where the path ends in .json,
+.html, .svg, .cu, .cuh, .hip, .cl or .c. All but layouts have `.kernel`, too.
 """
 
 from importlib import import_module

@@ -103,6 +103,10 @@ class UnsupportedError(WarploomError):
     """A construct, target or extra that is not there; the advice names the nearest that is."""
 
 
+class NoKernelError(UnsupportedError, AttributeError):
+    """A result that has no kernel; `hasattr(result, "kernel")` is false then."""
+
+
 class AbsentError(UnsupportedError):
     """A device, compiler or library that this machine does not have: nothing is said of a kernel
     that was to run there. Checks leave it out and name it."""

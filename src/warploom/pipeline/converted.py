@@ -9,7 +9,7 @@ from typing import Any
 
 from warploom.catalogue.conversion import conversion_kernel, conversion_text
 from warploom.choices import CONVERSIONS
-from warploom.errors import CheckError, ParseError, UnsupportedError, located, one_of
+from warploom.errors import CheckError, NoKernelError, ParseError, UnsupportedError, located, one_of
 from warploom.kernel.ir import Kernel
 from warploom.layout.conversion.convert import Conversion, convert
 from warploom.layout.conversion.fragment import Fragment
@@ -44,7 +44,7 @@ class ConvertedResult(PublicResult):
     def kernel(self) -> Kernel:
         """The kernel of the way; ldmatrix and stmatrix are in the text alone."""
         if self.way == "matrices":
-            raise UnsupportedError(
+            raise NoKernelError(
                 "a kernel has no statement for ldmatrix and stmatrix", advice="take .text('cuda')"
             )
         return conversion_kernel(self.conversion, self.way, convert_name(self.conversion))

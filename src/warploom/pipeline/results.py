@@ -15,7 +15,7 @@ from warploom.emit import emit
 from warploom.emit.dialect import Language
 from warploom.emit.helper import HEADER_ENDS, include_guard
 from warploom.emit.parts import with_names
-from warploom.errors import EmitError, UnsupportedError
+from warploom.errors import EmitError, NoKernelError, UnsupportedError
 from warploom.kernel.ir import Kernel
 from warploom.pictured import PublicResult
 from warploom.pipeline.certificate import certificate as certificate
@@ -39,7 +39,7 @@ def kernel_of(result: PublicResult) -> Kernel:
     """The kernel of what was found."""
     if isinstance(result, Result | WarpResult):
         return tiled(result).kernel
-    raise UnsupportedError(
+    raise NoKernelError(
         f"a {type(result).__name__} has no kernel", advice="its text is what .text() gives"
     )
 
