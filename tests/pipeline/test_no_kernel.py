@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from pathlib import Path
 
 import pytest
 
@@ -20,3 +21,13 @@ def test_a_layout_has_no_kernel() -> None:
 
 def test_a_budget_prints_its_limits_alone() -> None:
     assert repr(warploom.Budget(seconds=3)) == "Budget(seconds=3, megabytes=None)"
+
+
+def test_ptx_with_shuffles_prints_in_a_line_for_each_kernel() -> None:
+    text = (Path(__file__).parents[2] / "examples" / "ptx" / "stencil.ptx").read_text()
+    found = warploom.insert_shuffles(text, select="all")
+    (kernel,) = found.kernels
+    head, line = repr(found).splitlines()
+    assert head == f"<PTX of {len(found.text.splitlines())} lines"
+    assert line == f"  stencil: {kernel.shuffles} of {kernel.loads} loads became shuffles>"
+    assert kernel.shuffles > 0

@@ -49,6 +49,12 @@ class KernelReport:
     refusal: str = ""
     plan: Plan | None = None
 
+    def line(self) -> str:
+        """What was done, in one line."""
+        if self.refusal:
+            return f"{self.name}: {self.refusal}"
+        return f"{self.name}: {self.shuffles} of {self.loads} loads became shuffles"
+
     def as_record(self) -> dict[str, object]:
         """Plain data for a JSON file."""
         return {
@@ -62,10 +68,16 @@ class KernelReport:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Rewrite:
+    """PTX with shuffles put in (`text`), and what was done to each kernel."""
+
     text: str
     kernels: tuple[KernelReport, ...]
+
+    def __repr__(self) -> str:
+        lines = [each.line() for each in self.kernels]
+        return "\n  ".join([f"<PTX of {len(self.text.splitlines())} lines", *lines]) + ">"
 
 
 def rewrite(

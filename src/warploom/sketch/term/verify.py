@@ -48,7 +48,7 @@ _MORE_TRIALS = 13  # of a goal's function against its terms
 _MORE_NUMBERS = 1 << 14  # cells computed for that at most
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Verification:
     """The verdict; if refuted, the first cell that is wrong, what it holds and what it should.
 
@@ -70,6 +70,9 @@ class Verification:
 
     def __bool__(self) -> bool:
         return self.verdict is Verdict.PROVED
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
 
     def __str__(self) -> str:
         if self.cell is None:
