@@ -40,7 +40,7 @@ def drawer(record: object) -> Callable[..., Picture]:
             module, _, name = found.partition(":")
             function: Callable[..., Picture] = getattr(import_module(module), name)
             return function
-    known = ", ".join(sorted(name.rpartition(".")[2] for name in PICTURES))
+    known = ", ".join(sorted({name.rpartition(".")[2] for name in PICTURES}))
     raise UnsupportedError(
         f"there is no picture of a {type(record).__name__}", advice=f"there are of {known}"
     )

@@ -71,6 +71,10 @@ The check says whether all elements have different addresses, and whether vector
 aligned. It also says how many wavefronts each access takes, and whether a better layout exists.
 
 \b
+Example:
+  $ warploom layout check '(32,32):(33,1)' transpose:32x32:f32
+
+\b
 Exit status:
   0    the layout is right and meets the bound
   1    something is wrong, or another layout is better
