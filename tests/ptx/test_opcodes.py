@@ -226,7 +226,8 @@ def test_no_other_place_lists_opcodes() -> None:
         (path.name, names)
         for path in sorted(ROOT.rglob("*.py"))
         for node in ast.walk(ast.parse(path.read_text()))
-        if len(names := listed(node)) > 2 and path.name != "table.py"
+        # Of proofs: what is not listed there counts as decided by all of its operands.
+        if len(names := listed(node)) > 2 and path.name not in ("table.py", "taint.py")
     ]
     # Operations of atomics, of reductions and of joined comparisons: words after an opcode.
     words = {"add", "and", "or", "xor", "min", "max"}
