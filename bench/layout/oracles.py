@@ -9,14 +9,19 @@ the process on some inputs.
 
 from __future__ import annotations
 
+import io
 import json
 import multiprocessing
 import re
 import time
+from collections import Counter
+from contextlib import redirect_stdout
 from importlib.util import find_spec
+from math import prod
 from typing import Any
 
 import numpy as np
+from bench.common.layout.attributes import register_attribute, shared_attribute
 from bench.common.layout.oracle import ALWAYS, KNOWN, OPERATIONS, differences
 from bench.harness import arguments, earlier, environment, save
 from bench.layout.cute import types
@@ -24,7 +29,9 @@ from bench.layout.gluon import pairs
 
 from warploom.errors import CheckError, WarploomError
 from warploom.layout.conversion.convert import convert
+from warploom.layout.formats.encoding import linear_of
 from warploom.layout.formats.fragment_text import from_bases
+from warploom.layout.formats.mlir import Attribute
 from warploom.layout.formats.triton import from_offset_bases
 from warploom.layout.language.evaluate import values
 from warploom.ptx import load
@@ -80,6 +87,70 @@ def linear(count: int) -> dict[str, Any]:
         assert theirs.apply({"dim0": row, "dim1": column})["offset"] == table[row | column << rows]
         seen["inverses"] += 1
     return seen
+
+
+def attributes(count: int) -> dict[str, Any]:
+    """Random layouts of Triton's IR: our linear layouts are those that Triton makes of them."""
+    from triton._filecheck import run_parser
+    from triton.backends.compiler import GPUTarget
+    from triton.experimental import gluon
+    from triton.experimental.gluon import language as ttgl
+
+    @gluon.jit
+    def told(layout: ttgl.constexpr, shape: ttgl.constexpr):
+        ttgl.static_print(ttgl.to_linear_layout(layout, shape))
+
+    draw, seen = np.random.default_rng(99), Counter[str]()
+    while seen.total() < count:
+        make = register_attribute if seen.total() % 2 else shared_attribute
+        attribute, shape = make(draw)
+        layout = _gluon_layout(ttgl, attribute)
+        if layout is None:
+            continue  # bases and paddings are what Gluon says itself
+        out = io.StringIO()
+        with redirect_stdout(out):
+            run_parser(
+                told,
+                args=(layout, list(shape)),
+                kwargs={"num_warps": _warps(attribute)},
+                target=GPUTarget("cuda", 90, 32),
+            )
+        short = {"register": "reg", "lane": "lane", "warp": "warp", "offset": "offset"}
+        ours = linear_of(attribute, shape).lists()
+        for name, bases in ours.items():
+            said = re.search(
+                rf"{short.get(name, name)}_bases=(\[.*?\])(?=, \w+=|\))", out.getvalue()
+            )
+            assert said is not None and json.loads(said[1]) == bases, (str(attribute), shape)
+        seen[attribute.name] += 1
+    return dict(seen) | {"different": 0}
+
+
+def _warps(attribute: Attribute) -> int:
+    while "parent" in attribute.fields:
+        attribute = attribute.parent()
+    return prod(attribute.numbers("warpsPerCTA", [1]))
+
+
+def _gluon_layout(ttgl: Any, attribute: Attribute) -> Any:
+    fields: Any = attribute.fields
+    match attribute.name:
+        case "ttg.blocked":
+            return ttgl.BlockedLayout(*(fields[key] for key in fields))
+        case "ttg.nvidia_mma":
+            version = [fields["versionMajor"], 0]
+            return ttgl.NVMMADistributedLayout(version, fields["warpsPerCTA"], fields["instrShape"])
+        case "ttg.dot_op":
+            parent = _gluon_layout(ttgl, attribute.parent())
+            return ttgl.DotOperandLayout(fields["opIdx"], parent, fields["kWidth"])
+        case "ttg.slice":
+            return ttgl.SliceLayout(fields["dim"], _gluon_layout(ttgl, attribute.parent()))
+        case "ttg.swizzled_shared":
+            return ttgl.SwizzledSharedLayout(*(fields[key] for key in fields))
+        case "ttg.nvmma_shared":
+            width, bits = fields["swizzlingByteWidth"], fields["elementBitWidth"]
+            return ttgl.NVMMASharedLayout(width, bits, 2, fields["transposed"])
+    return None
 
 
 OPS = re.compile(r"\b(shfl\.sync|(?:ld|st)\.shared|ldmatrix|stmatrix)")
@@ -258,6 +329,7 @@ def main() -> None:
         "pycute": ("pycute", lambda: algebra("pycute", given.count)),
         "tensor_layouts": ("tensor_layouts", lambda: algebra("tensor_layouts", given.count)),
         "triton_linear": ("triton", lambda: in_child(linear, given.count)),
+        "triton_attributes": ("triton", lambda: in_child(attributes, max(1, given.count // 10))),
         "triton_shuffles": ("triton", lambda: in_child(shuffles, max(1, given.count // 50))),
         "triton_emulated": ("triton", lambda: in_child(emulated, given.count)),
         "cute_types": ("cutlass_library", lambda: types(max(1, given.count // 100))),

@@ -21,7 +21,7 @@ from warploom.layout.conversion.parcels import coloured
 from warploom.layout.conversion.schedule import schedule
 from warploom.layout.conversion.shuffle import NOBODY, Wants, bound_of, moved, selection
 from warploom.layout.conversion.staging import through
-from warploom.layout.formats.fragment_text import read_fragment
+from warploom.layout.formats.fragment_text import from_bases, read_fragment
 from warploom.layout.language.evaluate import Numbers
 from warploom.layout.patterns.access import IDLE
 
@@ -322,3 +322,48 @@ def test_the_rule_takes_what_a_block_has_room_for() -> None:
     assert found.costs["shared"] < found.costs["shuffles"]
     assert "it takes 65536 bytes" in found.refusal("shared")
     assert found.chosen == "shuffles"
+
+
+# Triton's SwizzleTest, where warps have 32 lanes: its own swizzling has no conflicts there.
+SWIZZLED: dict[str, tuple[int, tuple[int, int], tuple[Any, ...], tuple[Any, ...] | None]] = {
+    "f8 128x128, rows to columns": (
+        1, (128, 128),
+        ([[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0]],
+         [[0, 16], [0, 32], [0, 64], [4, 0], [8, 0]], [[16, 0], [32, 0], [64, 0]]),
+        None,
+    ),
+    "bf16 16x16, rows to mma": (
+        2, (16, 16),
+        ([[0, 1], [0, 2], [0, 4]], [[0, 8], [1, 0], [2, 0], [4, 0], [8, 0]], []),
+        ([[0, 1], [8, 0], [0, 8]], [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], []),
+    ),
+    "f32 32x16, rows to columns": (
+        4, (32, 16),
+        ([[4, 0], [8, 0], [16, 0]], [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0]], [[2, 0]]),
+        ([[0, 2], [0, 4], [0, 8]], [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], [[0, 1]]),
+    ),
+    "f16 128x128, columns to rows": (
+        2, (128, 128),
+        ([[1, 0], [2, 0], [4, 0], [0, 32], [0, 64]], [[8, 0], [16, 0], [32, 0], [64, 0], [0, 1]],
+         [[0, 2], [0, 4], [0, 8], [0, 16]]),
+        None,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] * name.startswith("f8")) for name in SWIZZLED],
+)
+def test_swizzles_of_tritons_own_tests_take_the_fewest_wavefronts(name: str) -> None:
+    size, shape, source, given = SWIZZLED[name]
+    names = ("register", "lane", "warp")
+    turned = given or tuple([base[::-1] for base in each] for each in source)
+    one, other = (
+        from_bases(dict(zip(names, bases, strict=True)), shape) for bases in (source, turned)
+    )
+    found = convert(one, other, size)
+    ways = [way for way in (found.shared, found.matrices) if way is not None]
+    assert ways
+    for way in ways:
+        assert way.wavefronts == sum(way.task.bound.wavefronts)
