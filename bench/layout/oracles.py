@@ -118,10 +118,12 @@ def attributes(count: int) -> dict[str, Any]:
         short = {"register": "reg", "lane": "lane", "warp": "warp", "offset": "offset"}
         ours = linear_of(attribute, shape).lists()
         for name, bases in ours.items():
-            said = re.search(
-                rf"{short.get(name, name)}_bases=(\[.*?\])(?=, \w+=|\))", out.getvalue()
-            )
-            assert said is not None and json.loads(said[1]) == bases, (str(attribute), shape)
+            key = short.get(name, name)
+            said = re.search(rf"{key}_bases=(\[.*?\])(?=, \w+=|\))", out.getvalue())
+            assert said is not None, out.getvalue()[:200]
+            # Gluon's linear layouts leave out registers that hold what another holds.
+            kept = [base for base in bases if any(base) or name != "register"]
+            assert json.loads(said[1]) == kept, (str(attribute), shape)
         seen[attribute.name] += 1
     return dict(seen) | {"different": 0}
 
