@@ -13,6 +13,7 @@ from bench.common.layout.attributes import damaged, round_trips
 from warploom.errors import WarploomError
 from warploom.layout.formats.encoding import linear_of, written_linear
 from warploom.layout.formats.encoding_shared import shared_layout
+from warploom.layout.formats.given import given_layout
 from warploom.layout.formats.mlir import Attribute, read_attribute, written
 from warploom.layout.formats.triton import nvmma_shared, swizzled_shared
 from warploom.layout.language.evaluate import values
@@ -74,6 +75,9 @@ def test_several_paddings_add_up(pairs: str) -> None:
         interval, padding = map(int, pair.split(":+"))
         expected = expected + padding * (numbers // interval)
     assert np.array_equal(found, expected)
+    listed = [[int(n) for n in pair.split(":+")] for pair in pairs.split(",")]
+    said = given_layout(f"PaddedSharedLayout(interval_padding_pairs={listed})", (16, 64), 2)
+    assert np.array_equal(values(said).reshape(64, 16).T.ravel(), expected)  # Gluon's object
 
 
 BAD = {

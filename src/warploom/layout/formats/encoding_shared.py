@@ -4,7 +4,10 @@ and → our layouts of addresses."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from math import prod
+
+import numpy as np
 
 from warploom.errors import CheckError
 from warploom.layout.formats.linear import (
@@ -17,15 +20,15 @@ from warploom.layout.formats.linear import (
 )
 from warploom.layout.formats.mlir import Attribute
 from warploom.layout.formats.tma import MOST_SIDE
-from warploom.layout.formats.triton import ATOM_ROWS, from_offset_bases
+from warploom.layout.formats.triton import ATOM_ROWS, from_offset_bases, nvmma_shared, paddings
 from warploom.layout.language.check import check
-from warploom.layout.language.ir import Layout, Pad, compose
+from warploom.layout.language.evaluate import values
+from warploom.layout.language.ir import Layout, compose
 
 SHARED = (
     "ttg.swizzled_shared", "ttg.nvmma_shared", "ttg.shared_linear", "ttg.padded_shared",
     "ttg.amd_rotating_shared", "ttng.tensor_memory_encoding",
 )  # fmt: skip
-_UNIT = 1 << 31  # intervals are powers of two below it
 _PHASES = {0: (1, 1), 32: (4, 2), 64: (2, 4), 128: (1, 8)}  # swizzle bytes → perPhase, maxPhase
 
 
@@ -55,7 +58,20 @@ def shared_layout(attribute: Attribute, shape: Sequence[int]) -> Layout:
     if "offset" not in linear.bases:
         raise CheckError(f"#{attribute.name} is no layout of shared memory")
     inner = from_offset_bases(linear.lists()["offset"], tuple(shape))
+    if attribute.name == "ttg.nvmma_shared":
+        inner = _in_blocks(attribute, tuple(shape), inner)
     return check(compose(*_padding(attribute), inner))
+
+
+def _in_blocks(attribute: Attribute, shape: tuple[int, ...], found: Layout) -> Layout:
+    """The same by shapes and strides, which CuTe can express, where that is known."""
+    bits = attribute.number("elementBitWidth")
+    width, turned = attribute.number("swizzlingByteWidth"), attribute.truth("transposed")
+    with suppress(CheckError):
+        known = nvmma_shared(shape, width, bits // 8, turned)
+        if np.array_equal(values(known), values(found)):
+            return known
+    return found
 
 
 def _padding(attribute: Attribute) -> list[Layout]:
@@ -67,14 +83,7 @@ def _padding(attribute: Attribute) -> list[Layout]:
         if len(pair) != 2 or not all(pair):
             raise CheckError(f"#{attribute.name} with the pair {pair}", advice="write [32:+4]")
         bits_of(pair[0])
-    if len({pair[0] for pair in pairs}) < len(pairs):
-        raise CheckError(f"#{attribute.name} has an interval twice")
-    found: list[Layout] = []
-    inner = 0  # so many places per element, before a larger interval, are unused already
-    for interval, padding in sorted(pairs):
-        found.insert(0, Pad(interval + inner * interval // _UNIT, padding))
-        inner += padding * _UNIT // interval
-    return found
+    return paddings(pairs)
 
 
 def _pairs(attribute: Attribute) -> list[object]:

@@ -81,17 +81,16 @@ def _nvmma(shape: tuple[int, ...], given: dict[str, Any], element_bytes: int) ->
 def _padded(shape: tuple[int, ...], given: dict[str, Any]) -> Layout:
     name = "PaddedSharedLayout"
     pairs = given.get("interval_padding_pairs")
-    if pairs is not None:
-        both = [_list(name, each) for each in pairs] if isinstance(pairs, list | tuple) else []
-        if len(both) != 1 or len(both[0]) != 2:
-            raise ParseError(f"{name} with {str(pairs)[:40]}", advice="one pair, as [[32, 4]]")
-        given = given | {"interval": both[0][0], "padding": both[0][1]}
-    interval, padding = (_number(name, given, each) for each in ("interval", "padding"))
+    if pairs is None:
+        pairs = [[_number(name, given, each) for each in ("interval", "padding")]]
+    both = [_list(name, each) for each in pairs] if isinstance(pairs, list | tuple) else []
+    if not both or any(len(each) != 2 or min(each) < 0 for each in both):
+        raise ParseError(f"{name} with {str(pairs)[:40]}", advice="write [[32, 4], [256, 8]]")
     if tuple(_list(name, given.get("shape") or shape)) != shape:
         raise CheckError(f"{name} of {given['shape']}, and the tensor is of {list(shape)}")
     if not given.get("offset_bases"):
-        return padded_shared(shape, interval, padding)
-    return padded_bases(_bases(name, given), shape, interval, padding)
+        return padded_shared(shape, *(number for pair in both for number in pair))
+    return padded_bases(_bases(name, given), shape, both)
 
 
 # -- parameters ------------------------------------------------------------------------------------

@@ -22,10 +22,20 @@ from warploom.layout.language.check import MOST_ELEMENTS, check
 from warploom.layout.language.evaluate import values
 from warploom.layout.language.expression import sizes_of
 from warploom.layout.language.facts import as_matrix, as_swizzle, facts_of
-from warploom.layout.language.ir import Compose, Layout, Matrix, Pad, Strided, Swizzle, Tree
+from warploom.layout.language.ir import (
+    Compose,
+    Layout,
+    Matrix,
+    Pad,
+    Strided,
+    Swizzle,
+    Tree,
+    compose,
+)
 from warploom.layout.language.laws import simplify
 
 Bases = dict[str, list[list[int]]]
+_UNIT = 1 << 31  # intervals are powers of two below it
 ATOM_ROWS = 8  # that a swizzle of the matrix units goes over
 
 
@@ -142,16 +152,38 @@ def _blocks(shape: tuple[int, ...], together: int, width: int) -> Strided:
     return Strided(sizes, strides) if len(modes) > 1 else Strided(*modes[0])
 
 
-def padded_shared(shape: tuple[int, ...], interval: int, padding: int) -> Layout:
-    """PaddedSharedLayout with one interval: so many unused places after every so many elements."""
-    return check(Compose(Pad(interval, padding), row_major(*shape)))
+def padded_shared(shape: tuple[int, ...], *pairs: int) -> Layout:
+    """PaddedSharedLayout: so many unused places after every so many elements, for each pair of an
+    interval and its padding.
+
+    >>> from warploom.layout.language.show import show
+    >>> show(padded_shared((8, 64), 64, 4, 256, 8))
+    'pad<272,8> o pad<64,4> o (8,64):(64,1)'
+    """
+    both = list(zip(pairs[::2], pairs[1::2], strict=True))
+    return check(compose(*paddings(both), row_major(*shape)))
 
 
 def padded_bases(
-    bases: list[list[int]], shape: tuple[int, ...], interval: int, padding: int
+    bases: list[list[int]], shape: tuple[int, ...], pairs: Sequence[Sequence[int]]
 ) -> Layout:
-    """PaddedSharedLayout of elements in the order of their offsets' bases, with one interval."""
-    return check(Compose(Pad(interval, padding), from_offset_bases(bases, shape)))
+    """PaddedSharedLayout of elements in the order of their offsets' bases."""
+    return check(compose(*paddings(pairs), from_offset_bases(bases, shape)))
+
+
+def paddings(pairs: Sequence[Sequence[int]]) -> list[Layout]:
+    """What pairs of an interval and its padding do to offsets: all that an offset has passed adds
+    up. A larger interval is counted in places, of which smaller paddings have made more."""
+    found: list[Layout] = []
+    longer = 0  # unused places, in 1/_UNIT of a place for each element
+    if not pairs or len({pair[0] for pair in pairs}) < len(pairs):
+        raise CheckError("paddings have intervals, each once", advice="write [[32, 4], [256, 8]]")
+    for interval, padding in sorted((pair[0], pair[1]) for pair in pairs):
+        if interval < 1 or (len(pairs) > 1 and interval & (interval - 1)):
+            raise CheckError(f"an interval of {interval}", advice="it is a power of two")
+        found.insert(0, Pad(interval + longer * interval // _UNIT, padding))
+        longer += padding * _UNIT // interval
+    return found
 
 
 def offset_bases(layout: Layout) -> Bases:
