@@ -64,7 +64,7 @@ def shared_layout(attribute: Attribute, shape: Sequence[int]) -> Layout:
 
 
 def _in_blocks(attribute: Attribute, shape: tuple[int, ...], found: Layout) -> Layout:
-    """The same by shapes and strides, which CuTe can express, where that is known."""
+    """The layout by shapes and strides, which CuTe can express, where that is known."""
     bits = attribute.number("elementBitWidth")
     width, turned = attribute.number("swizzlingByteWidth"), attribute.truth("transposed")
     with suppress(CheckError):
