@@ -12,7 +12,7 @@ from warploom.cli.output import kept_free, write_records
 from warploom.cli.progress import progress
 from warploom.cli.ptx_input import read_text
 from warploom.cli.say import echo
-from warploom.layout.conversion.traffic import Row, Tile, Traffic, traffic_of
+from warploom.layout.conversion.traffic import Row, JudgedTile, Traffic, traffic_of
 from warploom.layout.formats.ttgir import read_ttgir
 from warploom.search.budget import Budget
 
@@ -60,7 +60,7 @@ def _row_line(row: Row) -> str:
     )
 
 
-def _tile_lines(tile: Tile) -> list[str]:
+def _tile_lines(tile: JudgedTile) -> list[str]:
     shape = "x".join(map(str, tile.tile.whole))
     places = ", ".join(map(str, tile.lines))
     lines = ["", f"  tile {shape} {tile.tile.element} {tile.tile.layout}"]
@@ -102,7 +102,7 @@ def _row_record(row: Row) -> dict[str, Any]:
     } | ({"not_counted": row.unknown} if row.unknown else {})
 
 
-def _tile_record(tile: Tile) -> dict[str, Any]:
+def _tile_record(tile: JudgedTile) -> dict[str, Any]:
     found: dict[str, Any] = {
         "shape": list(tile.tile.whole),
         "element": tile.tile.element,

@@ -59,7 +59,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Tile:
+class JudgedTile:
     """All tiles of one type: their accesses together, and a layout that serves them better."""
 
     tile: TileType
@@ -76,7 +76,7 @@ class Tile:
 class Traffic:
     module: TritonModule
     rows: tuple[Row, ...]  # what costs most first
-    tiles: tuple[Tile, ...]
+    tiles: tuple[JudgedTile, ...]
 
 
 @dataclass
@@ -306,7 +306,7 @@ def _held(module: TritonModule) -> dict[str, str]:
     }
 
 
-def _judged(uses: list[_Use], held: str, budget: Budget | None) -> Tile:
+def _judged(uses: list[_Use], held: str, budget: Budget | None) -> JudgedTile:
     tile, lines = uses[0].tile, tuple(use.operation.line for use in uses)
     accesses = tuple(
         Access(use.access.name, use.access.elements, use.access.kind, _weight(use)) for use in uses
@@ -316,12 +316,12 @@ def _judged(uses: list[_Use], held: str, budget: Budget | None) -> Tile:
     assert score is not None, "each access was counted in this layout"
     now, least = sum(score.wavefronts), sum(task.bound.wavefronts) if task.torn is None else 0
     if held or task.torn is not None or now == least:
-        return Tile(tile, lines, now, least, bound=held)
+        return JudgedTile(tile, lines, now, least, bound=held)
     best = solve(task, "mixed", budget).best
     if best is None or best.cost >= task.weighted(score):
-        return Tile(tile, lines, now, least)
+        return JudgedTile(tile, lines, now, least)
     layout, better = task.layout(best), sum(best.score.wavefronts)
-    return Tile(tile, lines, now, least, show(layout), _attribute(layout), better)
+    return JudgedTile(tile, lines, now, least, show(layout), _attribute(layout), better)
 
 
 def _attribute(layout: Layout) -> str:
