@@ -12,7 +12,7 @@ from warploom.cli.output import kept_free, write_records
 from warploom.cli.progress import progress
 from warploom.cli.ptx_input import read_text
 from warploom.cli.say import echo
-from warploom.layout.conversion.traffic import Row, JudgedTile, Traffic, traffic_of
+from warploom.layout.conversion.traffic import JudgedTile, Row, Traffic, traffic_of
 from warploom.layout.formats.ttgir import read_ttgir
 from warploom.search.budget import Budget
 
