@@ -181,6 +181,7 @@ def test_explore_that_was_stopped_is_not_done(cli: Cli, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(Bound, "__call__", pressed)
     words = ["explore", "axpy", "--size", "n=64", "--evaluations", "100000", "--no-store"]
+    words += ["--strategy", "none"]
     ran = cli(*words, "--emit", "cuda", "-o", "best.cu", "--keep", "kept.json", "--json", "r.json")
     assert ran.status == 130, ran.err
     assert "best: " in ran.out

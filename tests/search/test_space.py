@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import Any
@@ -308,7 +309,7 @@ def test_a_space_prints_like_the_listings() -> None:
 
 def test_the_declaration_in_the_docs_is_one() -> None:
     text = (Path(__file__).resolve().parents[2] / "docs" / "spaces.md").read_text()
-    code = text.split("```python\n")[1].split("```")[0]
+    code = re.split(r"```(?:python|text)\n", text)[1].split("```")[0]
     dims = [Dim("d", (512,)), Dim("e", (2, 4)), Dim("f")]
     names: dict[str, Any] = {
         "dims": dims,

@@ -12,14 +12,14 @@ from typing import Any
 
 from warploom.choices import TOOLS
 from warploom.cli.commands.ptx import Launched
-from warploom.cli.commands.sanitize import Form, Sanitize
+from warploom.cli.commands.sanitize import PrintedForm, Sanitize
 from warploom.cli.declare import Context
 from warploom.cli.guard import Status, check_meant, complain
 from warploom.cli.output import kept_free, write, write_records
 from warploom.cli.ptx_arguments import parse_variables
 from warploom.cli.ptx_input import finding, left, loaded, recorded
 from warploom.cli.ptx_launch import launch_of
-from warploom.cli.sanitize_forms import Answer, junit, printed, sarif
+from warploom.cli.sanitize_forms import Sanitized, junit, printed, sarif
 from warploom.cli.say import echo
 from warploom.errors import (
     DeadlockError,
@@ -66,7 +66,7 @@ def sanitize(asked: Sanitize, context: Context) -> None:
         return status
 
     def also(status: Status, findings: list[dict[str, Any]]) -> None:
-        answer = Answer(asked.source, tuple(watch.tools), int(status), findings)
+        answer = Sanitized(asked.source, tuple(watch.tools), int(status), findings)
         if asked.sarif is not None:
             write(asked.sarif, sarif(answer))
         if asked.junit is not None:
@@ -111,8 +111,8 @@ def _record(found: Finding) -> dict[str, Any]:
 def _say(asked: Sanitize, watch: Watch, findings: list[dict[str, Any]]) -> None:
     for line in watch.output:
         echo(line, nl=False)
-    if asked.form is Form.SANITIZER:
-        echo(printed(Answer(asked.source, tuple(watch.tools), 0, findings)), nl=False)
+    if asked.form is PrintedForm.SANITIZER:
+        echo(printed(Sanitized(asked.source, tuple(watch.tools), 0, findings)), nl=False)
         return
     for each in watch.findings:
         complain(each.error)

@@ -28,7 +28,7 @@ ABOUT = {
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Sanitized:
     """What a call found: in which file, by which tools, and its exit status."""
 
     source: str
@@ -43,7 +43,7 @@ class Answer:
 # -- compute-sanitizer -----------------------------------------------------------------------------
 
 
-def printed(answer: Answer) -> str:
+def printed(answer: Sanitized) -> str:
     """As compute-sanitizer prints, with lines of the source in the place of machine code."""
     lines = ["COMPUTE-SANITIZER"]
     for each in answer.findings:
@@ -94,7 +94,7 @@ def _place(each: Record) -> str:
 # -- SARIF -----------------------------------------------------------------------------------------
 
 
-def sarif(answer: Answer) -> str:
+def sarif(answer: Sanitized) -> str:
     """SARIF 2.1.0: one run, a rule for each tool, a result for each finding."""
     driver = {
         "name": "Warploom", "version": __version__,
@@ -136,7 +136,7 @@ def _location(place: Record) -> Record:
 # -- JUnit -----------------------------------------------------------------------------------------
 
 
-def junit(answer: Answer) -> str:
+def junit(answer: Sanitized) -> str:
     """One test case for each tool, and one for the launch itself: whether it came to its end."""
     cases = [_case(answer, tool) for tool in (*answer.tools, "launch")]
     failures = sum("<failure" in each for each in cases)
@@ -149,7 +149,7 @@ def junit(answer: Answer) -> str:
     )  # fmt: skip
 
 
-def _case(answer: Answer, tool: str) -> str:
+def _case(answer: Sanitized, tool: str) -> str:
     found = answer.of(tool)
     head = f"<testcase classname={quoteattr(answer.source)} name={quoteattr(tool)}"
     if not found:

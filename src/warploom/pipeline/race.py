@@ -94,7 +94,7 @@ class _Worker:
 OnFound = Callable[[Found], None]
 
 
-class Race:
+class TimedRace:
     """`keep` is told of every implementation that was measured; `before` are (variant, leaf) of
     earlier runs, which are measured again first, and `known` the texts that need no time any more.
     The last entry is the nest itself if `has_free`."""

@@ -32,7 +32,7 @@ from warploom.pipeline.nest import (
     Explored,
     Nest,
 )
-from warploom.pipeline.race import Entry, Found, Measured, Race
+from warploom.pipeline.race import Entry, Found, Measured, TimedRace
 from warploom.pipeline.timed_nest import MOST_ITERATIONS, some_points
 from warploom.runtime.quick import Quick, QuickGpu
 from warploom.search import outcome
@@ -98,7 +98,7 @@ def raced(
         kept.put(found)
 
     limited = budget.seconds is not None
-    race = Race(
+    race = TimedRace(
         entries,
         quick,
         budget,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from warploom.errors import CheckError, one_of
+from warploom.errors import CheckError, one_of, spelled
 from warploom.loopnest.strategies.form import Variant
 from warploom.loopnest.strategies.known import STRATEGIES, variants_of
 from warploom.pipeline.nest import FREE, Nest
@@ -43,5 +43,6 @@ def strategies_of(nest: Nest, asked: str | None, space: str, free: bool) -> Firs
 def _none_but(asked: str | None, refused: Mapping[str, str]) -> First:
     if asked is not None:
         raise CheckError(f"the strategy '{asked}' does not apply: {refused[asked]}",
-                         advice="--strategy none explores the nest as it is")  # fmt: skip
+                         advice=spelled("--strategy none", "strategy='none'")
+                         + " explores the nest as it is")  # fmt: skip
     return First((), refused)

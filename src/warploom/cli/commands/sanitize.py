@@ -48,7 +48,7 @@ Exit status:
   130  Ctrl-C"""
 
 
-class Form(StrEnum):
+class PrintedForm(StrEnum):
     """How findings are printed."""
 
     TEXT = "text"
@@ -69,8 +69,8 @@ class Sanitize(Launched):
         False, "--strict", help="Also report races that change nothing, such as equal writes."
     )
     run: bool = option(False, "--run", help="Run the .py script, and check its launches.")
-    form: Form = option(
-        Form.TEXT, "--format", help="Print in our words, or as compute-sanitizer prints."
+    form: PrintedForm = option(
+        PrintedForm.TEXT, "--format", help="Print in our words, or as compute-sanitizer prints."
     )
     sarif: Path | None = option(
         None, "--sarif", metavar="FILE", help="Write the findings as SARIF 2.1.0; - is stdout."

@@ -35,7 +35,7 @@ OTHER_INNER = (10, 12, 20)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Product:
+class FoldedProduct:
     """A sum of products of `a`, which has rows, and `b`, which has columns, stored along those."""
 
     fold: ir.Instruction
@@ -48,7 +48,7 @@ class Product:
     store: ir.Instruction
 
 
-def product_of(program: ir.Program) -> Product:
+def product_of(program: ir.Program) -> FoldedProduct:
     """The product that a program is, or why it is none."""
     folds = folds_of(program)
     if len(folds) != 1:
@@ -73,7 +73,7 @@ def product_of(program: ir.Program) -> Product:
     others = tuple(axis for axis in program.axes if axis not in (row, column, over[0]))
     if len(others) + 2 > BLOCK_DIMS:
         raise NotMeantError(f"more than {BLOCK_DIMS} axes beside the sum")
-    return Product(fold, a, b, row, column, over[0], others, stores[0])
+    return FoldedProduct(fold, a, b, row, column, over[0], others, stores[0])
 
 
 def _factors(fold: ir.Instruction) -> tuple[ir.Instruction, ir.Instruction]:
@@ -104,7 +104,7 @@ def variants(program: ir.Program, free: bool) -> list[Variant]:
     return made
 
 
-def _tiles(found: Product) -> list[tuple[Tiles, Tiles, Tiles, bool]]:
+def _tiles(found: FoldedProduct) -> list[tuple[Tiles, Tiles, Tiles, bool]]:
     """Tiles of rows, columns and the sum; whether all accesses are four neighbours wide."""
     rows, columns = found.rows.size, found.columns.size
     few, many = thread_counts(rows, 4), thread_counts(columns, 4)
@@ -135,7 +135,11 @@ def _inner(size: int) -> tuple[int, ...]:
 
 
 def _variant(
-    program: ir.Program, free: bool, found: Product, tiles: tuple[Tiles, Tiles, Tiles], near: bool
+    program: ir.Program,
+    free: bool,
+    found: FoldedProduct,
+    tiles: tuple[Tiles, Tiles, Tiles],
+    near: bool,
 ) -> Variant:
     rows, columns, inner = tiles
     wanted: dict[ir.Axis, Tiles] = {found.rows: rows, found.columns: columns, found.inner: inner}
@@ -148,7 +152,7 @@ def _variant(
     return Variant(NAME, made, tuple(_fixes(made, again, near, is_wide)))
 
 
-def _fixes(program: ir.Program, p: Product, near: bool, is_wide: bool) -> list[str]:
+def _fixes(program: ir.Program, p: FoldedProduct, near: bool, is_wide: bool) -> list[str]:
     """Threads have neighbours; with a third level of tiles several groups of these, apart from each
     other."""
     found = [f"dim_kind({p.inner}0)=LOOP"]
@@ -176,7 +180,7 @@ def _thread(each: ir.Instruction, axis: ir.Axis) -> ir.Dim | None:
     return dims[-2] if len(dims) > 1 else None
 
 
-def _through_shared(p: Product, load: ir.Instruction, axis: ir.Axis, near: bool) -> list[str]:
+def _through_shared(p: FoldedProduct, load: ir.Instruction, axis: ir.Axis, near: bool) -> list[str]:
     put, get = f"{load}>{p.fold}.put", f"{load}>{p.fold}.get"
     own, inner = dims_of(p.fold, axis), dims_of(p.fold, p.inner)
     found = [f"dim_kind({dims_of(load, axis)[0]})=DEAL"]
@@ -194,7 +198,7 @@ def _through_shared(p: Product, load: ir.Instruction, axis: ir.Axis, near: bool)
     return found
 
 
-def _in_registers(p: Product, each: ir.Instruction) -> list[str]:
+def _in_registers(p: FoldedProduct, each: ir.Instruction) -> list[str]:
     """What comes after the sum, and what is loaded for it, has the threads of the sum."""
     found = []
     for axis in (p.rows, p.columns):
@@ -208,7 +212,7 @@ def _in_registers(p: Product, each: ir.Instruction) -> list[str]:
     return [*found, *_one_order(p, each)]
 
 
-def _one_order(p: Product, each: ir.Instruction) -> list[str]:
+def _one_order(p: FoldedProduct, each: ir.Instruction) -> list[str]:
     """Unrolled loops in one order: another one is the same text, otherwise sorted."""
     free = [dim for axis in (p.rows, p.columns) for dim in dims_of(each, axis)
             if dim is not _thread(each, axis)]  # fmt: skip

@@ -6,7 +6,6 @@ the mbarrier's phase is complete, into global memory when the thread has waited 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,9 +14,11 @@ import numpy.typing as npt
 from warploom.machine import rounding as r
 from warploom.machine.semantics import Kind, Scope, Semantics
 from warploom.ptx.emulate import atomics, bulk, memory
-from warploom.ptx.emulate.access import SHARED, tallied
+from warploom.ptx.emulate.access import tallied
 from warploom.ptx.emulate.bulk import (
+    Combine,
     Copier,
+    across,
     barrier_site,
     bytes_at,
     coordinates_of,
@@ -25,8 +26,8 @@ from warploom.ptx.emulate.bulk import (
     landed,
     leaving,
     map_of,
-    mark,
     placed,
+    plain_out,
     put_bytes,
     runs_of,
 )
@@ -40,7 +41,6 @@ from warploom.ptx.ir import Instruction
 from warploom.ptx.types import DTYPES, type_of
 
 Array = npt.NDArray[Any]
-Combine = Callable[[Array, Array], Array]  # what is there and what comes, as bytes, to the result
 
 
 def st(ctx: Context, ins: Instruction) -> Step:
@@ -123,47 +123,12 @@ def _remote(ctx: Context, ins: Instruction, combine: Combine | None) -> Step:
 
 def _to_shared(ctx: Context, ins: Instruction, combine: Combine) -> Step:
     """[shared of the cluster], [own shared], size, [mbarrier beside the target]"""
-    copier, how = Copier(ctx, ins), _semantics(type_of(ins), Scope.CLUSTER)
-    to, of = shared_address(ctx, ins.operands[0]), shared_address(ctx, ins.operands[1])
-    size, at = ctx.read(ins.operands[2], "u32"), shared_address(ctx, ins.operands[3])
-
-    def step(f: Frame) -> None:
-        targets, sources, sizes = each_of(f, to), each_of(f, of), each_of(f, size)
-        for number, thread, barrier in barriers_at(f, barrier_site(copier), at(f)):
-            target, source, count = targets[number], sources[number], sizes[number]
-            copier.whole(f, thread, "the size or an address", target, source, count)
-            start = copier.shared(f, thread, source, count)
-            place = copier.shared(f, thread, target, count)
-            data = f.batch.shared.data
-            new = combine(data[place : place + count], data[start : start + count])
-            data[place : place + count] = new
-            read = copier.note(f, thread, SHARED, data.size, np.array([start]), count, Kind.READ)
-            landed(f, copier, thread, barrier, np.array([place]), count, count, read, how)
-
-    return step
+    return across(ctx, ins, combine, _semantics(type_of(ins), Scope.CLUSTER))
 
 
 def _to_global(ctx: Context, ins: Instruction, combine: Combine) -> Step:
     """[global], [shared], size"""
-    copier, how = Copier(ctx, ins), _semantics(type_of(ins), Scope.GRID)
-    to, of = ctx.address(ins.operands[0]), shared_address(ctx, ins.operands[1])
-    size = ctx.read(ins.operands[2], "u32")
-
-    def step(f: Frame) -> None:
-        every = zip(f.index.tolist(), each_of(f, to), each_of(f, of), each_of(f, size), strict=True)
-        for thread, target, source, count in every:
-            copier.whole(f, thread, "the size or an address", target, source, count)
-            region, start = copier.region(f, thread, target, count)
-            place = copier.shared(f, thread, source, count)
-            data = region.data[start : start + count]
-            data[:] = combine(data, f.batch.shared.data[place : place + count])
-            mark(region, start, count)
-            leaving(
-                f, copier, thread, np.array([place]), count, region, np.array([start]), count,
-                how,
-            )  # fmt: skip
-
-    return step
+    return plain_out(ctx, ins, combine, _semantics(type_of(ins), Scope.GRID))
 
 
 # -- by tensor maps -------------------------------------------------------------------------------

@@ -39,6 +39,7 @@ from warploom.ptx.ir import Address, Instruction
 Array = npt.NDArray[Any]
 UNIT = 16  # sizes and addresses are multiples of it
 Bytes = npt.NDArray[np.uint8]
+Combine = Callable[[Bytes, Bytes], Bytes]  # what is there, what comes
 Done = Callable[[Completion | None], None]  # nobody tells of what a thread waits for itself
 
 
@@ -159,10 +160,10 @@ def bulk(ctx: Context, ins: Instruction) -> Step:
         return _groups(ctx, ins)
     tensor = "tensor" in words
     if "shared::cluster" in words and "shared::cta" in words:
-        return tallied(ctx, ins, _across(ctx, ins))
+        return tallied(ctx, ins, across(ctx, ins))
     shared = next(at for at, word in enumerate(words) if word.startswith("shared"))
     into_shared = words.index("global") > shared
-    ways = (_tensor_in, _tensor_out) if tensor else (_plain_in, _plain_out)
+    ways = (_tensor_in, _tensor_out) if tensor else (_plain_in, plain_out)
     return tallied(ctx, ins, ways[0 if into_shared else 1](ctx, ins))
 
 
@@ -187,8 +188,11 @@ def _plain_in(ctx: Context, ins: Instruction) -> Step:
     return step
 
 
-def _across(ctx: Context, ins: Instruction) -> Step:
-    """[shared of the cluster], [own shared], size, [mbarrier beside the target]"""
+def across(
+    ctx: Context, ins: Instruction, combine: Combine | None = None, how: Semantics | None = None
+) -> Step:
+    """[shared of the cluster], [own shared], size, [mbarrier beside the target]; `combine` makes
+    what is there and what comes one."""
     copier = Copier(ctx, ins)
     to, of = shared_address(ctx, ins.operands[0]), shared_address(ctx, ins.operands[1])
     size, at = ctx.read(ins.operands[2], "u32"), shared_address(ctx, ins.operands[3])
@@ -200,11 +204,15 @@ def _across(ctx: Context, ins: Instruction) -> Step:
             copier.whole(f, thread, "the size or an address", target, source, count)
             start = copier.shared(f, thread, source, count)
             place = copier.shared(f, thread, target, count)
-            shared = f.batch.shared
-            shared.data[place : place + count] = shared.data[start : start + count].copy()
-            read = copier.note(f, thread, SHARED, shared.data.size, np.array([start]), count,
-                               Kind.READ)  # fmt: skip
-            landed(f, copier, thread, barrier, np.array([place]), count, count, read, across=True)
+            data = f.batch.shared.data
+            came = data[start : start + count].copy()
+            data[place : place + count] = (
+                came if combine is None else combine(data[place : place + count], came)
+            )
+            read = copier.note(f, thread, SHARED, data.size, np.array([start]), count, Kind.READ)
+            landed(
+                f, copier, thread, barrier, np.array([place]), count, count, read, how, across=True
+            )
 
     return step
 
@@ -275,8 +283,10 @@ def landed(
     barrier.coming.append((total, count))
 
 
-def _plain_out(ctx: Context, ins: Instruction) -> Step:
-    """[global], [shared], size"""
+def plain_out(
+    ctx: Context, ins: Instruction, combine: Combine | None = None, how: Semantics | None = None
+) -> Step:
+    """[global], [shared], size; `combine` makes what is there and what comes one."""
     copier = Copier(ctx, ins)
     to, of = ctx.address(ins.operands[0]), shared_address(ctx, ins.operands[1])
     size = ctx.read(ins.operands[2], "u32")
@@ -287,9 +297,12 @@ def _plain_out(ctx: Context, ins: Instruction) -> Step:
             copier.whole(f, thread, "the size or an address", target, source, count)
             region, start = copier.region(f, thread, target, count)
             place = copier.shared(f, thread, source, count)
-            region.data[start : start + count] = f.batch.shared.data[place : place + count]
+            data, came = region.data[start : start + count], f.batch.shared.data[place:][:count]
+            data[:] = came if combine is None else combine(data, came)
             mark(region, start, count)
-            leaving(f, copier, thread, np.array([place]), count, region, np.array([start]), count)
+            leaving(
+                f, copier, thread, np.array([place]), count, region, np.array([start]), count, how
+            )
 
     return step
 

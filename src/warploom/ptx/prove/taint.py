@@ -49,7 +49,7 @@ class Dependence:
 
 
 @dataclass(slots=True)
-class Flow:
+class TaintFlow:
     """`seen`: by a load of shared memory, where the instructions stand that wrote what it saw."""
 
     code: Code

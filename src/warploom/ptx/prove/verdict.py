@@ -14,7 +14,7 @@ from warploom.ptx.known import STRONG, space_of
 from warploom.ptx.prove.conditions import check
 from warploom.ptx.prove.flags import FlagLoops, check_flags
 from warploom.ptx.prove.spins import Spins, is_wait
-from warploom.ptx.prove.taint import Dependence, Flow, Taint
+from warploom.ptx.prove.taint import Dependence, Taint, TaintFlow
 
 CONVERGED = (
     "lanes of a warp that part ways meet again before an instruction that is .aligned or has .sync"
@@ -53,7 +53,7 @@ def verdict(evidence: Evidence) -> Proof:
         *_flagged(evidence),
     ]
     data: list[Unproved] = []
-    for each in Flow(evidence.code, spins, _seen(evidence), flags).decided():
+    for each in TaintFlow(evidence.code, spins, _seen(evidence), flags).decided():
         (schedule if each.taint is Taint.ORDER else data).append(_told(evidence.code, each))
     reach = Reach.ALL_DATA
     if schedule or data:
