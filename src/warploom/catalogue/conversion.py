@@ -22,7 +22,6 @@ from warploom.kernel.build import Builder, RegisterArray, choose, from_index
 from warploom.kernel.dtype import DType
 from warploom.kernel.ir import Cast, Kernel, Scope, Value
 from warploom.layout.conversion.convert import WORD_BYTES, Conversion
-from warploom.layout.conversion.fragment import LANES
 from warploom.layout.conversion.shuffle import NOBODY, Selection, Shuffles, selection
 from warploom.layout.conversion.staging import Side, Staging
 from warploom.layout.language.evaluate import Numbers
@@ -87,14 +86,14 @@ def wrong_results(conversion: Conversion, way: str, device: str, blocks: int = 2
         if way == "matrices":
             text = compile_cuda(matrix_text(conversion)).text
             function = load_ptx(text).kernel("convert")
-            function.launch(blocks, LANES * source.warps, [np.int32(blocks), x, y])
+            function.launch(blocks, source.lanes * source.warps, [np.int32(blocks), x, y])
         else:
             load(conversion_kernel(conversion, way), cast("Device", device))(blocks, x, y)
     except AbsentError:
         raise
     except (DeviceError, UnsupportedError) as error:
         return error.message
-    shape = (blocks, target.registers, target.warps, LANES)
+    shape = (blocks, target.registers, target.warps, target.lanes)
     got = y.reshape(shape).transpose(0, 2, 3, 1)
     strange = (got != values[:, target.elements]) & (target.elements != IDLE)
     if not strange.any():
@@ -110,9 +109,9 @@ class _Writer:
         self.conversion = conversion
         source, target = conversion.source, conversion.target
         self.way, self.dtype = way, DTYPES[conversion.unit_bytes]
-        self.threads = LANES * source.warps
+        self.threads = source.lanes * source.warps
         doc = f"From {source.name} to {target.name}: {way}."
-        self.k = Builder(name, block=self.threads, doc=doc)
+        self.k = Builder(name, block=self.threads, doc=doc, warp_size=source.lanes)
         self.blocks = self.k.scalar("blocks")
         self.registers = source.registers, target.registers
 
@@ -197,7 +196,7 @@ class _Writer:
 
     def _shuffled(self, before: RegisterArray, plan: Shuffles) -> list[Value]:
         k, parts = self.k, plan.parts
-        offers = plan.offers.reshape(-1, LANES)
+        offers = plan.offers.reshape(-1, plan.lanes)
         offered = self._selected("offer", offers, [before[r] for r in range(len(before))])
         moving = set(plan.moving)
         taken: list[Value] = []

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from warploom.catalogue.conversion import loop_parts, looped_text
 from warploom.errors import CheckError, DeviceError, UnsupportedError, WarploomError
 from warploom.layout.conversion.convert import Conversion
-from warploom.layout.conversion.fragment import LANES, Fragment
+from warploom.layout.conversion.fragment import Fragment
 from warploom.layout.language.evaluate import Numbers
 from warploom.layout.patterns.access import IDLE
 from warploom.runtime.compile import compile_cuda
@@ -113,7 +113,7 @@ class GpuWayBench(GpuRig[ReadyWay]):
         y = on_gpu(np.full_like(wanted, 0xA5), self.gpu)
         function = Loaded(open_driver().load(ready.code, "convert", self.gpu))
         arguments = [np.int32(self.blocks), np.int32(ITERATIONS), address(self.x), address(y)]
-        threads = LANES * self.conversion.source.warps
+        threads = self.conversion.source.lanes * self.conversion.source.warps
         launch = function.bind((self.blocks, 1, 1), (threads, 1, 1), arguments)
         launch()
         if ((on_host(y) != wanted) & (known != 0)).any():

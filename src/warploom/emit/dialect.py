@@ -43,6 +43,8 @@ class Dialect:
     reverse: str = ""
     # Small integers become `int` in expressions, among which overloads then cannot choose.
     cast_small: bool = False
+    # What picks four bytes of two words by a selector, if the language has it.
+    byte_select: str = ""
 
 
 def unsigned(dtype: DType) -> DType:
@@ -98,6 +100,7 @@ CUDA = Dialect(
     placing="__host__ __device__ __forceinline__",
     table="__constant__",
     reverse="__brev",
+    byte_select="__byte_perm",
 )
 
 OPENCL = Dialect(

@@ -18,8 +18,9 @@ from warploom.kernel.dtype import DType
 
 _NAME = re.compile(r"(min|max|divide|abs|rsqrt|exp|exp2|tanh)_(\w+)|(\w+)_from_(\w+)")
 BF16_PAIR = "bf16_pair"  # two numbers rounded to bf16, in one word
+BYTES = "pick_bytes"  # four bytes of two words, by a selector
 INSIDE = "inside"  # of checked C texts: an index, or 0 where it is outside of its array
-_OTHERS = (BF16_PAIR, INSIDE, "floor_div", "floor_mod", "shift_left")
+_OTHERS = (BF16_PAIR, BYTES, INSIDE, "floor_div", "floor_mod", "shift_left")
 _LONG = (DType.I64, DType.U64)
 _BY_NAME = {repr(dtype): dtype for dtype in DType}
 # CUDA's conversions are defined for every number; a cast of one too large is not.
@@ -76,6 +77,8 @@ def _helper_text(name: str, dialect: Dialect) -> str:
             '  unsigned made;\n  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(made) : '
             '"f"(high), "f"(low));\n  return made;\n}\n'
         )
+    if name == BYTES:
+        return _picking(name, dialect)
     match = _NAME.fullmatch(name)
     if match is None:
         raise InternalError(f"no text for a helper '{name}'")
@@ -98,6 +101,17 @@ def _helper_text(name: str, dialect: Dialect) -> str:
     }[what]
     given = ", ".join(f"{kind} {each}" for each in "xy"[:count])
     return f"{dialect.helper_qualifiers} {kind} {name}({given}) {{\n  return {body};\n}}\n"
+
+
+def _picking(name: str, dialect: Dialect) -> str:
+    word, wide = dialect.types[DType.U32], dialect.types[DType.U64]
+    picked = " | ".join(
+        f"({word})(both >> (s >> {4 * i} & 7) * 8 & 255) << {8 * i}" for i in range(4)
+    )
+    return (
+        f"{dialect.helper_qualifiers} {word} {name}({word} x, {word} y, {word} s) {{\n"
+        f"  const {wide} both = ({wide})y << 32 | x;\n  return {picked};\n}}\n"
+    )
 
 
 def _suffix(dtype: DType) -> str:

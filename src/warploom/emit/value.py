@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import assert_never
 
 from warploom.emit.dialect import Dialect, unsigned
-from warploom.emit.helper import rounds_twice
+from warploom.emit.helper import BYTES, rounds_twice
 from warploom.emit.literal import (
     ATOM,
     BITS,
@@ -148,6 +148,11 @@ class ValuePrinter:
             case "&" | "|" | "^" | "<<" | ">>":
                 left, right = (self._bits_operand(each, op) for each in operands)
                 return _INFIX[op], f"{left} {op} {right}"
+            case "bytes" if self.dialect.byte_select:
+                listed = ", ".join(self.text(each) for each in operands)
+                return ATOM, f"{self.dialect.byte_select}({listed})"
+            case "bytes":
+                return self._call(BYTES, operands)
             case "/":
                 return self._division(operands, dtype)
             case _:

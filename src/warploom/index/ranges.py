@@ -70,10 +70,22 @@ class Ranges:
                 condition, then, otherwise = parts
                 truth = _truth(condition)
                 if truth is TRUTH:
-                    return _union(then, otherwise)
+                    return _extreme(part, then, otherwise) or _union(then, otherwise)
                 return then if truth is TRUE else otherwise
             case _:
                 assert_never(part)
+
+
+def _extreme(select: ir.Select, then: Range, otherwise: Range) -> Range | None:
+    """The range of a minimum or maximum; None if the select is neither."""
+    match select.condition:
+        case ir.Binary("<" | "<=", left, right) if {left, right} == {
+            select.then,
+            select.otherwise,
+        }:
+            chosen = min if left is select.then else max
+            return Range(chosen(then.low, otherwise.low), chosen(then.high, otherwise.high))
+    return None
 
 
 def _binary(op: ir.BinaryOp, left: Range, right: Range) -> Range:

@@ -179,9 +179,14 @@ def _by_masks(table: Ints, lane: Var) -> Expr:
     return result
 
 
-def _bit(truths: Mask, lane: Var) -> Expr:
+def _bit(truths: Mask, lane: Expr) -> Expr:
     """1 in these lanes, else 0, by a mask; one whose highest bit is set would not be an int, so
-    that of the other lanes is taken instead."""
+    that of the other lanes is taken instead. Of more lanes than an int has bits, each half has a
+    mask of its own."""
+    if len(truths) > _INT_BITS:
+        place = lane % _INT_BITS
+        low, high = _bit(truths[:_INT_BITS], place), _bit(truths[_INT_BITS:], place)
+        return select(lane.ge(_INT_BITS), high, low)
     upside_down = bool(truths[-1]) and len(truths) == _INT_BITS
     mask = sum(1 << place for place, each in enumerate(truths.tolist()) if each != upside_down)
     taken = Const(mask) >> lane & 1

@@ -1,0 +1,1 @@
+"""A tensor with its axes in another order: the problem, the rule, the kernels, the call."""

@@ -1,0 +1,450 @@
+"""`warploom.permute`: a tensor with its axes in another order, moved by a kernel.
+
+What a call is but for addresses (shape, strides, type, device, order, where arrays begin within 16
+bytes) is a key; its plan says which kernels are launched with which numbers. Later calls of the
+same kind make the output, put two addresses into a table, and launch.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Hashable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from warploom.catalogue.permute.launch import Part, Spec, kernel_of
+from warploom.catalogue.permute.problem import MOST_AXES, WIDEST, Movement, movement
+from warploom.catalogue.permute.rule import parts
+from warploom.errors import CheckError, DeviceError, located
+from warploom.index.evaluate import evaluate
+from warploom.index.ir import whole_number
+from warploom.kernel.evaluate import run as simulate
+from warploom.kernel.ir import ArrayParam, Kernel
+from warploom.runtime.callable import Device, check_device
+from warploom.runtime.driver import Configurations, Table
+from warploom.runtime.gpu import GpuFunction, stream_handle
+from warploom.runtime.host import HostFunction
+from warploom.runtime.library import READERS, Library, library, reader_of
+from warploom.runtime.view import View, is_complex, view
+
+Axes = tuple[int, ...]
+Run = Callable[[Any, Any, int, int, Any], Any]  # x, out or None, their addresses, stream
+REMEMBERED = 4096
+_MASK, _OUT_MASK = 15, 127  # what kernels know of where x and y begin
+
+
+@located
+def permute(
+    x: Any,
+    axes: Sequence[int],
+    out: Any = None,
+    *,
+    device: Device = "auto",
+    stream: Any = None,
+) -> Any:
+    """The tensor with its axes in another order, as a new one whose elements lie in that order.
+
+    `axes` are as in `numpy.transpose`: axis i of the result is axis `axes[i]` of `x`. Tensors of
+    PyTorch, CuPy and NumPy are taken as they lie, sliced and strided ones too, and so is `out`. On
+    a GPU the kernel runs on the caller's stream; arrays in host memory are moved by C that is
+    compiled for this processor (`device="c"`), or by an emulator ("ptx", "simulator").
+
+    >>> import numpy as np, warploom
+    >>> image = np.arange(12, dtype=np.float32).reshape(2, 2, 3)  # height, width, channel
+    >>> warploom.permute(image, (2, 0, 1)).tolist()
+    [[[0.0, 3.0], [6.0, 9.0]], [[1.0, 4.0], [7.0, 10.0]], [[2.0, 5.0], [8.0, 11.0]]]
+    """
+    try:
+        reader = READERS.get(x.__class__) or reader_of(x)
+        if reader is None:
+            return _unread(x, axes, out, device, stream)
+        key, pointer = reader(x)
+        if out is None:
+            known: Hashable = key, axes, device, pointer & _MASK
+            to = 0
+        else:
+            wanted = READERS.get(out.__class__) or reader_of(out)
+            if wanted is None:
+                return _unread(x, axes, out, device, stream)
+            out_key, to = wanted(out)
+            known = key, axes, device, pointer & _MASK, out_key, to & _OUT_MASK
+        found = _plans.get(known)
+    except (RuntimeError, TypeError, AttributeError):  # no memory, or nothing that is hashed
+        return _unread(x, axes, out, device, stream)
+    if found is None:
+        found = _remembered(known, _planned(x, axes, out, device))
+    return found(x, out, pointer, to, stream)
+
+
+_plans: dict[Hashable, Run] = {}
+
+
+def _remembered(known: Hashable, plan: Run) -> Run:
+    if len(_plans) >= REMEMBERED:
+        _plans.clear()
+    _plans[known] = plan
+    return plan
+
+
+def _unread(x: Any, axes: Sequence[int], out: Any, device: Device, stream: Any) -> Any:
+    """A call whose arguments are looked at each time."""
+    plan = _planned(x, axes, out, device)
+    to = 0 if out is None else view(out, "out").pointer
+    return plan(x, out, view(x, "x").pointer, to, stream)
+
+
+def _planned(x: Any, axes: Sequence[int], out: Any, device: Device) -> Run:
+    check_device(device)
+    source = view(x, "x")
+    order = checked_axes(axes, len(source.shape) - is_complex(x))
+    target = None if out is None else view(out, "out")
+    if is_complex(x):  # real and imaginary part stay together
+        order = (*order, len(order))
+    call = _Call(source, order, target, device)
+    return call.plan()
+
+
+def checked_axes(axes: Sequence[int], count: int) -> Axes:
+    """The axes as numbers from 0, each once."""
+    try:
+        given = [whole_number(each) for each in axes]
+    except TypeError:
+        given = [None]
+    if any(each is None for each in given):
+        raise CheckError(f"axes are whole numbers, not {axes!r:.60}", advice="as in (0, 2, 1)")
+    order = tuple(int(each) + count * (int(each) < 0) for each in given if each is not None)
+    if count > MOST_AXES:
+        raise CheckError(
+            f"a tensor of {count} axes", advice=f"at most {MOST_AXES}: reshape it to fewer"
+        )
+    if sorted(order) != list(range(count)):
+        raise CheckError(
+            f"{tuple(given)} is no order of the {count} axes of the tensor",
+            advice=f"each of 0 to {count - 1} once" if count else "it has none: ()",
+        )
+    return order
+
+
+class _Call:
+    """A call that is planned: its arrays, checked, and the launches."""
+
+    def __init__(self, x: View, order: Axes, out: View | None, device: Device) -> None:
+        self.x, self.order, self.out = x, order, out
+        self.device = _device_of(x, device)
+        self.shape = tuple(x.shape[axis] for axis in order)
+        self.size = x.dtype.bytes
+        self._check()
+
+    def _check(self) -> None:
+        x, out = self.x, self.out
+        if x.strides is None:
+            raise DeviceError("'x' does not say how it lies in memory", advice="give a copy of it")
+        if x.tracked:
+            self._check_gradient()
+        if out is None:
+            return
+        if out.where != x.where or out.device != x.device:
+            raise DeviceError("'x' and 'out' are on different devices", advice="move one of them")
+        if out.dtype is not x.dtype:
+            raise DeviceError(f"'out' has the type {out.dtype!r}, but 'x' has {x.dtype!r}")
+        if out.shape != self.shape:
+            raise DeviceError(f"'out' has the shape {out.shape}, but the result has {self.shape}")
+        if not out.writable:
+            raise DeviceError("'out' cannot be written", advice="give a copy of it")
+        if out.strides is None or _meets_itself(out.shape, out.strides):
+            raise DeviceError("several elements of 'out' share memory", advice="give a copy of it")
+
+    def _check_gradient(self) -> None:
+        if library(self.x.owner).wants_gradients():
+            raise DeviceError(
+                "'x' wants a gradient, which a launch does not record",
+                advice="call it under torch.no_grad(), or give x.detach()",
+            )
+
+    def movement(self, x_late: int, y_late: int) -> Movement:
+        assert self.x.strides is not None
+        read = [self.x.strides[axis] for axis in self.order]
+        write = _dense(self.shape) if self.out is None else self.out.strides
+        assert write is not None
+        late = x_late | y_late | WIDEST
+        aligned = late & -late
+        return movement(self.size, self.shape, read, write, aligned)
+
+    def plan(self) -> Run:
+        x_late = self.x.pointer & _MASK
+        y_late = 0 if self.out is None else self.out.pointer & _OUT_MASK
+        moved = self.movement(x_late, y_late)
+        found = parts(moved, x_late, y_late, plain=self.device == "c")
+        made = library(self.x.owner)
+        make = made.maker(_public(self.shape, self.x), self.x.dtype, self.x.device)
+        if is_complex(self.x.owner):
+            make = _complex_maker(self.x, self.shape)
+        spans = _bytes(moved, moved.read_span), _bytes(moved, moved.write_span)
+        function: _GpuPlan | _HostPlan
+        if self.device == "cuda" and found:
+            function = _GpuPlan(found, self.x.device, make, made, spans)
+        else:
+            function = _HostPlan(found, self.device, make, spans)
+        return _Asking(function, made).run if self.x.tracked else function.run
+
+
+def _public(shape: tuple[int, ...], x: View) -> tuple[int, ...]:
+    return shape[:-1] if is_complex(x.owner) else shape
+
+
+def _complex_maker(x: View, shape: tuple[int, ...]) -> Callable[[], Any]:
+    owner = x.owner
+    new = getattr(owner, "new_empty", None)
+    if new is not None:
+        return lambda: new(shape[:-1])
+    module = __import__(type(owner).__module__.partition(".")[0])
+    return lambda: module.empty(shape[:-1], owner.dtype)
+
+
+def _bytes(moved: Movement, span: tuple[int, int]) -> tuple[int, int]:
+    return span[0] * moved.bytes, span[1] * moved.bytes
+
+
+def _device_of(x: View, device: Device) -> Device:
+    if x.where == "gpu":
+        if device not in ("auto", "cuda"):
+            raise DeviceError(
+                f"'x' is on a GPU, not for '{device}'", advice="leave out device, or move it"
+            )
+        return "cuda"
+    if device == "cuda":
+        raise DeviceError("'x' is in host memory", advice="leave out device, or move it")
+    return "c" if device == "auto" else device
+
+
+def _dense(shape: Sequence[int]) -> tuple[int, ...]:
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(1, size)
+    return tuple(reversed(strides))
+
+
+def _meets_itself(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether elements may share memory: each stride is beyond all smaller ones, or they may."""
+    reach = 0
+    for stride, size in sorted((abs(s), n) for s, n in zip(strides, shape, strict=True) if n > 1):
+        if stride <= reach:
+            return True
+        reach += (size - 1) * stride
+    return False
+
+
+Spans = tuple[tuple[int, int], tuple[int, int]]
+
+
+def _check_apart(x: int, y: int, spans: Spans) -> None:
+    (x_low, x_high), (y_low, y_high) = spans
+    if x + x_low < y + y_high and y + y_low < x + x_high:
+        raise DeviceError("'x' and 'out' share memory", advice="leave out 'out', or give a copy")
+
+
+class _Asking:
+    """A plan for tensors that may want a gradient: it is asked each time."""
+
+    def __init__(self, plan: _GpuPlan | _HostPlan, made: Library) -> None:
+        self._run, self._wants = plan.run, made.wants_gradients
+
+    def run(self, x: Any, out: Any, pointer: int, to: int, stream: Any) -> Any:
+        if self._wants():
+            raise DeviceError(
+                "'x' wants a gradient, which a launch does not record",
+                advice="call it under torch.no_grad(), or give x.detach()",
+            )
+        return self._run(x, out, pointer, to, stream)
+
+
+# -- in host memory --------------------------------------------------------------------------------
+
+
+def built(spec: Spec) -> Kernel:
+    found = _kernels.get(spec)
+    if found is None:
+        found = _kernels[spec] = kernel_of(spec)
+    return found
+
+
+_kernels: dict[Spec, Kernel] = {}
+
+
+@lru_cache(maxsize=256)
+def _host_function(spec: Spec, device: Device) -> Callable[[list[Any], tuple[int, int, int]], Any]:
+    kernel = built(spec)
+    match device:
+        case "c":
+            function = HostFunction(kernel, checked=False)
+            return lambda given, grid: function(given)  # noqa: ARG005
+        case "opencl":
+            from warploom.runtime.opencl import OpenclFunction
+
+            return _opencl(OpenclFunction(kernel))
+        case "ptx":
+            from warploom.runtime.emulated import EmulatedFunction
+
+            return EmulatedFunction(kernel)
+        case _:
+            return lambda given, grid: simulate(kernel, given)  # noqa: ARG005
+
+
+def _opencl(function: Any) -> Callable[[list[Any], tuple[int, int, int]], Any]:
+    def run(given: list[Any], grid: tuple[int, int, int]) -> None:
+        views = [view(each, "array") if isinstance(each, np.ndarray) else each for each in given]
+        function(views, grid)
+
+    return run
+
+
+class _HostPlan:
+    """Launches on arrays in host memory, one after the other."""
+
+    def __init__(
+        self, found: Sequence[Part], device: Device, make: Callable[[], Any], spans: Spans
+    ) -> None:
+        self._parts, self._device, self._make, self._spans = found, device, make, spans
+
+    def run(self, x: Any, out: Any, pointer: int, to: int, stream: Any) -> Any:
+        if stream is not None:
+            raise DeviceError("a stream is given, but 'x' is in host memory", advice="leave it out")
+        if out is None:
+            out = self._make()
+            to = view(out, "out").pointer
+        elif self._parts:
+            _check_apart(pointer, to, self._spans)
+        held = x, out  # their memory is used by address
+        for part in self._parts:
+            _on_host(part, self._device, pointer, to)
+        return held[1]
+
+
+def _on_host(part: Part, device: Device, x: int, y: int) -> None:
+    function = _host_function(part.spec, device)
+    function(arguments(part, x, y), part.grid)
+
+
+def arguments(part: Part, x: int, y: int) -> list[Any]:
+    """What a kernel is given for addresses in host memory."""
+    kernel = built(part.spec)
+    begins = {"x": x + part.x_begin, "y": y + part.y_begin}
+    made: dict[str, Any] = {}
+    for param in kernel.params:
+        if not isinstance(param, ArrayParam):
+            made[param.name] = part.scalars[param.name]
+            continue
+        count = int(evaluate(param.size, part.scalars))
+        memory = (ctypes.c_ubyte * (count * param.dtype.bytes)).from_address(begins[param.name])
+        made[param.name] = np.frombuffer(memoryview(memory), param.dtype.numpy)
+    if np.may_share_memory(made["x"], made["y"]):
+        made["x"] = _elsewhere(made["x"])
+    return list(made.values())
+
+
+def _elsewhere(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A copy that begins as late after a multiple of 128: words at its ends may be those of y."""
+    room = np.empty(array.nbytes + _OUT_MASK, np.uint8)
+    first = (array.ctypes.data - room.ctypes.data) & _OUT_MASK
+    copied: np.ndarray[Any, Any] = room[first : first + array.nbytes].view(array.dtype)
+    copied[:] = array
+    return copied
+
+
+# -- on a GPU --------------------------------------------------------------------------------------
+
+
+def _gpu_function(spec: Spec, device: int) -> Any:
+    found = _functions.get((spec, device))
+    if found is None:
+        found = _functions[spec, device] = GpuFunction(built(spec), device).function
+    return found
+
+
+_functions: dict[tuple[Spec, int], Any] = {}
+
+
+def ready(spec: Spec, kernel: Kernel, function: Any, device: int) -> None:
+    """Takes a kernel that was built and compiled elsewhere: later calls find it."""
+    _kernels[spec], _functions[spec, device] = kernel, function
+
+
+class _GpuPlan:
+    """Launches on a GPU. `run` holds what it needs in its own variables, since reading attributes
+    would cost a noticeable part of a call; tables of arguments are taken from a list of spare ones,
+    so that threads never share one."""
+
+    def __init__(
+        self,
+        found: Sequence[Part],
+        device: int,
+        make: Callable[[], Any],
+        made: Library,
+        spans: Spans,
+    ) -> None:
+        self._launch = launches(found, device)
+        self.run = self._running(device, make, made, spans)
+
+    def _running(self, device: int, make: Callable[[], Any], made: Library, spans: Spans) -> Run:
+        launch, current, address = self._launch, made.stream(device), made.pointer
+
+        def run(x: Any, out: Any, pointer: int, to: int, stream: Any) -> Any:
+            del x
+            if out is None:
+                out = make()
+                to = address(out)
+            else:
+                _check_apart(pointer, to, spans)
+            where = current() if stream is None else stream_handle(stream)
+            launch(pointer, to, where)
+            return out
+
+        return run
+
+
+def launches(found: Sequence[Part], device: int) -> Callable[[int, int, int], None]:
+    """What launches all parts on addresses and a stream."""
+    several = [Launch(part, built(part.spec), _gpu_function(part.spec, device)) for part in found]
+    if len(several) == 1:
+        return several[0]
+
+    def each(x: int, y: int, stream: int) -> None:
+        for launch in several:
+            launch(x, y, stream)
+
+    return each
+
+
+class Launch:
+    """One launch: a function, its configuration for each stream, tables of its arguments."""
+
+    def __init__(self, part: Part, kernel: Kernel, function: Any) -> None:
+        self.function = function
+        self.values = [
+            0
+            if isinstance(each, ArrayParam)
+            else part.scalars[each.name].to_bytes(4, "little", signed=True)
+            for each in kernel.params
+        ]
+        places = {each.name: at for at, each in enumerate(kernel.params)}
+        self.x_at, self.y_at = places["x"], places["y"]
+        self.x_begin, self.y_begin = part.x_begin, part.y_begin
+        self.configurations = Configurations(part.grid, kernel.block)
+        self.spare: list[Table] = []
+
+    def __call__(self, x: int, y: int, stream: int) -> None:
+        try:
+            table = self.spare.pop()
+        except IndexError:
+            table = Table(self.values)
+        cells, function = table.cells, self.function
+        cells[self.x_at].value = x + self.x_begin
+        cells[self.y_at].value = y + self.y_begin
+        config = self.configurations.references.get(stream) or self.configurations.reference(stream)
+        status = function.enqueue(config, function.handle, table.reference, None)
+        if status:
+            function.again(status, config, table.reference)
+        self.spare.append(table)

@@ -1,0 +1,160 @@
+"""A run of y, element by element from wherever they are in x.
+
+    y[to + 0], y[to + 1], …   ←   x[from + IN(0)], x[from + IN(1)], …
+
+Nothing is exchanged, so no shared memory is used. It serves where neighbours of y are mostly
+neighbours of x: rows that stay whole, with what changes at their ends. A block has a window of the
+run, which begins at a multiple of `align` elements of y.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from warploom.catalogue.permute.frame import Grid, OfWords, Side, arrays, at_ends, marked
+from warploom.index.ir import Expr, Var, lift, maximum, minimum, select
+from warploom.kernel.build import Builder
+from warploom.kernel.ir import Kernel
+
+
+@dataclass(frozen=True, slots=True)
+class Gather(OfWords):
+    """`times` words of `out` elements for each of so many threads, elements of so many bytes;
+    digits of the run; `grid` axes of blocks, of which the first counts windows. `strided`: steps of
+    the run do not lie side by side in y."""
+
+    bytes: int
+    times: int
+    threads: int = 256
+    align: int = 1
+    out: int = 1
+    digits: int = 1
+    grid: int = 2
+    beyond: int = 0
+    strided: bool = False
+    streaming: tuple[bool, bool] = (False, False)
+
+    @property
+    def count(self) -> int:
+        """Elements of a window."""
+        return self.times * self.threads * self.out
+
+    @property
+    def shared_bytes(self) -> int:
+        return 0
+
+    @property
+    def name(self) -> str:
+        sides = f"{self.times}_{self.threads}_{self.grid}{self.beyond}{self.digits}"
+        ways = marked("scw", (self.strided, *self.streaming))
+        return f"permute_gather_{self.bytes}_{sides}_{self.align}_{self.out}{ways}"
+
+
+def gather_kernel(spec: Gather) -> Kernel:
+    return _GatherWriter(spec).write()
+
+
+class _GatherWriter:
+    def __init__(self, spec: Gather) -> None:
+        self.spec = spec
+        what = f"Copies {spec.count} elements of {spec.bytes} bytes in each block, in order of y."
+        doc = f"{what}\nNothing is exchanged between threads."
+        self.k = k = Builder(spec.name, block=spec.threads, doc=doc)
+        self.x, self.y, self.x_size, self.y_size = arrays(k, spec.dtype, spec.unit)
+        self.blocks = Grid(k, spec.grid, spec.beyond)
+        self.q = Side(k, "q", spec.digits)
+        self.lead = k.scalar("q_lead")
+        if spec.out > 1 and spec.digits == 1:
+            k.require(self.q.reads[0].ge(0))
+            k.require(self.x_size.gt((spec.out - 1) * self.q.reads[0]))
+        if not spec.strided:
+            for each in (*self.blocks.writes, Var("first_write")):
+                k.require(each.ge(0))
+
+    def write(self) -> Kernel:
+        k, spec = self.k, self.spec
+        self.read, self.written, digits = self.blocks.begin()
+        self.first = k.let("first", digits[0] * self.q.chunk)
+        self._window((digits[0] + 1).eq(self.blocks.counts[0]))
+        self.held = k.registers("held", spec.dtype, spec.times * spec.out * spec.unit)
+        with k.loop("n", spec.times) as n:
+            step = k.let("step", (k.thread + n * spec.threads) * spec.out - self.late)
+            self._word(n * spec.out, step)
+        with k.loop("n", spec.times) as n:
+            self._store(n)
+        if spec.out > 1:
+            self._ends()
+        return k.done()
+
+    def _window(self, is_last: Expr) -> None:
+        """Where the window begins and ends: steps from the beginning of the block's chunk."""
+        k, align = self.k, self.spec.align
+        left = k.let("left", self.q.count - self.first)
+        self.most = k.let("most", minimum(left, self.q.chunk) - 1)
+        self.even: Expr
+        self.late: Expr
+        if align == 1:
+            self.even, self.late = self.written, lift(0)
+            self.stop = k.let("stop", minimum(left, self.q.chunk))
+            return
+        bits = align.bit_length() - 1
+        self.even = k.let("even", self.written >> bits << bits)
+        self.late = k.let("late", self.written & (align - 1))
+        follows = self.q.chunk - ((self.written + self.q.chunk) & (align - 1))
+        self.stop = k.let("stop", select(is_last, left, minimum(left, follows)))
+
+    def _word(self, where: Expr, step: Expr) -> None:
+        """What a word of y is made of. Words that are whole are inside of x, if they are one run
+        there."""
+        k, spec = self.k, self.spec
+        if spec.digits > 1 or spec.out == 1:
+            for i in range(spec.out):
+                self._load((where + i) * spec.unit, step + i, f"at{i}")
+            return
+        begin = self.read + step * self.q.reads[0]
+        last = self.x_size - 1 - (spec.out - 1) * self.q.reads[0]
+        at = k.let("at", maximum(minimum(begin, last), lift(0)))
+        for i in range(spec.out):
+            streaming = spec.streaming[0]
+            self.held[where + i] = self.x.at(at + i * self.q.reads[0], streaming=streaming)
+
+    def _load(self, where: Expr, step: Expr, name: str) -> None:
+        """An element of x. Where a step is outside, some other one is loaded and never used, which
+        costs less than a condition."""
+        k, unit = self.k, self.spec.unit
+        step = minimum(step, self.most)  # far outside, offsets would have too many bits
+        begin = k.let(name, self.read + self.q.offset(step + self.lead, self.q.reads))
+        at = maximum(minimum(begin, self.x_size - 1), lift(0)) * unit
+        self.held[where] = self.x.at(at, width=unit, streaming=self.spec.streaming[0])
+
+    def _store(self, n: Expr) -> None:
+        k, spec = self.k, self.spec
+        out, width = spec.out, spec.out * spec.unit
+        word = k.thread + n * spec.threads
+        step = word * out - self.late
+        to: Expr
+        if spec.strided:
+            inside = minimum(step, self.most)
+            to = self.written + self.q.offset(inside + self.lead, self.q.writes)
+        else:
+            to = self.even + word * out
+        to = k.let("to_at", to * spec.unit)
+        wanted = (step + out).le(self.stop)
+        if spec.align > 1:
+            wanted = step.ge(lift(0) - self.first).and_(wanted)
+        wanted = wanted.and_((to + width).le(self.y_size))
+        if spec.strided:
+            wanted = wanted.and_(to.ge(0))
+        streaming = spec.streaming[1]
+        self.y.put(to, self.held[n * width], when=wanted, width=width, streaming=streaming)
+
+    def _ends(self) -> None:
+        """One element for each of a few threads."""
+        k, out = self.k, self.spec.out
+        end = at_ends(k.thread, out, self.late, self.stop, self.first.eq(0))
+        step = k.let("end", end.step)
+        to = k.let("end_to", self.written + step)
+        fits = to.ge(0).and_(to.lt(self.y_size))
+        with k.when(k.thread.lt(2 * out).and_(end.inside).and_(fits)):
+            self._load(lift(0), step, "end_at")
+            self.y.put(to, self.held[0])

@@ -1,0 +1,230 @@
+"""Runs of y: the launches that write them as they lie, whichever way x is read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from warploom.catalogue.permute.box import Box
+from warploom.catalogue.permute.cost import SECTOR, Work
+from warploom.catalogue.permute.cuts import MOST_DIGITS, ONE, WHOLE, Cut, contiguous, cut, numbered
+from warploom.catalogue.permute.frame import MOST_STEPS
+from warploom.catalogue.permute.gather import Gather
+from warploom.catalogue.permute.launch import (
+    Candidate,
+    Part,
+    Place,
+    beyond,
+    box_part,
+    counted,
+    part,
+)
+from warploom.catalogue.permute.planes import MOST_FIELDS, Planes
+from warploom.catalogue.permute.problem import Axis
+from warploom.catalogue.permute.tiles import reading
+
+THREADS = 256
+TIMES = (1, 2, 4, 8, 16)  # words of a thread
+BOX_BYTES = 16 << 10
+SIDES = tuple(sorted({n << bits for bits in range(12) for n in (1, 3)}))
+PLANE_WORDS = 16  # of a thread
+FEW_BLOCKS = 264
+
+
+def candidates(place: Place) -> Iterator[Candidate]:
+    moved = place.moved
+    if not moved.axes or moved.axes[0].write != 1:
+        return
+    yield from _planes(place)
+    yield from _gathers(place)
+    yield from _boxes(place)
+
+
+# -- rows that stay whole --------------------------------------------------------------------------
+
+
+def _gathers(place: Place) -> Iterator[Candidate]:
+    moved = place.moved
+    side = contiguous(moved.axes, "write")[:MOST_DIGITS]
+    for digits in (side[: count + 1] for count in range(len(side))):
+        for times in TIMES:
+            found = _gather(place, digits, times)
+            if found is not None:
+                yield found
+
+
+def _gather(place: Place, digits: Sequence[Axis], times: int) -> Candidate | None:
+    moved, size = place.moved, place.moved.bytes
+    out = max(1, 4 // size)
+    align = max(out, SECTOR // size)
+    numbers = numbered(digits, plain=False)
+    spec = Gather(size, times, THREADS, align, out, len(numbers))
+    if len(digits) == 1 and (digits[0].read < 0 or moved.read_span[1] - moved.read_span[0] <= 3):
+        spec = replace(spec, out=1)
+    q = cut(numbers, spec.count, align, align - 1)
+    if q is None or spec.count + q.inner >= MOST_STEPS:
+        return None
+    blocks = q.chunks * (moved.count // q.count)
+    run = digits[0].size if digits[0].read == 1 else 1
+    each = 13 + spec.out * (2 + 3 * (len(digits) > 1) + 2 * (len(digits) > 2))
+    work = Work(
+        moved.count * size, moved.count * size / blocks, min(run, q.chunk) * size,
+        _ends(place, q), THREADS * (60 + times * each),
+    )  # fmt: skip
+    return Candidate(work.cost, spec, lambda: gather_part(spec, place, q))
+
+
+def gather_part(spec: Gather, place: Place, q: Cut) -> Part:
+    others = [axis for axis in place.moved.axes if axis not in q.digits]
+    outer = q.outer()
+    grid = counted([outer, *others], spec.grid)
+    spec = replace(spec, grid=len(grid), beyond=beyond(grid))
+    made = part(spec, place, grid, {"q": q}, 1, spec.align, spec.unit)
+    single = len(q.digits) == 1
+    times = 0 if single else -(-(spec.align - 1) // q.inner)
+    first = made.scalars["first_read"] - times * q.digits[-1].read
+    return replace(made, scalars={**made.scalars, "q_lead": times * q.inner, "first_read": first})
+
+
+def _ends(place: Place, q: Cut) -> float:
+    """Bytes from one sector of y that is written in part to the next, in windows."""
+    moved, size = place.moved, place.moved.bytes
+    begins = [place.y_late + moved.first_write * size, q.count * size]
+    begins += [axis.write * size for axis in moved.axes if axis not in q.digits]
+    return math.inf if all(each % SECTOR == 0 for each in begins) else q.count * size
+
+
+# -- short on a side -------------------------------------------------------------------------------
+
+
+def _boxes(place: Place) -> Iterator[Candidate]:
+    """The first axes of y whole, some of the next one: all that lie side by side. If x goes along
+    another axis first, the box has a line of y for each of its steps."""
+    moved = place.moved
+    if any(axis.read < 0 for axis in moved.axes):
+        return
+    read = contiguous(reading(moved), "read")
+    side = contiguous(moved.axes, "write")
+    for count in range(1, len(side) + 1):
+        axes = side[:count]
+        inner = math.prod(axis.size for axis in axes[:-1]) * moved.bytes
+        if inner * 2 > BOX_BYTES:
+            return
+        others = [axis for axis in read if axis not in axes][:1]
+        for line in (ONE, *others):
+            for bytes in (BOX_BYTES, BOX_BYTES // 4):
+                if inner * line.size * 2 <= bytes:
+                    found = _box(place, axes, line, bytes)
+                    if found is not None:
+                        yield found
+
+
+def _box(place: Place, axes: Sequence[Axis], line: Axis, bytes: int) -> Candidate | None:
+    moved, size = place.moved, place.moved.bytes
+    last, out = axes[-1], min(4, max(1, (16 if size < 8 else 8) // size))
+    inner = math.prod(axis.size for axis in axes[:-1])
+    each = (bytes // size // line.size - 2 * out) // inner
+    held = {*axes, line}
+    read = [axis for axis in reading(moved) if axis in held]
+    p_axes = contiguous(read, "read")
+    if last in p_axes:
+        p_axes = p_axes[: p_axes.index(last) + 1]
+    # The axis that is cut is the last of its side.
+    others = [axis for axis in (line, *axes) if axis not in p_axes and axis is not ONE]
+    j_axes = tuple(sorted(others, key=lambda axis: axis is last))
+    if each < 1 or not p_axes or max(len(p_axes), len(j_axes)) > MOST_DIGITS:
+        return None
+    p, j = (_side(some, last, each) for some in (p_axes, j_axes))
+    if p is None or j is None or j.chunk > SIDES[-1] or p.chunk + p.inner >= MOST_STEPS:
+        return None
+    run = p.chunk * j.chunk // line.size
+    pitch = run + (line.write - run) % out if line is not ONE else 0
+    wide = max(1, 4 // size)
+    p_side = _power(p.chunk + wide - 1) - (wide - 1)
+    slots = _power(max(out, line.size * max(pitch, run) + out - 1))
+    spec = Box(
+        size, p_side, _least(j.chunk), slots, _least(line.size), THREADS, wide, out,
+        len(p.digits), len(j.digits),
+    )  # fmt: skip
+    if spec.shared_bytes > 2 * BOX_BYTES or line.size > THREADS // 2:
+        return None
+    blocks = max(p.chunks, j.chunks) * (moved.count // (p.count * j.count))
+    words = spec.passes * spec.times
+    load = 8 + wide * (4 + 3 * (len(p.digits) > 1)) + 4 * (len(j.digits) > 1)
+    stores = spec.written * (9 if line is ONE else 12)
+    work = Work(
+        moved.count * size, moved.count * size / blocks, p.chunk * size, run * size,
+        THREADS * (120 + words * load + stores),
+    )  # fmt: skip
+    return Candidate(work.cost, spec, lambda: box_part(spec, place, p, j, line, pitch))
+
+
+def _side(axes: Sequence[Axis], last: Axis, each: int) -> Cut | None:
+    """Axes of a box whole; of the last one in y some steps."""
+    if not axes:
+        return WHOLE
+    digits = numbered(axes, plain=False)
+    count = math.prod(axis.size for axis in axes)
+    if last not in axes:
+        return Cut(digits, count, 1)
+    if axes[-1] is not last:
+        return None
+    inner = count // last.size
+    steps = -(-last.size // -(-last.size // each))
+    return Cut(digits, steps * inner, -(-last.size // steps))
+
+
+def _power(count: int) -> int:
+    return 1 << (count - 1).bit_length()
+
+
+def _least(count: int) -> int:
+    return next(side for side in SIDES if side >= count)
+
+
+# -- few fields ------------------------------------------------------------------------------------
+
+
+def _planes(place: Place) -> Iterator[Candidate]:
+    """Fields side by side on one side of the movement, in planes on the other, few and small."""
+    moved = place.moved
+    read = reading(moved)
+    first, group = moved.axes[0], 4 // min(4, moved.bytes)
+    if not read or read[0] is first or any(axis.read < 0 for axis in moved.axes):
+        return
+    back = first.write == 1 and 1 < first.size <= MOST_FIELDS
+    fields, e = (first, read[0]) if back else (read[0], first)
+    steps, plane = ((e.write, e.read), fields.read) if back else ((e.read, e.write), fields.write)
+    close = fields.write if back else fields.read
+    late = place.x_late | place.y_late
+    if moved.bytes > 4 or late % 4 or close != 1 or not 1 < fields.size <= MOST_FIELDS:
+        return
+    others = [axis for axis in moved.axes if axis not in (fields, e)]
+    numbers = [e.size, plane, moved.first_read, moved.first_write]
+    numbers += [n for axis in others for n in (axis.read, axis.write)]
+    if steps != (fields.size, 1) or any(number % group for number in numbers):
+        return
+    words = e.size // group
+    times = max(1, PLANE_WORDS // fields.size)
+    if moved.count < times * THREADS * group * fields.size * FEW_BLOCKS:
+        times = 1
+    if words < THREADS * times // 2:
+        return
+    chunk = min(words, THREADS * times)
+    step = chunk * group
+    grid = counted([Axis(-(-words // chunk), step * e.read, step * e.write), *others])
+    spec = Planes(moved.bytes, fields.size, back, THREADS, times, len(grid), beyond(grid))
+
+    def make() -> Part:
+        made = part(spec, place, grid, {"q": Cut((Axis(words, 1, 1),), chunk, 1)})
+        elements = {key for key in made.scalars if key.startswith(("read", "write", "first"))}
+        scalars = {k: v // group if k in elements else v for k, v in made.scalars.items()}
+        scalars |= {name: scalars[name] // group for name in ("x_size", "y_size")}
+        return replace(made, scalars={**scalars, "plane": plane // group})
+
+    size = moved.bytes * fields.size
+    work = Work(
+        moved.count * moved.bytes, chunk * group * size, 4096, 4096, 5.0 * chunk * group * size
+    )
+    yield Candidate(work.cost, spec, make)
