@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.layout.formats.fragment_text import from_bases
+from warploom.layout.formats.fragment_bases import from_bases
 from warploom.layout.formats.triton import swizzled_shared
 from warploom.layout.language.evaluate import values
 from warploom.layout.patterns.access import Access, AccessKind, Problem

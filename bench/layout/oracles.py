@@ -30,7 +30,7 @@ from bench.layout.gluon import pairs
 from warploom.errors import CheckError, WarploomError
 from warploom.layout.conversion.convert import convert
 from warploom.layout.formats.encoding import linear_of
-from warploom.layout.formats.fragment_text import from_bases
+from warploom.layout.formats.fragment_bases import from_bases
 from warploom.layout.formats.mlir import Attribute
 from warploom.layout.formats.triton import from_offset_bases
 from warploom.layout.language.evaluate import values

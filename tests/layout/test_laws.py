@@ -23,6 +23,7 @@ from warploom.layout.language.ir import (
     Strided,
     Swizzle,
     Table,
+    Tile,
     size_of,
 )
 from warploom.layout.language.laws import LAWS, simplify
@@ -73,6 +74,7 @@ MET: list[tuple[Layout, Layout]] = [
     (Swizzle(3, 3, 3), Swizzle(3, 3, 3)),
     (Shift(3), Shift(4)),
     (Pad(8, 1), Strided((4, 8), (8, 1))),
+    (Tile(8, 4, 2), Strided((8, 8), (8, 1))),
     (Strided((6, 2), (8, 2)), Strided((4, 3), (3, 1))),
     (Swizzle(1, 0, 1), Matrix((1, 2, 4), 5)),
     (Matrix((1, 2, 5, 10), 0), Strided(16, 1)),

@@ -171,6 +171,7 @@ SIZES = {
     "stmatrix": "16x64:f16", "mma-a": "16x64:f16", "mma-b": "64x64:f16", "mma-c": "16x64:f32",
     "mfma": "64x64:f16@gfx942", "fft": "1x256", "bitonic": "1x256", "aos": "32x6", "halo": "34x34",
     "stencil": "34x34", "histogram": "256x32", "but-two": "4x32", "every-bits": "2x64",
+    "wgmma": "64x64:f16", "wgmma-copied": "64x64:f16", "wgmma-c": "64x64:f16",
 }  # fmt: skip
 
 

@@ -129,7 +129,7 @@ def test_vectors_that_no_layout_keeps_whole() -> None:
     columns[0, 31] = [63, 0]
     accesses = (Access("even", rows, "ld"), Access("odd", columns, "ld"))
     task = Task(Problem("torn", (64,), 4, accesses))
-    for klass in CLASSES:
+    for klass in set(CLASSES) - {"wgmma"}:
         solved = solve(task, klass)
         assert isinstance(solved.outcome, Impossible)
         assert "no layout keeps all vectors whole: odd" in solved.outcome.why

@@ -10,7 +10,7 @@ import numpy as np
 from warploom.errors import WarploomError
 from warploom.layout.formats.encoding import linear_of, written_linear
 from warploom.layout.formats.encoding_shared import SHARED, shared_layout
-from warploom.layout.formats.fragment_text import from_attribute
+from warploom.layout.formats.fragment_bases import from_attribute
 from warploom.layout.formats.mlir import Attribute, Value, read_attribute, written
 from warploom.layout.formats.triton import offset_bases
 from warploom.layout.language.evaluate import values

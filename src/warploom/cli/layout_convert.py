@@ -19,14 +19,14 @@ from warploom.cli.progress import progress
 from warploom.cli.remembered import answer_of
 from warploom.cli.say import echo
 from warploom.errors import AbsentError, DeviceError, ParseError
-from warploom.layout.conversion.convert import Conversion, convert
-from warploom.layout.formats.fragment_text import read_fragment
+from warploom.layout.conversion.convert import Conversion
 from warploom.layout.formats.given import sizes
-from warploom.layout.patterns.named import TYPES
+from warploom.machine.record import CUDA
 from warploom.pipeline.converted import (
     check_asked,
     conversion_lines,
     conversion_record,
+    converted,
     noted_conversion,
     taken,
 )
@@ -52,11 +52,8 @@ def convert_command(asked: Convert, context: Context) -> None:
             size = None if asked.shape is None else sizes(asked.shape)
             budget = Budget(asked.seconds, None)
             with progress("convert"), budget.interruptible():
-                found = convert(
-                    read_fragment(asked.source, size),
-                    read_fragment(asked.target, size),
-                    TYPES[asked.element],
-                    budget,
+                found = converted(
+                    asked.source, asked.target, size, asked.element, budget, asked.machine
                 )
             for line in conversion_lines(found):
                 echo(line)
@@ -153,8 +150,11 @@ def told(found: Conversion, checked: dict[str, dict[str, str]]) -> Status:
 def tried(found: Conversion, way: str) -> dict[str, dict[str, str]]:
     """What each device has to say against the kernel, or why it is left out."""
     devices = [] if way == "matrices" else ["simulator"]  # kernels have no statement for these
-    checked = {}
+    checked: dict[str, dict[str, str]] = {}
     for device in [*devices, "ptx"]:
+        if device == "ptx" and found.source.lanes != CUDA.lanes:
+            checked[device] = {"left_out": f"CUDA has warps of {CUDA.lanes} lanes"}
+            continue
         try:
             checked[device] = {"wrong": wrong_results(found, way, device)}
         except AbsentError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from warploom.errors import InternalError
+from warploom.layout.formats.operand import reading
 from warploom.layout.formats.tma import box_of
 from warploom.layout.language.show import show
 from warploom.layout.patterns.access import SERVED_AS
@@ -43,8 +44,8 @@ def answer_lines(front: Front) -> list[str]:
     if front.left_out:
         lines.append(f"  not tried: {', '.join(front.left_out)}")
     lines.append("")
-    lines += _front_lines(front) + _verdict_lines(front) + _copy_lines(front) + _assumptions(task)
-    return lines
+    lines += _front_lines(front) + _verdict_lines(front) + _copy_lines(front)
+    return lines + _operand_lines(front) + _assumptions(task)
 
 
 def objective(task: Task) -> str:
@@ -74,6 +75,27 @@ def _copy_lines(front: Front) -> list[str]:
     if box is None:
         raise InternalError("a tensor copy does not write what was found")
     return [f"  {', '.join(problem.copies)} by TMA: {box}; its own wavefronts are not counted"]
+
+
+def _operand_lines(front: Front) -> list[str]:
+    """By which descriptors wgmma reads the tile."""
+    problem, best, lines = front.task.problem, front.best, list[str]()
+    if best is None:
+        return lines
+    for operand in problem.operands:
+        found = reading(problem, operand, front.task.addresses(best.map))
+        if found is None:
+            raise InternalError("no descriptor reads what was found")
+        one, starts = found.descriptor, found.starts
+        lines.append(
+            f"  {operand.name}: major {operand.major}, swizzle {one.mode}, LBO {one.leading}, "
+            f"SBO {one.stride} bytes: descriptor {one.bits:#018x} + start / 16"
+        )
+        steps = ", ".join(map(str, starts[0][:8])) + ", …" * (len(starts[0]) > 8)
+        if len(starts) > 1:
+            steps += f"; the next {operand.rows} rows {starts[1][0] - starts[0][0]} bytes on"
+        lines.append(f"    k steps start at bytes {steps}")
+    return lines
 
 
 def _row(*words: str) -> str:
@@ -142,10 +164,12 @@ def _assumptions(task: Task) -> list[str]:
     for access in problem.accesses:
         width = access.width * problem.element_bytes
         group = problem.serving.group(SERVED_AS[access.kind], width)
-        if group.known == "assumed":
-            lines.append(
-                f"  assumed: how {problem.serving.name} serves {access.kind} of {width} bytes"
-            )
+        said = {"assumed": "assumed", "published": "published, not measured here"}.get(group.known)
+        if said is not None:
+            served = f"how {problem.serving.name} serves {access.kind} of {width} bytes"
+            lines.append(f"  {said}: {served}")
+        if any(access.name == operand.name for operand in problem.operands):
+            lines.append("  assumed: wgmma reads rows of 16 bytes as ldmatrix does")
         if access.kind == "cp.async":
             lines.append("  a profiler does not count cp.async.cg; cp.async.ca it counts as 3 more")
     return list(dict.fromkeys(lines))

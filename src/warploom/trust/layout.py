@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import chain, combinations, product
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -34,6 +33,7 @@ from warploom.trust.checked import (
     sums_of,
     whole_numbers,
 )
+from warploom.trust.family import Tile, mapped, members
 from warploom.trust.serving import groups_of, served, serving_of
 
 Numbers = npt.NDArray[np.int64]
@@ -43,7 +43,7 @@ _KEYS = {"kind", "version", "problem", "objective", "waste", "class", "bound", "
          "layout", "addresses", "wavefronts", "proof", "digest"}  # fmt: skip
 _OBJECTIVES = {"1": {"sum": "wavefronts per request, added up", "worst": "the most per request"},
                "2": {"total": "all wavefronts", "worst": "the most of an access"}}  # fmt: skip
-_CLASSES = ("none", "pad", "swizzle", "xor", "mixed", "any", "tma")
+_CLASSES = ("none", "pad", "swizzle", "xor", "mixed", "any", "tma", "wgmma")
 _MOST_TRIED = 1 << 18  # sets of chunks; the argument by counting is written where fewer do
 _MOST_COUNTED = 1 << 24  # groups of lanes in cases; a proof that we wrote took 1.7 million
 _MOST_SHARED = 1 << 9  # elements of one bank among which words may be shared, where that is tried
@@ -60,13 +60,22 @@ class _Access:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Problem:
-    size: int
-    columns: int
-    element_bytes: int
-    banks: int
+    tile: Tile
     accesses: list[_Access]
     worst: bool
     waste: bool
+
+    @property
+    def size(self) -> int:
+        return self.tile.size
+
+    @property
+    def element_bytes(self) -> int:
+        return self.tile.element_bytes
+
+    @property
+    def banks(self) -> int:
+        return self.tile.banks
 
     def cost(self, counts: list[int]) -> Fraction:
         each = [a.weight * c for a, c in zip(self.accesses, counts, strict=True)]
@@ -99,7 +108,7 @@ def _check(record: dict[str, Any]) -> Checked:
     claimed, klass, proof = fraction(record["least"]), record["class"], record["proof"]
     if claimed > bound:
         match proof["by"], klass:
-            case "members", "none" | "pad" | "swizzle" | "tma":
+            case "members", "none" | "pad" | "swizzle" | "tma" | "wgmma":
                 _check_members(problem, claimed, klass, proof["members"])
             case "cases", "xor":
                 _Cases(problem, least, claimed, proof).visit(proof["cases"])
@@ -133,7 +142,9 @@ def _is_of_class(problem: _Problem, addresses: Numbers, klass: str) -> bool:
     if klass == "xor":
         columns = [int(a ^ first) for a in addresses[1 << np.arange(bits_of(problem.size))]]
         return bool((sums_of(columns, numbers) ^ first == addresses).all())
-    found = (_mapped(problem, klass, member, numbers) for member in _members(problem, klass))
+    found = (
+        mapped(problem.tile, klass, member, numbers) for member in members(problem.tile, klass)
+    )
     return klass in ("mixed", "any") or any((each == addresses).all() for each in found)
 
 
@@ -157,8 +168,12 @@ def _problem(record: dict[str, Any]) -> _Problem:
     require(repr(element_bytes) in ("1", "2", "4", "8", "16"), f"elements of {element_bytes!r}")
     require(record["objective"] in _OBJECTIVES[str(record["version"])], "no such objective")
     require(type(record["waste"]) is bool and record["class"] in _CLASSES, "no such question")
-    copied = serving.tensor_copies and record["class"] == "tma"
+    klass = record["class"]
+    copied = serving.tensor_copies and klass in ("tma", "wgmma")
     require(copied or given["copies"] == [], "no copy writes this class")
+    operands = tuple((rows, major == "k") for _, rows, major in given.get("operands", []))
+    require(bool(operands) == (klass == "wgmma"), "only the class wgmma is of operands")
+    require(all(type(rows) is int and rows > 0 for rows, _ in operands), "an operand has rows")
     accesses = []
     for each in given["accesses"]:
         name, elements = each["name"], whole_numbers(each["elements"])
@@ -173,7 +188,9 @@ def _problem(record: dict[str, Any]) -> _Problem:
         accesses.append(_Access(name, weight, elements, vectors, groups))
     require(bool(accesses) and all(a.weight >= 0 for a in accesses), "a weight is negative")
     weighed = record["objective"] == "worst", bool(record["waste"])
-    return _Problem(size, given["shape"][-1], element_bytes, banks, accesses, *weighed)
+    copies = given["copies"] != []
+    tile = Tile(size, given["shape"][-1], element_bytes, banks, operands, copies)
+    return _Problem(tile, accesses, *weighed)
 
 
 def _chunks(problem: _Problem) -> dict[int, tuple[int, int, int]]:
@@ -206,51 +223,13 @@ def _least(problem: _Problem, group: Numbers, chunks: dict[int, tuple[int, int, 
 
 def _check_members(problem: _Problem, claimed: Fraction, klass: str, given: list[Any]) -> None:
     """Every member of the family is there, and each costs as much as is said, or does not fit."""
-    whole = [m for m, _ in given] == list(_members(problem, klass))
+    whole = [m for m, _ in given] == list(members(problem.tile, klass))
     require(whole, f"these are not all members of the class {klass}")
     for member, counts in given:
-        addresses = _mapped(problem, klass, member, np.arange(problem.size))
+        addresses = mapped(problem.tile, klass, member, np.arange(problem.size))
         found = None if _unfit(problem, addresses) else _counts(problem, addresses)
         require(found == counts, f"{member} takes {found}")
         require(found is None or problem.cost(found) >= claimed, f"{member} costs less")
-
-
-def _members(problem: _Problem, klass: str) -> Iterator[list[int]]:
-    match klass:
-        case "tma":
-            return _boxes(problem)
-        case "pad":  # more padding has the same banks, and no more words in common
-            return ([by] for by in range(max(1, problem.banks * 4 // problem.element_bytes)))
-    most = (problem.size - 1).bit_length() if klass == "swizzle" else 0
-    pairs = ((b, s) for b in range(1, most // 2 + 1) for s in range(b, most - b + 1))
-    moved = ([bits, base, by] for bits, shift in pairs
-             for base, by in product(range(most - bits - shift + 1), (shift, -shift)))  # fmt: skip
-    x = np.arange(problem.size)  # those that leave no gaps
-    return chain([[]], (m for m in moved if _mapped(problem, klass, m, x).max() < problem.size))
-
-
-def _boxes(problem: _Problem) -> Iterator[list[int]]:
-    """What TMA writes: boxes of so many columns, side by side in the tensor and one after another
-    in memory, swizzled within bytes that a row takes at least. It has whole 16, boxes whole 128."""
-    rows, size = problem.size // problem.columns, problem.element_bytes
-    for width, span in product(range(min(problem.columns, 256), 0, -1), (0, 32, 64, 128)):
-        fits = problem.columns % width == width * size % 16 == 0 and not 0 < span < width * size
-        begins = (h * max(span, width * size) % 128 == rows % h == 0 for h in range(1, 257))
-        if fits and ((width == problem.columns and rows <= 256) or any(begins)):
-            yield [width, span]
-
-
-def _mapped(problem: _Problem, klass: str, member: list[int], x: Numbers) -> Numbers:
-    if klass in ("none", "pad") or not member:
-        return x + x // problem.columns * sum(member)
-    if klass == "tma":
-        (width, span), (row, column) = member, np.divmod(x, problem.columns)
-        size, block = problem.element_bytes, column // width * (problem.size // problem.columns)
-        byte: Numbers = (block + row) * max(span, width * size) + column % width * size
-        return (byte ^ (byte >> 7 & max(1, span // 16) - 1) << 4) // size
-    bits, base, shift = member
-    upper = x >> max(shift, 0) & ((1 << bits) - 1) << base
-    return x ^ (upper << max(-shift, 0))
 
 
 def _unfit(problem: _Problem, addresses: Numbers) -> bool:

@@ -32,6 +32,9 @@ _NOT_COVERED = (
     "how many threads a barrier is for",
 )
 
+# An assumption under which copies need no fence behind the mbarriers of their own block.
+_OWN_COPIES = "copies see the mbarriers of their own block without a fence, as they do on GPUs"
+
 Node = tuple[Any, ...]
 Row = list[Any]
 
@@ -55,7 +58,7 @@ def _check(record: dict[str, Any]) -> Checked:
     require(record["reach"] in _REACH, "it claims no proof")
     threads = events = 0
     for batch in record["batches"]:
-        found = _Batch(batch, record["registers"])
+        found = _Batch(batch, record["registers"], fenced=_OWN_COPIES not in record["assumed"])
         found.check()
         threads += sum(agent["threads"] for agent in batch["agents"])
         events += len(found.rows)
@@ -83,7 +86,11 @@ class _Batch:
     """Blocks that ran together. A node is an event, ("e", agent, number), or the end of a phase,
     ("p", what, phase); `before` has the nodes before each, as bits."""
 
-    def __init__(self, batch: dict[str, Any], registers: int | None) -> None:
+    def __init__(
+        self, batch: dict[str, Any], registers: int | None, *, fenced: bool = True
+    ) -> None:
+        """`fenced`: copies need a fence behind the mbarriers of their own block, too."""
+        self.fenced = fenced
         require(set(batch) == {"mbarriers", "agents"}, "a batch has other parts than it should")
         self.mbarriers = [(str(name), _whole(block), _whole(count))
                           for name, block, count in batch["mbarriers"]]  # fmt: skip
@@ -255,7 +262,7 @@ class _Batch:
         require(len(inits) == 1 and self.threads(inits[0]) == 1, f"{name}: not initialised once")
         require(self.rows[inits[0]][3] == count, f"{name}: initialised for another count")
         require(self.reached_after(node, inits[0]), f"{name}: may be used too soon")
-        if self.rows[node][0] == "copy" or self.block(node) != block:
+        if (self.rows[node][0] == "copy" and self.fenced) or self.block(node) != block:
             fenced = any(self.rows[each][0] == "fence" and self.reached_after(node, each)
                          for each in self._later(inits[0]))  # fmt: skip
             require(fenced, f"{name}: no fence after it is initialised")

@@ -31,6 +31,7 @@ Classes of layouts (--class):
   mixed    xor, and exchanges, rotations, tiles and padding for any size
   any      every layout
   tma      what TMA tensor copies can write: boxes, each in a TMA swizzle mode
+  wgmma    what descriptors of wgmma read: blocks of swizzled rows
 
 \b
 Decisions about the accesses (--vary):
@@ -162,7 +163,7 @@ class Solve:
         None,
         "--class",
         metavar="CLASS",
-        help="Class of layouts to search (default: mixed, or tma for tensor copies).",
+        help="Class of layouts to search (default: mixed; tma or wgmma where those use the tile).",
     )
     worst: bool = option(
         False, "--worst", help="Minimise the access with the most wavefronts instead of the sum."
@@ -249,6 +250,9 @@ class Convert:
         None, "--shape", metavar="32x32", help="Shape of the tensor, if the layouts do not say it."
     )
     element: str = option("f32", "--element", metavar="TYPE", help="Type of an element.")
+    machine: str | None = option(
+        None, "--machine", metavar="NAME|FILE", help="Machine that the conversion is for."
+    )
     way: str | None = option(
         None, "--way", metavar="WAY", help=f"Take this way: {', '.join(CONVERSIONS)}."
     )

@@ -22,10 +22,11 @@ from warploom.layout.conversion.shuffle import Shuffles, Wants, moved
 from warploom.layout.conversion.staging import Staging, best_stagings, through
 from warploom.layout.language.evaluate import Numbers
 from warploom.layout.patterns.access import ELEMENT_BYTES, IDLE, coordinates
-from warploom.machine.record import CUDA
+from warploom.machine.record import CUDA, Machine, machine_named
 from warploom.search.budget import Budget
 
 WORD_BYTES = 4
+WIDE = "gfx942"  # the machine that is meant where warps have 64 lanes
 BARRIER_COST = 16  # in wavefronts: the block meets, and a latency that shuffles do not have
 OWN_BARRIER_COST = 1  # the same where every warp loads what it stored itself
 # Fitted to the six conversions of bench/layout/cases.py that have shuffles, in wavefronts' times.
@@ -48,6 +49,7 @@ class Conversion:
     shared: Staging | None
     matrices: Staging | None
     other_matrices: tuple[Staging, ...] = ()  # that cost as much
+    machine: Machine = CUDA
     why: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -75,15 +77,23 @@ class Conversion:
         if staging is None:
             return self.why.get(way, "there is none")
         taken = staging.slots * self.unit_bytes
-        declared = f"a block may declare at most {CUDA.shared_bytes}"
-        return f"it takes {taken} bytes, and {declared}" if taken > CUDA.shared_bytes else ""
+        most = self.machine.shared_bytes
+        declared = f"a block may declare at most {most}"
+        return f"it takes {taken} bytes, and {declared}" if taken > most else ""
+
+    @property
+    def _round_cost(self) -> float:
+        """In wavefronts: a word of every lane goes through the crossbar of shared memory."""
+        serving = self.machine.serving
+        return self.source.lanes * WORD_BYTES / (serving.banks * serving.word_bytes)
 
     @property
     def costs(self) -> dict[str, float]:
         found = {}
         if self.shuffles is not None:
             words = max(1, self.unit_bytes // WORD_BYTES)
-            rounds = SHUFFLES_COST + self.shuffles.rounds + SELECT_COST * self.shuffles.selects
+            moved = self.shuffles.rounds * self._round_cost
+            rounds = SHUFFLES_COST + moved + SELECT_COST * self.shuffles.selects
             found["shuffles"] = rounds * words * self.source.warps
         for name, way in (("shared", self.shared), ("matrices", self.matrices)):
             if way is not None:
@@ -100,9 +110,17 @@ def convert(
     budget: Budget | None = None,
     *,
     shared: bool = True,
+    machine: Machine | None = None,
 ) -> Conversion:
-    """All ways from one fragment to the other."""
+    """All ways from one fragment to the other; the machine is by default the usual one of warps
+    with so many lanes."""
     _check(source, target, element_bytes)
+    machine = machine or usual_machine(source.lanes)
+    if machine.lanes != source.lanes:
+        raise CheckError(
+            f"{source.name} is of warps of {source.lanes} lanes, and {machine.name} has "
+            f"{machine.lanes}"
+        )
     source, target, unit_bytes = in_words(source, target, element_bytes)
     why: dict[str, str] = {}
     renames = _renames(source, target)
@@ -112,14 +130,16 @@ def convert(
     vectors: list[Staging] = []
     matrices: list[Staging] = []
     if shared and renames is None:
-        vectors = best_stagings(source, target, unit_bytes, budget)
-        matrices = best_stagings(source, target, unit_bytes, budget, matrices=True)
+        asked = (source, target, unit_bytes, budget)
+        vectors = best_stagings(*asked, serving=machine.serving)
+        matrices = best_stagings(*asked, matrices=True, serving=machine.serving)
         if not all(_brings(each, target) for each in vectors + matrices):
             raise InternalError("a way through shared memory loses elements")
         if not vectors:
             why["shared"] = "no layout was found in time"
         if not matrices:
-            why["matrices"] = "ldmatrix and stmatrix do not fit"
+            has = machine.serving.has_matrices
+            why["matrices"] = f"ldmatrix and stmatrix {'do not fit' if has else 'are not there'}"
     return Conversion(
         source,
         target,
@@ -130,18 +150,31 @@ def convert(
         vectors[0] if vectors else None,
         matrices[0] if matrices else None,
         tuple(matrices[1:]),
+        machine,
         why,
     )
+
+
+def usual_machine(lanes: int) -> Machine:
+    """What a conversion is for where nobody names a machine."""
+    return CUDA if lanes == CUDA.lanes else machine_named(WIDE)
 
 
 def _check(source: Fragment, target: Fragment, element_bytes: int) -> None:
     if element_bytes not in ELEMENT_BYTES[:4]:
         raise CheckError(f"an element of {element_bytes} bytes", advice="1, 2, 4 or 8")
+    if source.blocks != target.blocks:
+        raise CheckError(
+            "blocks of the cluster share the tensor in another way before than after",
+            advice="a conversion is within one block; through the cluster's memory it is two",
+        )
     if source.shape != target.shape:
         one, two = ("×".join(map(str, each.shape)) for each in (source, target))
         raise CheckError(f"from a tensor of {one} to one of {two}", advice="both are of one shape")
     if source.warps != target.warps:
         raise CheckError(f"from {source.warps} warps to {target.warps}")
+    if source.lanes != target.lanes:
+        raise CheckError(f"from warps of {source.lanes} lanes to warps of {target.lanes}")
     lost = np.setdiff1d(target.elements, np.append(source.elements, IDLE))
     if lost.size:
         place = coordinates(source.shape, int(lost[0]))

@@ -18,22 +18,29 @@ from warploom.layout.language.evaluate import Numbers
 from warploom.layout.patterns.access import IDLE
 from warploom.machine.record import CUDA
 
-LANES = CUDA.lanes
+LANES = CUDA.lanes  # of a warp, unless a layout says another number
+WARPS_OF = (LANES, 2 * LANES)  # lanes that a warp may have: NVIDIA's and RDNA's, and CDNA's
 MOST_WARPS = 32
 MOST_REGISTERS = 256  # elements of a thread
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fragment:
-    """`elements[warp, lane, register]` is the row-major number of an element, or -1."""
+    """`elements[warp, lane, register]` is the row-major number of an element, or -1. `blocks`: what
+    each bit of a block's number adds, where several share a tensor; the shape is of one's part."""
 
     name: str
     shape: tuple[int, ...]
     elements: Numbers = field(repr=False)
+    blocks: tuple[tuple[int, ...], ...] = ()
 
     @property
     def warps(self) -> int:
         return int(self.elements.shape[0])
+
+    @property
+    def lanes(self) -> int:
+        return int(self.elements.shape[1])
 
     @property
     def registers(self) -> int:
@@ -47,10 +54,10 @@ class Fragment:
 def check_fragment(fragment: Fragment) -> Fragment:
     """The fragment itself, if it is one."""
     warps, lanes, registers = fragment.elements.shape
-    if lanes != LANES or not 1 <= warps <= MOST_WARPS:
+    if lanes not in WARPS_OF or not 1 <= warps <= MOST_WARPS:
         raise CheckError(
             f"{fragment.name}: {warps} warps of {lanes} lanes",
-            advice=f"1 to {MOST_WARPS} warps of {LANES} lanes",
+            advice=f"1 to {MOST_WARPS} warps of {WARPS_OF[0]} or {WARPS_OF[1]} lanes",
         )
     if not 1 <= registers <= MOST_REGISTERS:
         raise CheckError(

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from warploom.layout.conversion.fragment import LANES
 from warploom.layout.conversion.shuffle import Bound, Wants
 from warploom.layout.language.evaluate import Numbers
 from warploom.layout.patterns.access import IDLE
@@ -61,7 +60,7 @@ def sent_apart(wants: Wants) -> Sent:
 def _suppliers(wants: Wants) -> list[dict[int, list[int]]]:
     """For each receiver the elements that each sender sends: of several holders the one that has
     sent least so far."""
-    holders, load = wants.holders(), [0] * LANES
+    holders, load = wants.holders(), [0] * wants.lanes
     found: list[dict[int, list[int]]] = []
     for missing in wants.missing():
         each: dict[int, list[int]] = {}
@@ -81,8 +80,9 @@ def coloured(edges: Sequence[tuple[int, int]]) -> list[int]:
     An edge takes a colour free at its sender; if that is not free at its receiver, the path of
     edges of these two colours from there swaps them.
     """
-    sender_has: list[dict[int, int]] = [{} for _ in range(LANES)]  # colour → edge
-    receiver_has: list[dict[int, int]] = [{} for _ in range(LANES)]
+    nodes = 1 + max((max(edge) for edge in edges), default=0)
+    sender_has: list[dict[int, int]] = [{} for _ in range(nodes)]  # colour → edge
+    receiver_has: list[dict[int, int]] = [{} for _ in range(nodes)]
     found = [-1] * len(edges)
 
     def give(edge: int, colour: int) -> None:
@@ -146,7 +146,7 @@ def _words(wants: Wants) -> tuple[Parcel, ...]:
     registers, parts = wants.held.shape[1], wants.parts
     filled = np.pad(wants.held, ((0, 0), (0, -registers % parts)), constant_values=IDLE)
     found: dict[Parcel, None] = {}
-    for lane, row in enumerate(filled.reshape(LANES, -1, parts).tolist()):
+    for lane, row in enumerate(filled.reshape(wants.lanes, -1, parts).tolist()):
         for word in row:
             if any(element != IDLE for element in word):
                 found.setdefault(Parcel(lane, tuple(word)))
@@ -190,7 +190,7 @@ class _Offers:
     """
 
     def __init__(self, wants: Wants, parcels: tuple[Parcel, ...]) -> None:
-        self.parcels = parcels
+        self.parcels, self._lanes = parcels, wants.lanes
         having = _by_element(parcels)
         self.needs = [(r, e) for r, missing in enumerate(wants.missing()) for e in missing]
         rows = [(n, r, p) for n, (r, e) in enumerate(self.needs) for p in having[e]]
@@ -204,8 +204,8 @@ class _Offers:
 
     def search(self, count: int, most: int) -> tuple[tuple[dict[int, int], ...] | None, bool]:
         """Rounds, or None and whether all was tried."""
-        offered = np.full((count, LANES), -1)
-        free = np.ones((count, LANES), dtype=np.bool_)
+        offered = np.full((count, self._lanes), -1)
+        free = np.ones((count, self._lanes), dtype=np.bool_)
         open_ = np.ones(len(self.needs), dtype=np.bool_)
         rounds: list[dict[int, int]] = [{} for _ in range(count)]
         stack: list[tuple[Iterator[tuple[int, int]], tuple[int, int, bool, list[int]] | None]] = []

@@ -14,15 +14,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from warploom.layout.conversion.fragment import LANES
 from warploom.layout.conversion.parcels import Parcel, parcels_as_held, sent_apart
 from warploom.layout.conversion.shuffle import NOBODY, Bound, Shuffles, Wants, bound_of
 from warploom.layout.language.evaluate import Numbers
 from warploom.layout.language.facts import as_matrix
 from warploom.layout.patterns.access import IDLE
 from warploom.layout.solver.subspace import Span
-
-LANE_BITS = LANES.bit_length() - 1
 
 
 def schedule(wants: Wants) -> Shuffles:
@@ -55,30 +52,31 @@ def _linear(wants: Wants, bound: Bound) -> Shuffles | None:
         return None
     columns = matrix.columns
     bits = len(columns)
-    below = LANES - 1
-    registers = [1 << bit for bit in range(LANE_BITS, bits)]
+    below, lane_bits = wants.lanes - 1, wants.lanes.bit_length() - 1
+    registers = [1 << bit for bit in range(lane_bits, bits)]
     sent = _kernel([column & below for column in columns])
     stays = _kernel([column & below ^ ((1 << bit) & below) for bit, column in enumerate(columns)])
     at_home = origin & below == np.arange(len(origin)) & below
-    everywhere = np.unique((np.arange(len(origin)) & below)[at_home]).size == LANES
+    everywhere = np.unique((np.arange(len(origin)) & below)[at_home]).size == wants.lanes
     inside = stays if everywhere else [1 << bit for bit in range(bits)]
-    basis = _common_complement(_meet(registers, inside), _meet(sent, inside), inside)
-    return _from_rounds(basis, origin, count, bound)
+    lanes_first = sorted(inside, key=lambda vector: vector >> lane_bits)
+    basis = _common_complement(_meet(registers, inside), _meet(sent, inside), lanes_first)
+    return _from_rounds(basis, origin, wants.lanes, bound)
 
 
-def _from_rounds(basis: Sequence[int], origin: Numbers, count: int, bound: Bound) -> Shuffles:
+def _from_rounds(basis: Sequence[int], origin: Numbers, size: int, bound: Bound) -> Shuffles:
     """The plan whose rounds are cosets of a subspace: round n has the pair (lane 0, register n)."""
-    below = LANES - 1
+    below, lane_bits, count = size - 1, size.bit_length() - 1, len(origin) // size
     members = np.zeros(1, dtype=np.int64)
     for vector in basis:
         members = np.concatenate([members, members ^ vector])
-    rotation = np.empty(LANES, dtype=np.int64)
-    rotation[members & below] = members >> LANE_BITS
-    slots, lanes = np.arange(count)[:, None], np.arange(LANES)
-    origins = origin[(slots ^ rotation) << LANE_BITS | lanes]  # [slot, receiver]
+    rotation = np.empty(size, dtype=np.int64)
+    rotation[members & below] = members >> lane_bits
+    slots, lanes = np.arange(count)[:, None], np.arange(size)
+    origins = origin[(slots ^ rotation) << lane_bits | lanes]  # [slot, receiver]
     sources = origins & below
-    offers = np.empty((count, LANES), dtype=np.int64)
-    np.put_along_axis(offers, sources, origins >> LANE_BITS, axis=1)
+    offers = np.empty((count, size), dtype=np.int64)
+    np.put_along_axis(offers, sources, origins >> lane_bits, axis=1)
     return Shuffles(offers[:, None], sources, slots ^ rotation, bound)
 
 
@@ -110,12 +108,12 @@ def _meet(left: Sequence[int], right: Sequence[int]) -> list[int]:
 
 
 def _common_complement(one: Sequence[int], two: Sequence[int], whole: Sequence[int]) -> list[int]:
-    """A subspace of `whole` that together with either subspace, both of one dimension, is all."""
+    """A subspace of `whole` that together with either subspace, both of one dimension, is all; of
+    what is in neither, the first vectors of `whole`."""
     common = _meet(one, two)
     pairs = zip(_rest(common, one), _rest(common, two), strict=True)
     found = [a ^ b for a, b in pairs]
-    lanes_first = sorted(whole, key=lambda vector: vector >> LANE_BITS)
-    return found + _rest([*one, *two], lanes_first)
+    return found + _rest([*one, *two], whole)
 
 
 def _rest(known: Sequence[int], more: Sequence[int]) -> list[int]:
@@ -139,9 +137,10 @@ def _rotated(wants: Wants, bound: Bound) -> list[Shuffles]:
     origin = where[wants.wanted.T]  # [register, lane] → lane · registers + register
     if (origin < 0).any():
         return []
-    lanes, registers = np.arange(LANES), np.arange(count)[:, None]
+    lanes, registers = np.arange(wants.lanes), np.arange(count)[:, None]
     found = []
-    rotations = {tuple(step * (lanes >> bit) % count) for step in range(count) for bit in range(5)}
+    shifts = range(wants.lanes.bit_length() - 1)
+    rotations = {tuple(step * (lanes >> bit) % count) for step in range(count) for bit in shifts}
     for rotation in sorted(rotations):
         placed = (registers + np.array(rotation)) % count
         taken = np.empty_like(origin)
@@ -183,10 +182,11 @@ def _plan(
         {element: r for r, element in reversed(list(enumerate(row))) if element != IDLE}
         for row in wants.held.tolist()
     ]
-    lanes = np.arange(LANES)
-    offers = [np.full((parts, LANES), NOBODY) for _ in range(count)]
+    lanes = np.arange(wants.lanes)
+    nobody = np.full((parts, wants.lanes), NOBODY)
+    offers = [nobody.copy() for _ in range(count)]
     sources = [lanes.copy() for _ in range(count)]
-    got: list[dict[int, int]] = [{} for _ in range(LANES)]
+    got: list[dict[int, int]] = [{} for _ in lanes]
     for number, taken in enumerate(rounds):
         for receiver, at in taken.items():
             parcel = parcels[at]
@@ -195,10 +195,10 @@ def _plan(
                 if element != IDLE:
                     offers[number][part, parcel.sender] = where[parcel.sender][element]
                     got[receiver].setdefault(element, number * parts + part)
-    placed = np.full((registers, LANES), NOBODY)
+    placed = np.full((registers, wants.lanes), NOBODY)
     for register in range(registers):
-        own = np.full((parts, LANES), NOBODY)
-        for lane in range(LANES):
+        own = nobody.copy()
+        for lane in range(wants.lanes):
             element = int(wants.wanted[lane, register])
             if element in where[lane]:
                 own[register % parts, lane] = where[lane][element]
@@ -209,6 +209,6 @@ def _plan(
             offers.append(own)
             sources.append(lanes.copy())
     if not offers:  # nothing is wanted at all
-        offers.append(np.full((parts, LANES), NOBODY))
+        offers.append(nobody)
         sources.append(lanes.copy())
     return Shuffles(np.stack(offers), np.stack(sources), placed, bound, exhausted)

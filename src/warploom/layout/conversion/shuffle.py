@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from warploom.layout.conversion.fragment import LANES
 from warploom.layout.language.evaluate import Numbers
 from warploom.layout.patterns.access import IDLE
 
@@ -43,9 +42,13 @@ class Shuffles:
         return int(self.offers.shape[1])
 
     @property
+    def lanes(self) -> int:
+        return int(self.sources.shape[1])
+
+    @property
     def moving(self) -> list[int]:
         """The slots that are rounds."""
-        return [n for n, row in enumerate(self.sources) if (row != np.arange(LANES)).any()]
+        return [n for n, row in enumerate(self.sources) if (row != np.arange(self.lanes)).any()]
 
     @property
     def rounds(self) -> int:
@@ -58,16 +61,16 @@ class Shuffles:
     @property
     def selects(self) -> int:
         """Choices by lane, counted as they are written: see `selection`."""
-        before = self.offers.reshape(-1, LANES)
+        before = self.offers.reshape(-1, self.lanes)
         return selection(before).selects + selection(self.placed).selects
 
 
 def moved(plan: Shuffles, held: Numbers) -> Numbers:
     """What a plan does: `held[register, lane]` before → after; -1 where nothing is wanted."""
-    lanes = np.arange(LANES)
+    lanes = np.arange(plan.lanes)
     offered = np.where(plan.offers == NOBODY, IDLE, held[plan.offers, lanes])
     taken = np.stack([slot[:, source] for slot, source in zip(offered, plan.sources, strict=True)])
-    flat = taken.reshape(-1, LANES)
+    flat = taken.reshape(-1, plan.lanes)
     return np.where(plan.placed == NOBODY, IDLE, flat[plan.placed, lanes])
 
 
@@ -91,7 +94,7 @@ class Selection:
 
 def selection(table: Numbers) -> Selection:
     """The cheapest of the ways to write a table."""
-    none = np.zeros(LANES, dtype=np.int64)
+    none = np.zeros(table.shape[1], dtype=np.int64)
     chains = Selection(None, none, none, sum(_chain(row) for row in table))
     count = len(table)
     if not count or (table == NOBODY).any() or np.unique(table).size != count:
@@ -126,10 +129,14 @@ class Wants:
     wanted: Numbers
     parts: int
 
+    @property
+    def lanes(self) -> int:
+        return len(self.held)
+
     def holders(self) -> dict[int, dict[int, int]]:
         """For each element the lanes that hold it, each with the first register."""
         found: dict[int, dict[int, int]] = {}
-        for lane in range(LANES):
+        for lane in range(self.lanes):
             for register, element in enumerate(self.held[lane].tolist()):
                 if element != IDLE:
                     found.setdefault(element, {}).setdefault(lane, register)
@@ -139,7 +146,7 @@ class Wants:
         """The different elements that each lane wants and does not hold."""
         return [
             sorted(set(self.wanted[lane].tolist()) - set(self.held[lane].tolist()) - {IDLE})
-            for lane in range(LANES)
+            for lane in range(self.lanes)
         ]
 
 

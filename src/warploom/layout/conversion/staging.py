@@ -19,6 +19,8 @@ from warploom.layout.language.ir import Layout
 from warploom.layout.patterns.access import IDLE, Access, AccessKind, Problem
 from warploom.layout.solver.solve import Solved, solve
 from warploom.layout.solver.task import Answer, Task
+from warploom.machine.record import NVIDIA
+from warploom.machine.serving import Serving
 from warploom.search.budget import Budget
 
 WIDTHS = (4, 2, 1)  # that kernels have
@@ -98,6 +100,7 @@ def best_stagings(
     budget: Budget | None = None,
     *,
     matrices: bool = False,
+    serving: Serving = NVIDIA,
 ) -> list[Staging]:
     """The ways with the fewest wavefronts, of those the ones with the fewest instructions: by
     vectors of registers, or with ldmatrix, stmatrix or both. Of equal kinds on both sides one.
@@ -105,6 +108,8 @@ def best_stagings(
     Ways are tried from the least that each can cost upwards, so that the first that costs no more
     than the next one's least is the best.
     """
+    if matrices and not serving.has_matrices:
+        return []
     source = stored_once(source)
     ways = []
     loads = list(sides(target, source, "ld", element_bytes, matrices))
@@ -112,7 +117,7 @@ def best_stagings(
         for load in loads:
             if matrices != ("matrix" in store.kind + load.kind):
                 continue
-            task = Task(_problem(source, element_bytes, store, load))
+            task = Task(_problem(source, element_bytes, store, load, serving))
             if task.torn is None:
                 ways.append(
                     (sum(task.bound.wavefronts), store.steps + load.steps, store, load, task)
@@ -140,12 +145,14 @@ def _rank(way: Staging) -> tuple[int, int]:
     return way.wavefronts, way.instructions
 
 
-def _problem(source: Fragment, element_bytes: int, store: Side, load: Side) -> Problem:
+def _problem(
+    source: Fragment, element_bytes: int, store: Side, load: Side, serving: Serving
+) -> Problem:
     accesses = tuple(
         Access(side.name, side.elements.reshape(-1, *side.elements.shape[2:]), side.kind)
         for side in (store, load)
     )
-    return Problem("conversion", source.shape, element_bytes, accesses)
+    return Problem("conversion", source.shape, element_bytes, accesses, serving)
 
 
 def stored_once(fragment: Fragment) -> Fragment:

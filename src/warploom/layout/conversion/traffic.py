@@ -18,7 +18,7 @@ from warploom.layout.conversion.fragment import LANES, Fragment
 from warploom.layout.conversion.staging import Side, Staging, matrix_sides, stored_once
 from warploom.layout.formats.encoding import written_linear
 from warploom.layout.formats.encoding_shared import shared_layout
-from warploom.layout.formats.fragment_text import from_attribute
+from warploom.layout.formats.fragment_bases import from_attribute
 from warploom.layout.formats.given import row_major_addresses
 from warploom.layout.formats.linear import Linear
 from warploom.layout.formats.triton import offset_bases

@@ -44,7 +44,7 @@ class Tiled:
     numbers: Numbers
     width: int
 
-    def fragment(self, shape: tuple[int, ...] | None = None) -> Fragment:
+    def fragment(self, shape: tuple[int, ...] | None = None, lanes: int = LANES) -> Fragment:
         """The tile repeated over a tensor: repetitions are further registers."""
         rows, columns = self.shape
         whole = shape or self.shape
@@ -54,7 +54,7 @@ class Tiled:
                 f"{'x'.join(map(str, whole))}",
                 advice="its sizes are multiples of the tile's",
             )
-        if self.numbers.shape[0] % LANES:
+        if self.numbers.shape[0] % lanes:
             raise CheckError(f"{self.name} is of {self.numbers.shape[0]} threads, no whole warps")
         row, column = self.numbers % rows, self.numbers // rows
         parts = [
@@ -63,9 +63,8 @@ class Tiled:
             for r in range(0, whole[0], rows)
         ]
         elements = np.concatenate(parts, axis=1)
-        return check_fragment(
-            Fragment(self.name, whole, elements.reshape(-1, LANES, elements.shape[1]))
-        )
+        held = elements.reshape(-1, lanes, elements.shape[1])
+        return check_fragment(Fragment(self.name, whole, held))
 
 
 def is_tiled(text: str) -> bool:

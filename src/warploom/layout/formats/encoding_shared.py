@@ -44,7 +44,8 @@ def shared_linear_of(attribute: Attribute, shape: Sequence[int]) -> Linear:
 
 
 def shared_layout(attribute: Attribute, shape: Sequence[int]) -> Layout:
-    """Where each element of a tile of one block lies, in elements from the start of the tile.
+    """Where each element of a tile lies, in elements from the start of the tile; where several
+    blocks share it, of the first block's part.
 
     >>> from warploom.layout.formats.mlir import read_attribute
     >>> from warploom.layout.language.show import show
@@ -52,14 +53,12 @@ def shared_layout(attribute: Attribute, shape: Sequence[int]) -> Layout:
     >>> show(shared_layout(read_attribute(text), (8, 64)))
     'pad<272,8> o pad<64,4> o S<0,0,0> o (8,64):(64,1)'
     """
-    linear = shared_linear_of(attribute, shape)
-    if any(any(base) for base in linear.bases["block"]):
-        raise CheckError(f"#{attribute.name} of several blocks", advice="a tile is of one block")
+    linear = shared_linear_of(attribute, shape).of_one_block()
     if "offset" not in linear.bases:
         raise CheckError(f"#{attribute.name} is no layout of shared memory")
-    inner = from_offset_bases(linear.lists()["offset"], tuple(shape))
+    inner = from_offset_bases(linear.lists()["offset"], linear.shape)
     if attribute.name == "ttg.nvmma_shared":
-        inner = _in_blocks(attribute, tuple(shape), inner)
+        inner = _in_blocks(attribute, linear.shape, inner)
     return check(compose(*_padding(attribute), inner))
 
 

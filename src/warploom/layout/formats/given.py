@@ -6,6 +6,7 @@ import numpy as np
 
 from warploom.errors import CheckError, ParseError, WarploomError, spelled
 from warploom.layout.formats.cute import read_cute
+from warploom.layout.formats.descriptor import is_descriptor, operand_layout, read_descriptor
 from warploom.layout.formats.encoding_shared import shared_layout
 from warploom.layout.formats.export import read_cute_type
 from warploom.layout.formats.mlir import read_attribute
@@ -35,6 +36,14 @@ def given_layout(
             advice = f"give {spelled('--shape 64x64', 'shape=(64, 64)')}"
             raise ParseError("an attribute does not say the shape", advice=advice)
         return shared_layout(read_attribute(text.strip()), shape)
+    if is_descriptor(text):
+        if shape is None:
+            advice = f"give {spelled('--shape 64x64', 'shape=(64, 64)')}"
+            raise ParseError("a descriptor does not say the shape", advice=advice)
+        turned = text.rstrip().endswith("major mn")
+        written = text.rstrip().removesuffix("major mn").removesuffix("major k")
+        found = read_descriptor(written)
+        return operand_layout(found, shape, element_bytes or 2, "mn" if turned else "k")
     if "lambda" in text:
         return read_tilelang(text)
     if "Layout<" in text:

@@ -31,8 +31,10 @@ class Linear:
         """As JSON and `fragment_text.from_bases` have them."""
         return {name: [list(base) for base in bases] for name, bases in self.bases.items()}
 
-    def without_blocks(self) -> Linear:
-        return Linear({k: v for k, v in self.bases.items() if k != "block"}, self.shape)
+    def of_one_block(self) -> Linear:
+        """The part that the first block of a cluster has."""
+        part = part_of_a_block(self.shape, self.bases.get("block", ()))
+        return Linear({k: v for k, v in self.bases.items() if k != "block"}, part)
 
 
 class Growing:
@@ -89,6 +91,21 @@ class Growing:
             tuple(n * size for n, size in zip(base, part, strict=True)) for base in limited
         )
         return Linear({**cut, "block": moved}, tuple(shape))
+
+
+def part_of_a_block(shape: tuple[int, ...], blocks: Sequence[Base]) -> tuple[int, ...]:
+    """The shape of what one block has; those of the others begin where it ends.
+
+    >>> part_of_a_block((64, 64), [(0, 32), (0, 0)])
+    (64, 32)
+    """
+    found = list(shape)
+    for dimension, size in enumerate(shape):
+        moved = [base[dimension] for base in blocks if base[dimension]]
+        found[dimension] = size >> len(moved)
+        if sorted(moved) != [found[dimension] << bit for bit in range(len(moved))]:
+            raise CheckError(f"blocks at {moved} of a dimension of {size}")
+    return tuple(found)
 
 
 def check_shape(shape: Sequence[int]) -> None:

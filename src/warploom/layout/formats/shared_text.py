@@ -10,6 +10,9 @@ import re
 from typing import Any
 
 from warploom.errors import CheckError, ParseError
+from warploom.layout.formats.encoding_shared import shared_layout
+from warploom.layout.formats.gluon import OBJECTS, read_object
+from warploom.layout.formats.linear import part_of_a_block
 from warploom.layout.formats.triton import (
     from_offset_bases,
     nvmma_shared,
@@ -30,7 +33,7 @@ _PARAMETERS: dict[str, tuple[str, ...]] = {
         "swizzle_byte_width", "element_bitwidth", "rank", "transposed", "fp4_padded",
     ),
     "PaddedSharedLayout": (
-        "interval", "padding", "interval_padding_pairs", "offset_bases", "shape",
+        "interval", "padding", "interval_padding_pairs", "offset_bases", "cga_layout", "shape",
     ),
     "SharedLinearLayout": ("offset_bases", "block_bases", "alignment"),
 }  # fmt: skip
@@ -51,6 +54,8 @@ def read_call(text: str, shape: tuple[int, ...] | None, element_bytes: int) -> L
     if shape is None:
         raise ParseError(f"{name} does not say the shape", advice="give the pattern it is for")
     given = _arguments(name, text)
+    if name in OBJECTS and _is_of_attribute(given):
+        return shared_layout(read_object(text), shape)
     match name:
         case "SwizzledSharedLayout":
             vec, phase, phases = (_number(name, given, each) for each in _PARAMETERS[name][:3])
@@ -67,8 +72,6 @@ def read_call(text: str, shape: tuple[int, ...] | None, element_bytes: int) -> L
 def _nvmma(shape: tuple[int, ...], given: dict[str, Any], element_bytes: int) -> Layout:
     name = "NVMMASharedLayout"
     width = _number(name, given, "swizzle_byte_width")
-    if given.get("fp4_padded"):
-        raise CheckError(f"{name} with padding of 4-bit elements", advice="it is not known here")
     bits = _number(name, given, "element_bitwidth", 8 * element_bytes)
     if bits != 8 * element_bytes:
         raise CheckError(f"{name} of {bits} bits, and an element has {8 * element_bytes}")
@@ -88,9 +91,22 @@ def _padded(shape: tuple[int, ...], given: dict[str, Any]) -> Layout:
         raise ParseError(f"{name} with {str(pairs)[:40]}", advice="write [[32, 4], [256, 8]]")
     if tuple(_list(name, given.get("shape") or shape)) != shape:
         raise CheckError(f"{name} of {given['shape']}, and the tensor is of {list(shape)}")
+    part = _part(name, given, shape)
     if not given.get("offset_bases"):
-        return padded_shared(shape, *(number for pair in both for number in pair))
-    return padded_bases(_bases(name, given), shape, both)
+        return padded_shared(part, *(number for pair in both for number in pair))
+    return padded_bases(_bases(name, given), part, both)
+
+
+def _part(name: str, given: dict[str, Any], shape: tuple[int, ...]) -> tuple[int, ...]:
+    """What one of several blocks has of a tile; bases of blocks count such parts."""
+    blocks = [tuple(_list(name, each)) for each in given.get("cga_layout") or []]
+    if any(len(base) != len(shape) or min(base) < 0 for base in blocks):
+        raise CheckError(f"{name} with blocks at {str(blocks)[:40]}", advice="write [[0, 1]]")
+    found = list(shape)
+    for dimension in range(len(shape)):
+        found[dimension] >>= max((base[dimension] for base in blocks), default=0).bit_length()
+    placed = [tuple(n * size for n, size in zip(base, found, strict=True)) for base in blocks]
+    return part_of_a_block(shape, placed)
 
 
 # -- parameters ------------------------------------------------------------------------------------
@@ -116,10 +132,14 @@ def _arguments(name: str, text: str) -> dict[str, Any]:
                 advice=f"it takes {', '.join(names)}",
             )
         found[key] = _literal(name, keyword.value)
-    shared = [each for each in OF_BLOCKS if found.get(each)]
-    if shared:
-        raise CheckError(f"{name} of several blocks: {shared[0]}", advice="a tile is of one block")
     return found
+
+
+def _is_of_attribute(given: dict[str, Any]) -> bool:
+    """Whether the object is what an attribute of Triton's IR alone says: blocks that share the
+    tile, no swizzle, room beside elements of 4 bits."""
+    several = any(given.get(each) for each in OF_BLOCKS)
+    return several or given.get("swizzle_byte_width") == 0 or bool(given.get("fp4_padded"))
 
 
 def _same_name(word: str, names: tuple[str, ...]) -> str:

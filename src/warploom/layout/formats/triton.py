@@ -36,6 +36,7 @@ from warploom.layout.language.laws import simplify
 
 Bases = dict[str, list[list[int]]]
 _UNIT = 1 << 31  # intervals are powers of two below it
+MOST_BASES = 32  # of offsets
 ATOM_ROWS = 8  # that a swizzle of the matrix units goes over
 
 
@@ -204,14 +205,20 @@ def offset_bases(layout: Layout) -> Bases:
 
 
 def from_offset_bases(bases: list[list[int]], shape: tuple[int, ...]) -> Layout:
-    """The layout whose offsets have these bases."""
+    """The layout whose offsets have these bases. A base of zeros is a bit that no element's offset
+    has: places that stay unused."""
     if any(size < 1 or size & (size - 1) for size in shape):
         raise CheckError(f"a shape of {shape} is no power of two")
     bits = int(np.prod(shape)).bit_length() - 1
-    if len(bases) != bits or int(np.prod(shape)) > MOST_ELEMENTS:
-        raise CheckError(f"{bits} bases are needed for {shape}, not {len(bases)}")
-    columns = tuple(_number(each, shape) for each in bases)
-    inverse = BitMap(columns, 0, bits, (bits,)).inverse()
+    used = [(bit, _number(each, shape)) for bit, each in enumerate(bases) if any(each)]
+    if len(used) != bits or int(np.prod(shape)) > MOST_ELEMENTS or len(bases) > MOST_BASES:
+        raise CheckError(f"{bits} bases are needed for {shape}, not {len(used)}")
+    packed = BitMap(tuple(number for _, number in used), 0, bits, (bits,)).inverse()
+    if len(used) < len(bases):
+        spread = BitMap(tuple(1 << bit for bit, _ in used), 0, len(bases), (bits,))
+        inverse = spread @ packed
+    else:
+        inverse = packed
     # The numbers of a shape go with the first coordinate fastest; ours of a tensor with the last.
     matrix = Compose(Matrix(inverse.columns, 0), column_major(*shape))
     by_rows = as_matrix(values(matrix)[np.argsort(values(row_major(*shape)))])

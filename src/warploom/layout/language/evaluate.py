@@ -91,7 +91,7 @@ def extended(layout: ir.Layout, x: Numbers) -> Numbers:
         case ir.Pad(every, by):
             return x + by * (x // every)
         case ir.Rotate() | ir.Exchange() | ir.Tile():
-            return _by_rows(layout, x // layout.columns, x % layout.columns)
+            return _by_rows(layout, x // layout.columns, _rest(x, layout.columns))
         case ir.Compose(outer, inner):
             return evaluate(outer, extended(inner, x))
         case _:
@@ -105,7 +105,7 @@ def _strided(shape: ir.Tree, stride: ir.Tree, x: Numbers) -> Numbers:
     sizes, strides = ir.flat(shape), ir.flat(stride)
     for place, (size, step) in enumerate(zip(sizes, strides, strict=True)):
         last = place == len(sizes) - 1
-        result += (x if last else x % size) * step
+        result += (x if last else _rest(x, size)) * step
         x = x // size
     return result
 
@@ -113,16 +113,24 @@ def _strided(shape: ir.Tree, stride: ir.Tree, x: Numbers) -> Numbers:
 def _by_rows(layout: ir.Rotate | ir.Exchange | ir.Tile, row: Numbers, column: Numbers) -> Numbers:
     match layout:
         case ir.Rotate(columns, within, by, rows):
-            place = column % within
-            moved: Numbers = (place + by * (row // rows)) % within
+            place = column if within == columns else _rest(column, within)
+            moved = _rest(place + by * (row // rows), within)
             return row * columns + (column - place) + moved
         case ir.Exchange(columns, unit, period, shift):
-            return row * columns + (column ^ unit * ((row >> shift) % period))
+            return row * columns + (column ^ unit * _rest(row >> shift, period))
         case ir.Tile(columns, height, width):
             block = row // height * (columns // width) + column // width
-            return (block * height + row % height) * width + column % width
+            return (block * height + _rest(row, height)) * width + _rest(column, width)
         case _:
             assert_never(layout)
+
+
+def _rest(x: Numbers, size: int) -> Numbers:
+    """x % size, by the quotient: NumPy's own remainder takes several times as long."""
+    if not size & (size - 1):
+        return x & (size - 1)
+    rest: Numbers = x - x // size * size
+    return rest
 
 
 def distinct(numbers: Numbers) -> Numbers:

@@ -70,6 +70,24 @@ def _grown(stride: ir.Tree, every: int, by: int) -> ir.Tree:
     return stride + by * (stride // every)
 
 
+def _tiled(outer: ir.Layout, inner: ir.Layout) -> ir.Layout | None:
+    """tile<C,h,w> o (R,C):(C,1) → ((h,R/h),(w,C/w)):((w,h·C),(1,h·w)): blocks are strides."""
+    if not isinstance(outer, ir.Tile) or not isinstance(inner, ir.Strided):
+        return None
+    columns, height, width = outer.columns, outer.height, outer.width
+    match inner.shape, inner.stride:
+        case (int() as rows, int() as own), (int() as step, 1) if own == step == columns:
+            if rows % height == 0:
+                down = _cut(rows, height, width, height * columns)
+                across = _cut(columns, width, 1, height * width)
+                return ir.Strided((down[0], across[0]), (down[1], across[1]))
+    return None
+
+
+def _cut(size: int, part: int, stride: int, further: int) -> tuple[ir.Tree, ir.Tree]:
+    return (size, stride) if part == size else ((part, size // part), (stride, further))
+
+
 def _strided(outer: ir.Layout, inner: ir.Layout) -> ir.Layout | None:
     """A:B o C:D → the layout of shapes and strides that CuTe's composition is, where it is one."""
     if isinstance(outer, ir.Strided) and isinstance(inner, ir.Strided):
@@ -107,6 +125,7 @@ LAWS: tuple[Law, ...] = (
     Law("a swizzle undoes itself", _undo),
     Law("shifts add up", _shifts),
     Law("padding of whole rows is a stride", _padded),
+    Law("blocks are strides", _tiled),
     Law("strides compose", _strided),
     Law("matrices compose", _matrices),
     Law("a matrix may be a swizzle", _swizzles),

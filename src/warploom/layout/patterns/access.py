@@ -65,10 +65,21 @@ class Access:
         return int(self.elements.shape[2])
 
 
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A tile that wgmma reads by descriptors, `rows` of m or n at a time; `major` says what lies
+    together in a row of the tile: k, or m and n ("mn")."""
+
+    name: str
+    rows: int
+    major: Literal["k", "mn"] = "k"
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
     """A tensor, how it is used, and by which machine. `copies`: names of the tensor copies (TMA)
-    that move the whole tile, whose layout is then one that they can write."""
+    that move the whole tile, whose layout is then one that they can write. `operands`: what matrix
+    units read of it by descriptors; each is one of the accesses, too."""
 
     name: str
     shape: tuple[int, ...]
@@ -77,6 +88,7 @@ class Problem:
     serving: Serving = NVIDIA
     note: str = ""
     copies: tuple[str, ...] = ()
+    operands: tuple[Operand, ...] = ()
 
     @property
     def size(self) -> int:
@@ -120,9 +132,26 @@ def check_problem(problem: Problem) -> Problem:
     if problem.copies and not problem.serving.tensor_copies:
         has = "tensor_copies = true in the record of a machine says that it has"
         _fail(f"{problem.serving.name} has no tensor copies", has)
+    for operand in problem.operands:
+        _check_operand(problem, operand)
     for access in problem.accesses:
         _check_access(problem, access)
     return problem
+
+
+def _check_operand(problem: Problem, operand: Operand) -> None:
+    size, name = problem.element_bytes, operand.name
+    if not problem.serving.tensor_copies:
+        _fail(f"{name}: {problem.serving.name} has no wgmma", "it came with tensor copies")
+    if size not in (1, 2, 4) or (operand.major == "mn" and size != 2):
+        _fail(f"{name}: elements of {size} bytes", "1, 2 or 4 bytes; 2 with m or n together")
+    deep, wide = problem.columns, problem.rows
+    if operand.major == "mn":
+        deep, wide = wide, deep
+    if operand.rows < 8 or operand.rows % 8 or wide % operand.rows:
+        _fail(f"{name}: {operand.rows} of {wide} rows at a time", "a multiple of 8 that fits")
+    if deep * size % 32:
+        _fail(f"{name}: {deep} elements of k", f"an instruction takes {32 // size}")
 
 
 def _check_access(problem: Problem, access: Access) -> None:

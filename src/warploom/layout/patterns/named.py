@@ -11,9 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from warploom.errors import CheckError, ParseError, nearest
+from warploom.layout.formats.operand import read_by_wgmma
 from warploom.layout.language.check import MOST_ELEMENTS
 from warploom.layout.patterns import operands, strides, usual
-from warploom.layout.patterns.access import Problem, check_problem
+from warploom.layout.patterns.access import Operand, Problem, check_problem
 from warploom.layout.patterns.usual import Accesses, Tensor
 from warploom.machine.record import machine_named
 
@@ -26,12 +27,13 @@ TYPES = {
 @dataclass(frozen=True, slots=True)
 class Usual:
     """A pattern with a name: what makes it, which options it takes, whether rows mean something,
-    whether tensor copies fill it."""
+    what tensor copies do if they move it, whether wgmma reads it by descriptors."""
 
     build: Callable[[Tensor], Accesses]
     options: tuple[str, ...] = ()
     flat: bool = False
-    copied: bool = False
+    copied: str = ""
+    read: bool = False
 
 
 USUAL: dict[str, Usual] = {
@@ -42,11 +44,14 @@ USUAL: dict[str, Usual] = {
     "ldmatrix": Usual(operands.ldmatrix),
     "ldmatrix-copied": Usual(operands.ldmatrix_copied),
     "ldmatrix-trans": Usual(operands.ldmatrix_trans),
-    "ldmatrix-tma": Usual(operands.ldmatrix_tensor, copied=True),
+    "ldmatrix-tma": Usual(operands.ldmatrix_tensor, copied="store"),
     "stmatrix": Usual(operands.stmatrix),
     "mma-a": Usual(operands.mma_a),
     "mma-b": Usual(operands.mma_b),
     "mma-c": Usual(operands.mma_c),
+    "wgmma": Usual(operands.wgmma_tensor, ("rows", "mn"), copied="fill", read=True),
+    "wgmma-copied": Usual(operands.wgmma_copied, ("rows", "mn"), read=True),
+    "wgmma-c": Usual(operands.wgmma_c, copied="take"),
     "mfma": Usual(operands.mfma, ("store", "load")),
     "blocked": Usual(operands.blocked),
     "fft": Usual(strides.fft, ("radix",)),
@@ -79,6 +84,7 @@ FIFTY: tuple[str, ...] = (
     "mfma:64x64:f16@gfx950", "mfma:16x128:f16:load=8@gfx950", "transpose:64x64:f32@gfx950",
 )  # fmt: skip
 
+MOST_ROWS = 256  # of m or n that one wgmma takes
 _SHAPE = re.compile(r"([0-9]{1,9})(?:x([0-9]{1,9}))?")
 
 
@@ -99,7 +105,13 @@ def pattern(text: str) -> Problem:
     serving = machine_named(machine if "@" in text else "cuda").serving
     tensor = Tensor(rows, columns, 4 if size is None else size, serving, options)
     problem = usual.problem_of(text, tensor, found.build(tensor), found.flat)
-    return check_problem(replace(problem, copies=("store",)) if found.copied else problem)
+    if found.copied:
+        problem = replace(problem, copies=(found.copied,))
+    if found.read:
+        turned = bool(options.get("mn"))
+        taken = options.get("rows") or min(columns if turned else rows, MOST_ROWS)
+        problem = read_by_wgmma(problem, Operand("wgmma reads", taken, "mn" if turned else "k"))
+    return check_problem(problem)
 
 
 def _sizes(text: str, word: str) -> tuple[int, int]:

@@ -78,6 +78,23 @@ def mma_b(t: Tensor) -> Accesses:
     return [t.linear("store", "st", vector), _fragment(t, "load B", "ld", width, width)]
 
 
+def wgmma_copied(t: Tensor) -> Accesses:
+    """Vectors of 16 bytes stored by cp.async; wgmma reads the tile by descriptors."""
+    return [t.linear("store", "cp.async", t.divided(CHUNK_BYTES, t.bytes, "elements in 16 bytes"))]
+
+
+def wgmma_tensor(_: Tensor) -> Accesses:
+    """Filled by tensor copies, read by wgmma: no lane touches it."""
+    return []
+
+
+def wgmma_c(t: Tensor) -> Accesses:
+    """The result of wgmma stored by stmatrix; tensor copies take it from there."""
+    width = t.divided(CHUNK_BYTES, t.bytes, "elements in 16 bytes")
+    t.divided(t.rows, 64, "rows of four warps")
+    return [_rows_of_matrices(t, "store", "stmatrix", width)]
+
+
 def mma_c(t: Tensor) -> Accesses:
     """The result of mma stored, two columns at a time; rows loaded as vectors of 16 bytes."""
     vector = t.divided(CHUNK_BYTES, t.bytes, "elements in 16 bytes")
@@ -161,7 +178,7 @@ def named_access(t: Tensor, use: str, kind: AccessKind | None = None) -> Access:
         case "wgmma.b":
             raise CheckError(
                 "wgmma reads operand B by a descriptor, not by lanes",
-                advice='kind = "tma" asks for the layouts that tensor copies write',
+                advice='write kind = "wgmma", which asks for the layouts that descriptors read',
             )
     raise CheckError(f"no access is called '{use[:20]}'", advice=f"known are {', '.join(NAMED)}")
 

@@ -43,6 +43,8 @@ from warploom.index.evaluate import evaluate
 from warploom.index.ir import Expr, variables
 from warploom.index.parse import parse as parse_index
 from warploom.layout.formats.cute_tiled import read_tiled
+from warploom.layout.formats.descriptor import MAJORS
+from warploom.layout.formats.operand import read_by_wgmma
 from warploom.layout.language.check import MOST_ELEMENTS
 from warploom.layout.language.evaluate import Numbers
 from warploom.layout.patterns.access import (
@@ -52,11 +54,12 @@ from warploom.layout.patterns.access import (
     MOST_MOVED,
     Access,
     AccessKind,
+    Operand,
     Problem,
     check_problem,
     pieces,
 )
-from warploom.layout.patterns.named import TYPES
+from warploom.layout.patterns.named import MOST_ROWS, TYPES
 from warploom.layout.patterns.operands import named_access
 from warploom.layout.patterns.usual import Tensor
 from warploom.machine.record import KNOWN, machine_named
@@ -68,10 +71,16 @@ _ACCESS_KEYS = (
     "name", "kind", "index", "steps", "lanes", "warps", "bytes", "width", "weight", "mask",
 )  # fmt: skip
 _NAMED_KEYS = ("name", "kind", "use", "weight")
+_UNIT_KEYS = ("name", "kind", "major", "rows")
 _TILED_KEYS = ("name", "kind", "tiled", "operand", "width", "weight")
 _KINDS_OF_USES: tuple[AccessKind, ...] = ("ld", "st", "cp.async")
-TENSOR_COPY = "tma"
-_SAID = {": the weight": "weight", ": a vector of": "width", "lanes, and": "lanes"}  # where
+TENSOR_COPY, MATRIX_UNIT = "tma", "wgmma"  # kinds that no lane does
+_SAID = {
+    "at a time": "rows",
+    ": the weight": "weight",
+    ": a vector of": "width",
+    "lanes, and": "lanes",
+}  # where
 _VARIABLES = ("lane", "step", "warp", "element")
 
 
@@ -163,14 +172,15 @@ class _File:
         serving = self._at(top, "machine", lambda: self._serving(top.text("machine", "cuda")))
         shape, size = _shape(top), _element_bytes(top)
         places = [_Place(self, number, each) for number, each in enumerate(given)]
-        copies = tuple(self._copy(place) for place in places if _copied(place))
-        accesses = tuple(
-            self._access(place, serving, shape, size) for place in places if not _copied(place)
-        )
+        copies = tuple(self._copy(p) for p in places if _of_kind(p, TENSOR_COPY))
+        by_lanes = [p for p in places if not _of_kind(p, TENSOR_COPY, MATRIX_UNIT)]
+        accesses = tuple(self._access(place, serving, shape, size) for place in by_lanes)
         name, note = top.text("name", self._source.name), top.text("note", "")
         problem = Problem(name, shape, size, accesses, serving, note, copies)
-        numbers = [place.access for place in places if not _copied(place)]
-        return self._checked(problem, numbers)
+        units = [p for p in places if _of_kind(p, MATRIX_UNIT)]
+        for place in units:
+            problem = read_by_wgmma(problem, self._operand(place, shape))
+        return self._checked(problem, [place.access for place in (*by_lanes, *units)])
 
     def _serving(self, named: str) -> Serving:
         """A file of a machine comes by the command line alone, where its bytes are looked at."""
@@ -206,6 +216,18 @@ class _File:
                 place.fail(key, f"a tensor copy has no '{key[:40]}'", "it moves the whole tensor")
         return place.text("name", f"access {place.access}")
 
+    def _operand(self, place: _Place, shape: tuple[int, ...]) -> Operand:
+        """What wgmma reads of the tile by descriptors."""
+        for key in place.table:
+            if key not in _UNIT_KEYS:
+                place.fail(key, f"wgmma has no '{key[:40]}'", "it reads the whole tile")
+        major = next((each for each in MAJORS if each == place.text("major", "k")), None)
+        if major is None:
+            place.fail("major", f"major = {place.text('major', '')[:20]!r}", "k or mn")
+        wide = shape[-1] if major == "mn" else math.prod(shape[:-1])
+        rows = place.whole("rows", min(wide, MOST_ROWS), MOST_ROWS)
+        return Operand(place.text("name", f"access {place.access}"), rows, major)
+
     def _access(self, place: _Place, serving: Serving, shape: tuple[int, ...], size: int) -> Access:
         if "use" in place.table:
             return self._named(place, serving, shape, size)
@@ -215,7 +237,7 @@ class _File:
         name = place.text("name", f"access {place.access}")
         kind = place.text("kind", "ld")
         if kind not in ACCESS_KINDS:
-            advice = f"known are {', '.join((*ACCESS_KINDS, TENSOR_COPY))}"
+            advice = f"known are {', '.join((*ACCESS_KINDS, TENSOR_COPY, MATRIX_UNIT))}"
             place.fail("kind", f"no access is of kind '{kind[:20]}'", advice)
         weight = _weight(place)
         width = _width(place, size)
@@ -334,8 +356,8 @@ def _weight(place: _Place) -> float:
     return float(weight)
 
 
-def _copied(place: _Place) -> bool:
-    return place.table.get("kind") == TENSOR_COPY
+def _of_kind(place: _Place, *kinds: str) -> bool:
+    return place.table.get("kind") in kinds
 
 
 def _axes(requests: Numbers, steps: int, lanes: int, width: int) -> dict[str, Numbers]:

@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from warploom.errors import InternalError
+from warploom.layout.formats.operand import tiles_in_blocks
 from warploom.layout.formats.tma import boxes
 from warploom.layout.language.ir import Layout, Pad, Swizzle
 from warploom.layout.language.show import show
@@ -68,7 +69,11 @@ def problem_record(task: Task) -> dict[str, Any]:
             for access, weight in zip(problem.accesses, problem.weights, strict=True)
         ],
         "copies": list(problem.copies),
-    }
+    } | (
+        {"operands": [[each.name, each.rows, each.major] for each in problem.operands]}
+        if problem.operands
+        else {}
+    )
 
 
 def machine_record(serving: Serving) -> str | dict[str, Any]:
@@ -113,7 +118,7 @@ def _proof(task: Task, solved: Solved, watch: Watch) -> dict[str, Any]:
 
 def _argument(task: Task, solved: Solved, watch: Watch) -> dict[str, Any]:
     match solved.klass:
-        case "none" | "pad" | "swizzle" | "tma":
+        case "none" | "pad" | "swizzle" | "tma" | "wgmma":
             return {"by": "members", "members": _members(task, solved)}
         case "xor":
             return _cases(task, solved.least, watch)
@@ -132,6 +137,8 @@ def _members(task: Task, solved: Solved) -> list[list[Any]]:
     numbers = [_numbers(layout) for layout in layouts]
     if solved.klass == "tma":
         numbers = [[box.width, SPANS[box.mode.name]] for box in boxes(task.problem)]
+    if solved.klass == "wgmma":
+        numbers = [[b.height, SPANS[b.mode]] for b in tiles_in_blocks(task.problem)]
     for layout, number in zip(layouts, numbers, strict=True):
         answer = task.answer(layout)
         found.append([number, None if answer is None else list(answer.score.wavefronts)])

@@ -33,6 +33,7 @@ HOLDS = {
     "swizzle": {"none", "swizzle"},
     "xor": {"none", "swizzle", "xor", "reversal"},
     "tma": {"tma"},
+    "wgmma": {"wgmma"},
 }
 
 
@@ -113,7 +114,7 @@ def front_of(
     found = [(each.klass, each.best) for each in (*begun, asked) if each.best is not None]
     least = min((answer.cost for _, answer in found), default=None)
     with limit.governing():
-        if klass not in (*SMALLER, "tma") and least is not None:
+        if klass not in (*SMALLER, "tma", "wgmma") and least is not None:
             found += _alternatives(task, klass, least, limit)
         return Front(task, asked, begun, _unbeaten(_weighed(task, found, limit)))
 
@@ -121,7 +122,7 @@ def front_of(
 def smaller_than(task: Task, klass: str) -> tuple[str, ...]:
     """The classes that are looked at beside one."""
     order = list(CLASSES)
-    if task.problem.copies:
+    if task.problem.copies or task.problem.operands:
         return ()
     return tuple(name for name in SMALLER if order.index(name) < order.index(klass))
 
@@ -204,6 +205,8 @@ def _unbeaten(candidates: list[Candidate]) -> tuple[Candidate, ...]:
 
 def usual_class(problem: Problem) -> str:
     """What is asked for where nobody says."""
+    if problem.operands:
+        return "wgmma"
     return "tma" if problem.copies else "mixed"
 
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from warploom.errors import InternalError
+from warploom.layout.formats.operand import reading
 from warploom.layout.formats.tma import box_of
+from warploom.layout.language.evaluate import Numbers
 from warploom.layout.language.show import show
+from warploom.layout.patterns.access import Operand, Problem
 from warploom.layout.solver.choose import Chosen
 from warploom.layout.solver.front import Candidate, Front
 from warploom.layout.solver.solve import Solved
@@ -39,6 +43,9 @@ def front_record(front: Front) -> dict[str, Any]:
     box = box_of(task.addresses(best.map), problem) if best is not None and problem.copies else None
     if box is not None:
         found["box"] = {"rows": box.height, "columns": box.width, "swizzle": box.mode.name}
+    if best is not None and problem.operands:
+        addresses = task.addresses(best.map)
+        found["operands"] = [_operand(problem, each, addresses) for each in problem.operands]
     return found | {
         "bound": _counts(task.bound),
         "least": float(task.least),
@@ -53,6 +60,19 @@ def front_record(front: Front) -> dict[str, Any]:
         "front": [candidate_record(task, each) for each in front.candidates],
         **statistics_record(front.asked.statistics),
     }
+
+
+def _operand(problem: Problem, operand: Operand, addresses: Numbers) -> dict[str, Any]:
+    """The descriptors by which wgmma reads the tile, offsets in bytes."""
+    found = reading(problem, operand, addresses)
+    if found is None:
+        raise InternalError("no descriptor reads what was found")
+    one = found.descriptor
+    return {
+        "name": operand.name, "major": operand.major, "rows": operand.rows,
+        "swizzle": one.mode, "leading": one.leading, "stride": one.stride,
+        "descriptor": f"{one.bits:#018x}", "starts": [list(row) for row in found.starts],
+    }  # fmt: skip
 
 
 def ways_record(chosen: Chosen) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from fractions import Fraction
 from itertools import islice
 
 from warploom.errors import InternalError, UnsupportedError
+from warploom.layout.formats.operand import tiles_in_blocks
 from warploom.layout.formats.tma import boxes
 from warploom.layout.language import family
 from warploom.layout.language.facts import as_swizzle
@@ -69,7 +70,17 @@ def solve(
             f"no class of layouts is called '{klass[:40]}'",
             advice=f"known are {', '.join(CLASSES)}",
         )
-    if task.problem.copies and klass != "tma":
+    if task.problem.operands and klass != "wgmma":
+        raise UnsupportedError(
+            f"wgmma reads the tile by a descriptor ({task.problem.operands[0].name})",
+            advice="ask for the class wgmma",
+        )
+    if klass == "wgmma" and not task.problem.operands:
+        raise UnsupportedError(
+            "the class wgmma is of tiles that wgmma reads",
+            advice='write kind = "wgmma" for an access of the pattern',
+        )
+    if task.problem.copies and klass not in ("tma", "wgmma"):
         raise UnsupportedError(
             f"a tensor copy ({task.problem.copies[0]}) moves the tile, and can write few layouts",
             advice="ask for the class tma",
@@ -181,6 +192,8 @@ def members(task: Task, klass: str) -> Iterator[Layout]:
             yield from family.swizzles(task.problem)
         case "tma":
             yield from (box.layout(task.problem) for box in boxes(task.problem))
+        case "wgmma":
+            yield from (each.layout(task.problem) for each in tiles_in_blocks(task.problem))
         case _:
             raise InternalError(f"the class {klass} is no list")
 
@@ -199,6 +212,10 @@ def _swizzle(task: Task, watch: Watch) -> Iterator[Answer]:
 
 def _tma(task: Task, watch: Watch) -> Iterator[Answer]:
     return _tried(task, members(task, "tma"), watch)
+
+
+def _wgmma(task: Task, watch: Watch) -> Iterator[Answer]:
+    return _tried(task, members(task, "wgmma"), watch)
 
 
 def _xor(task: Task, watch: Watch) -> Iterator[Answer]:
@@ -368,5 +385,11 @@ CLASSES: dict[str, LayoutClass] = {
         _tma,
         "every box and mode of TMA was tried",
         "no box of TMA in any of its modes meets the bound",
+    ),
+    "wgmma": LayoutClass(
+        "blocks of swizzled rows that wgmma reads by descriptors",
+        _wgmma,
+        "every mode and height of blocks was tried",
+        "no blocks that wgmma reads meet the bound",
     ),
 }

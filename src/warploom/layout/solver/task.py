@@ -23,7 +23,8 @@ from warploom.layout.wavefronts.cost import Groups, Mask, Meter, Score
 from warploom.layout.wavefronts.lower_bound import Chunks, Torn, chunks_of
 
 FEW = 24  # groups of an access that are counted before all are
-TOGETHER, MOST_TOGETHER = 16, 1 << 17  # layouts, and their elements, that one call counts
+NARROW = 1 << 16  # elements whose places fit in 32 bits in every family, which is faster
+TOGETHER, MOST_TOGETHER = 32, 1 << 18  # layouts, and their elements, that one call counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +100,15 @@ class _Sample:
     shares: tuple[tuple[int, int, int, int], ...]
 
 
-def _sample(some: Sequence[_Few], floors: Sequence[Numbers]) -> _Sample:
+def _sample(some: Sequence[_Few], floors: Sequence[Numbers], size: int) -> _Sample:
+    number = np.int32 if size <= NARROW else np.int64
     wide = max(few.elements.shape[1] for few in some)
     shares = [
         (few.least, int(each.sum()), len(each), max(1, int(few.times.sum())))
         for few, each in zip(some, floors, strict=True)
     ]
     return _Sample(
-        np.concatenate([_widened(few.elements, wide) for few in some]),
+        np.concatenate([_widened(few.elements, wide) for few in some]).astype(number),
         np.concatenate([_widened(few.wanted, wide) for few in some]),
         np.concatenate([few.times for few in some]),
         np.repeat(np.arange(len(some)), [len(few.times) for few in some]),
@@ -135,6 +137,7 @@ class Task:
         self._chunks = chunks_of(problem)
         self._answers: dict[Layout, Answer | None] = {}
         self._samples: dict[int, _Sample] = {}
+        self._promised: dict[tuple[Layout, int], Promise] = {}
 
     @property
     def torn(self) -> str | None:
@@ -205,12 +208,16 @@ class Task:
         return next(self.promises([layout], rows))
 
     def promises(self, layouts: Iterable[Layout], rows: int = FEW) -> Iterator[Promise]:
-        """What each of them promises; several are counted in one call."""
+        """What each of them promises; several are counted in one call, and each once."""
         for linear, some in groupby(layouts, is_linear):
             sample = self._translations if linear else self._some(rows)
             together = max(1, min(TOGETHER, MOST_TOGETHER // sample.elements.size))
-            while several := list(islice(some, together)):
-                yield from self._promises(sample, several)
+            while several := [(layout, 0 if linear else rows) for layout in islice(some, together)]:
+                new = [key for key in several if key not in self._promised]
+                if new:
+                    found = self._promises(sample, [layout for layout, _ in new])
+                    self._promised.update(zip(new, found, strict=True))
+                yield from (self._promised[key] for key in several)
 
     def _promises(self, some: _Sample, layouts: list[Layout]) -> Iterator[Promise]:
         places = np.concatenate([extended(layout, some.elements) for layout in layouts])
@@ -231,13 +238,13 @@ class Task:
         """The groups but for translations: those take as much in every linear layout, so that what
         these promise is what all cost."""
         some = [*map(_but_for_translations, self.meter.groups, self.floors)]
-        return _sample(some, self.floors)
+        return _sample(some, self.floors, self.problem.size)
 
     def _some(self, rows: int) -> _Sample:
         """So many groups of each access, from the first to the last."""
         if rows not in self._samples:
             some = [*map(partial(_few, rows), self.meter.groups, self.floors)]
-            self._samples[rows] = _sample(some, self.floors)
+            self._samples[rows] = _sample(some, self.floors, self.problem.size)
         return self._samples[rows]
 
     def layout(self, answer: Answer) -> Layout:
