@@ -401,3 +401,18 @@ def test_a_missing_fence_is_one_finding() -> None:
     races = bare.kernel("k").launch(1, 32, [np.zeros(64, np.uint32)], races="all").races
     assert races
     assert all("nothing orders them" in each.error.message for each in race_findings(bare, races))
+
+
+def test_an_arrival_after_copies_comes_when_somebody_waits() -> None:
+    """Until then the phase may be incomplete, however soon the copies are done."""
+    body = (
+        "@%p1 mbarrier.init.shared.b64 [bar], 33; bar.sync 0; ld.param.u64 %l1, [p0]; ld.param.u64 %l2, [p1];\n"
+        "shl.b32 %r1, %t, 2; cvt.u64.u32 %l3, %r1; add.u64 %l4, %l1, %l3; add.u32 %r2, %s, %r1; cp.async.ca.shared.global [%r2], [%l4], 4;\n"
+        "cp.async.mbarrier.arrive.noinc.shared.b64 [bar]; bar.sync 0;\n"
+        "@%p1 mbarrier.arrive.shared.b64 %l5, [bar]; mbarrier.pending_count.b64 %r3, %l5; @%p1 st.global.u32 [%l2+128], %r3;\n"
+        + WAIT.format(n=0, parity=0)
+        + "\nld.shared.u32 %r4, [%r2]; add.u64 %l6, %l2, %l3; st.global.u32 [%l6], %r4;"
+    )
+    source, out = np.arange(32, dtype=np.uint32), np.zeros(33, np.uint32)
+    assert not run(body, [source, out], races="all").races
+    assert out.tolist() == [*range(32), 33]

@@ -29,7 +29,7 @@ def told(body: str) -> str:
             "ex2.approx.f32 %f2, %f1;",
             ["approximate: ex2.approx", "all other"],
         ),
-        ("setmaxnreg.inc.sync.aligned.u32 64;", ["not covered: setmaxnreg"]),
+        ("setmaxnreg.inc.sync.aligned.u32 64;", ["all instructions are exact"]),
         ("griddepcontrol.wait;", ["griddepcontrol (one launch runs at a time)"]),
         ("mov.u32 %r2, %clock;", ["clocks"]),
         ("lg2.approx.f32 %f2, %f1; ex2.approx.f32 %f2, %f1;", ["ex2.approx, lg2.approx"]),

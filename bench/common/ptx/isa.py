@@ -262,7 +262,7 @@ _MEMORY = (
         replace tile rank|elemtype|interleave_layout|swizzle_mode|fill_mode|swizzle_atomicity global|shared::cta? b1024 b32 = [%l1] 1
         replace tile box_dim|global_dim|element_stride global|shared::cta? b1024 b32 = [%l1] 0 %r1
         replace tile global_stride global|shared::cta? b1024 b64 = [%l1] 0 %l2
-        cp_fenceproxy global shared::cta proxy.tensormap::generic release {scope} sync aligned = [%l1] [%r1] 128
+        cp_fenceproxy global shared::cta tensormap::generic release {scope} sync aligned = [%l1] [%r1] 128
     """),
     _op("griddepcontrol", "", "launch_dependents|wait"),
     _op("clusterlaunchcontrol", "", """

@@ -181,6 +181,8 @@ def _with_coordinates(of: str, axes: str) -> str:
 
 def _address(name: str, word: str, modifiers: tuple[str, ...]) -> str:
     spaces = {m.split("::")[0] for m in modifiers}
+    if word == "[a]" and "cp_fenceproxy" in modifiers:
+        return "[%l8]"
     if "shared" in spaces and (name != "cp" or word == "[d]"):
         return "[tile]"
     return "[own]" if "local" in spaces else "[%l8]"
@@ -242,8 +244,10 @@ def kind_of(name: str, word: str, kinds: list[str], modifiers: tuple[str, ...]) 
             return "64"
         case ("shfl", "b" | "c"):
             return "b32"
-        case ("applypriority" | "discard", "n"):
+        case ("applypriority" | "discard" | "fence" | "tensormap", "n"):
             return "128"
+        case ("tensormap", "i"):
+            return "1"
         case ("cp", "n"):
             return "16" if "wait_group" not in modifiers else "0"
         case ("setmaxnreg", "n"):

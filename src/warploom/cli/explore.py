@@ -217,7 +217,7 @@ def find_program(text: str, sizes: list[str], space: str) -> Program:
     given = parse_parameters(sizes, digits=10)
     if "::" in text:
         found = python_value(text, given, (Program, LoopNest))
-        return own_nest(found, text, other_kind(found))
+        return own_nest(found, text, space, other_kind(found))
     return named_nest(text, given, space, other_command)
 
 

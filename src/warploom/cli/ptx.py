@@ -154,6 +154,7 @@ def run_kernel(asked: Run, context: Context) -> None:
                 counters=asked.counters, prove=asked.prove,
                 seconds=left(deadline), heap_bytes=asked.heap, cluster=launch.cluster,
                 volatile="weak" if asked.volatile is Volatile.WEAK else "relaxed",
+                model=asked.model.value,
             )  # fmt: skip
             record = _run_record(report, asked.counters)
             with kept_free(asked.json_file):

@@ -75,7 +75,11 @@ def finding(kind: str, error: WarploomError) -> dict[str, Any]:
     span = error.span
     place = {} if span is None else {"file": span.source.name, "line": span.line,
                                      "column": span.column}  # fmt: skip
-    return {"kind": kind, "message": error.message, **place, "advice": error.advice}
+    told: dict[str, Any] = {"kind": kind, "message": error.message, **place}
+    told["advice"] = error.advice
+    if isinstance(error, KernelError) and error.cause:
+        told |= {"cause": error.cause, "manual": error.manual, "breaks": error.breaks}
+    return told
 
 
 def recorded(

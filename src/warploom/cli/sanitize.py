@@ -44,6 +44,7 @@ def sanitize(asked: Sanitize, context: Context) -> None:
         with kept_free(asked.json_file, asked.sarif, asked.junit):
             pass
         watch.tools, watch.strict = _tools(asked.tool), asked.strict
+        watch.model = asked.model.value
         with kept_free(asked.json_file, asked.sarif, asked.junit):
             failed: WarploomError | None = None
             if asked.source.endswith(".py"):

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -21,14 +21,31 @@ from warploom.errors import InternalError
 from warploom.machine.async_completion import Completion, PendingCompletions
 from warploom.machine.clock import Array, Clocks, Ints, Layout, Mask, Nested, Vector
 from warploom.machine.flag import Flags, Order
+from warploom.machine.judges import Cause, Judges, of_any_cell
 from warploom.machine.knowledge import Knowledge, joined
+from warploom.machine.proxy import (
+    ASYNC,
+    BEGUN,
+    FIRST_MAP,
+    MET,
+    MOST_MAPS,
+    NARROW,
+    RELEASED,
+    block_of,
+    by_way,
+    way_of,
+)
 from warploom.machine.semantics import BY_ORDER, ConflictScope, Kind, Scope, Semantics
 from warploom.machine.shadow import ByLabel, History, Judge, Latest, UnderWay
 
-Conflict = Callable[[Array, Array], Mask]  # a judge that does not ask for cells
+# Of an earlier access: its semantics and entry, the position of the one that meets it, whether both
+# write one value, and whether GPUs get it wrong.
+_Met = tuple[Semantics, int, int, bool, bool]
 Store = Latest | ByLabel | History | UnderWay | PendingCompletions
 Pair = frozenset[tuple[Kind, Hashable]]
 RELAXED = Order()
+MAP_UNIT = 16
+MAP_READ = Semantics(Kind.READ, tensor_map=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +67,10 @@ class Side:
 class Race:
     """Two accesses to byte `offset` of a region, in the order in which they were seen.
 
-    `same_value`: both wrote what is there, which hardware does not notice. `fence`: they are in
-    order, but no fence lets the asynchronous way see what the first one wrote. `place` is the
-    memory in words, where the evaluator has a name for it.
+    `same_value`: both wrote what is there, which hardware does not notice. `cause` is what is
+    missing between them; `breaks` is false of what the manual forbids, and all GPUs do right.
+    `place` is the memory in words, where the evaluator has a name for it. `held` are the bytes that
+    are there, and `given` those that the second brings, where they are known.
     """
 
     region: Hashable
@@ -60,8 +78,16 @@ class Race:
     first: Side
     second: Side
     same_value: bool = False
-    fence: bool = False
+    cause: Cause = Cause.ORDER
+    breaks: bool = True
     place: str = ""
+    held: bytes = b""
+    given: bytes = b""
+
+    @property
+    def fence(self) -> bool:
+        """Whether they are in order, and only a fence between two ways to memory is missing."""
+        return self.cause in (Cause.PROXY, Cause.MAP, Cause.INIT)
 
     @property
     def pair(self) -> Pair:
@@ -78,6 +104,7 @@ class Writing:
 
     holds: Callable[[], Mask]
     store: Callable[[], None]
+    bytes_of: Callable[[int], bytes] = field(default=lambda _: b"")  # of one of them
 
     @cached_property
     def before(self) -> Mask:
@@ -114,19 +141,21 @@ class RaceDetector:
     `every`: a race for every pair of instructions is wanted, not only that there is one. `benign`:
     writes of the same value are none. `meetings`: that lanes met is told too (`lanes_meet`).
     `rounded`: pairs of writes that differ by rounding alone, which are no races either, but kept.
+    `strict`: what the manual forbids is a race, also where all GPUs do it right (`judges`).
     """
 
     def __init__(
         self, blocks: int, block_threads: int, lanes: int, labels: int, *, partial: bool = False,
         flags: bool = False, every: bool = False, benign: bool = False, cluster: int = 1,
-        meetings: bool = False, rounded: frozenset[Pair] = frozenset(),
+        meetings: bool = False, rounded: frozenset[Pair] = frozenset(), strict: bool = False,
     ) -> None:  # fmt: skip
         self.layout = Layout(blocks, block_threads, lanes, labels, cluster)
         self.partial = partial = partial or flags
         self.every = every
         self.benign = benign
-        self.meetings = meetings and flags
         self.flags = Flags() if flags else None
+        self.judges = Judges(self.layout, self.flags, meetings and flags)
+        self.lenient = (True, False) if strict else (True,)
         self.races: list[Race] = []
         self.rounding: list[Race] = []  # writes that differ by rounding alone
         self._rounded = rounded
@@ -137,12 +166,16 @@ class RaceDetector:
         self._seen: dict[Pair, Race] = {}
         self._ticks = 0
         self._sources = 0
+        self._maps: dict[tuple[Hashable, int], int] = {}  # by place of a tensor map, its way
+        self._begun: dict[int, Knowledge] = {}  # by thread: mbarriers that it tells of
 
     # -- batches and synchronisation ----------------------------------------------------------
 
     def start(self, first_block: int, blocks: int) -> None:
         """The next blocks run; from now on threads are numbered from the first of these."""
         self.clocks: Clocks = self._clock_type(self.layout, first_block, blocks, self._ticks)
+        self.judges.start(self.clocks)
+        self._begun = {}
         if self.flags is not None:
             self.flags.start()
 
@@ -167,9 +200,7 @@ class RaceDetector:
     @property
     def vector(self) -> Vector:
         """The clocks for all other ways to synchronise: `release`, `acquire` and `meet`."""
-        if not isinstance(self.clocks, Vector):
-            raise InternalError("the race detector was not made for partial barriers")
-        return self.clocks
+        return self.judges.vector
 
     def proxy_fence(self, threads: Array) -> None:
         """What these threads wrote, or know of, may be read by the asynchronous way from now on.
@@ -183,7 +214,59 @@ class RaceDetector:
                 self.clocks.learn(np.array([thread]), known)
 
     def _as_fenced(self, block: int) -> int | None:
-        return _fenced(block) if 0 <= block < self.layout.blocks else None
+        return by_way(ASYNC, block) if 0 <= block < self.layout.blocks else None
+
+    def map_fence(self, threads: Array, place: tuple[Hashable, int] | None) -> None:
+        """A fence before a tensor map is used: without a place what these threads know is on its
+        way to those who use tensor maps; with one they may read the map that is there."""
+        if not isinstance(self.clocks, Vector):
+            return
+        self.clocks.advance(threads)
+        released = self._as_released if place is None else self._as_map(self._map_way(place))
+        for thread in threads.tolist():
+            known = self.clocks.knowledge(thread).renamed(released)
+            self.clocks.learn(np.array([thread]), known)
+
+    def narrow(self, known: Knowledge | None) -> Knowledge | None:
+        """What was told in a scope that does not reach the hearer: it orders nothing, but says what
+        was meant to be ordered."""
+        if known is None:
+            return None
+        self.judges.narrow = True
+        return known.renamed(lambda number: by_way(NARROW, number) if number >= 0 else None)
+
+    def init_fence(self, threads: Array) -> None:
+        """A fence behind initialisations of mbarriers: who meets these threads knows of them."""
+        self.vector.advance(threads)
+        for thread in threads.tolist():
+            known = self.vector.knowledge(thread).renamed(self._as_begun)
+            self._begun[thread] = known
+            self.vector.learn(np.array([thread]), known)
+
+    def _as_begun(self, block: int) -> int | None:
+        return by_way(BEGUN, block) if 0 <= block < self.layout.blocks else None
+
+    def _as_released(self, block: int) -> int | None:
+        return by_way(RELEASED, block) if 0 <= block < self.layout.blocks else None
+
+    def _as_map(self, way: int) -> Callable[[int], int | None]:
+        return lambda number: by_way(way, block_of(number)) if way_of(number) == RELEASED else None
+
+    def _map_way(self, place: tuple[Hashable, int]) -> int:
+        """The way of those who read the tensor map at a place of a region."""
+        way = self._maps.setdefault(place, FIRST_MAP + len(self._maps))
+        if way >= FIRST_MAP + MOST_MAPS:
+            raise InternalError("more tensor maps than the race detector was made for")
+        return way
+
+    def read_map(
+        self, region: Hashable, size: int, thread: int, place: int, width: int, label: Hashable
+    ) -> list[Race]:
+        """A copy of this thread reads the tensor map at a place."""
+        self.judges.map = self._map_way((region, place))
+        start, unit = np.arange(place, place + width, MAP_UNIT), MAP_UNIT
+        who = np.full(start.size, thread)
+        return self.access(region, size, who, start, unit, MAP_READ, label)
 
     def lanes_meet(self, threads: Array, group: Array) -> None:
         """Lanes of one group are at one instruction, which orders no memory.
@@ -200,8 +283,8 @@ class RaceDetector:
 
     def _as_met(self, block: int) -> int | None:
         if 0 <= block < self.layout.blocks:
-            return _met(block)
-        return block if block < 0 and block % 2 == 0 else None
+            return by_way(MET, block)
+        return block if way_of(block) == MET else None
 
     def new_source(self) -> int:
         """A number for whoever tells that accesses are done (`async_completion`)."""
@@ -217,7 +300,9 @@ class RaceDetector:
         """What an arrival of a thread tells: all that it knows, or what it knew at a fence."""
         if releases:
             return self.vector.knowledge(thread)
-        return None if self.flags is None else self.flags.fenced(self.vector, thread, scope)
+        begun = self._begun.get(thread)
+        fenced = None if self.flags is None else self.flags.fenced(self.vector, thread, scope)
+        return joined(begun, fenced)
 
     # -- accesses -----------------------------------------------------------------------------
 
@@ -225,12 +310,13 @@ class RaceDetector:
         self, region: Hashable, size: int, threads: Array, start: Array, width: int,
         semantics: Kind | Semantics, label: Hashable = None, *, order: Order = RELAXED,
         writing: Writing | None = None, completion: Completion | None = None,
-        failed: Mask | None = None,
+        failed: Mask | None = None, memory: Array | None = None,
     ) -> list[Race]:  # fmt: skip
         """Notes that each thread touches `width` bytes from byte `start` on: once, in order, unless
         any synchronisation is followed (`partial`), when one may touch many places.
 
         Gives the races that are new. `failed`: swaps that found another value, and only read.
+        `memory`: the bytes of the region, where they are to be told.
         """
         if not threads.size:
             return []
@@ -251,11 +337,17 @@ class RaceDetector:
             cells = first + part if part else first
             for chosen, how in _by_success(semantics, failed):
                 some = (threads[chosen], cells[chosen], how, mine[chosen])
-                found += self._cells(region, shadow, *some, writing)
+                found += self._cells(region, shadow, *some, writing, memory, width)
             if completion is not None:
                 self._told(shadow, semantics).begin(cells, mine, completion)
         self.races += found
         return found
+
+    def add(self, race: Race) -> bool:
+        """Something that an evaluator found by itself; whether it is new."""
+        found = self._fresh([race])
+        self.races += found
+        return bool(found)
 
     def complete(
         self, region: Hashable, threads: Array, start: Array, width: int, semantics: Semantics,
@@ -328,139 +420,80 @@ class RaceDetector:
                 raise InternalError("more instructions than the race detector was made for")
         return number
 
-    def _unfenced(self, entries: Array, threads: Array) -> Mask:
-        """Writes that are unordered, or that no fence stands behind of which the reader knows."""
-        bare = (entries != 0) & ~self._heard(entries, threads, _fenced)
-        return np.asarray(bare | self.clocks.unordered(entries, threads))
-
-    def _lacks_fence(
-        self, semantics: Semantics, other: Semantics, entry: int, thread: Array
-    ) -> bool:
-        """Whether nothing but a fence between the ways to memory is missing."""
-        if semantics.conflict_with(other) is not ConflictScope.UNFENCED:
-            return False
-        return not self.clocks.unordered(np.array([entry]), thread)[0]
-
-    def _unmet(self, entries: Array, threads: Array) -> Mask:
-        """Accesses that are unordered, and whose lanes met nobody that the reader heard of."""
-        unordered = self.clocks.unordered(entries, threads)
-        if self.meetings and unordered.any():
-            unordered &= ~self._heard(entries, threads, _met)
-        return unordered
-
-    def _heard(self, entries: Array, threads: Array, number: Callable[[Array], Array]) -> Mask:
-        """Whether each thread knows an access under the other number of its block."""
-        layout = self.layout
-        stamp = entries >> layout.stamp_shift
-        return self.vector.told(
-            number(layout.block(entries)), stamp, layout.inside(entries), threads
-        )
-
-    def _unobserved(
-        self, conflict: Conflict, region: Hashable, unit: int, other: Semantics, now: frozenset[int]
-    ) -> Judge:
-        """Strong writes that are unordered, and that nobody read of whom the thread knows.
-
-        A write is before what follows a strong read that sees it, though what the writer did
-        before is not: the last block that counted may set the counter back.
-        """
-        clocks, flags = self.vector, self.flags
-        assert flags is not None
-        known: dict[tuple[int, int], Array] = {}
-
-        def judge(entries: Array, threads: Array, cells: Array) -> Mask:
-            bad = conflict(entries, threads)
-            for at in np.flatnonzero(bad).tolist():
-                place, thread = int(cells[at]) * unit // other.size * other.size, int(threads[at])
-                if (place, thread) not in known:
-                    known[place, thread] = flags.observed(clocks, region, place, thread, now)
-                seen = known[place, thread]
-                bad[at] = not flags.is_among(region, place, int(entries[at]), seen)
-            return bad
-
-        return judge
-
-    def _judge(self, apart: ConflictScope) -> Conflict:
-        """Which earlier accesses conflict with accesses now."""
-        clocks, layout = self.clocks, self.layout
-        match apart:
-            case ConflictScope.UNORDERED:
-                return clocks.unordered
-            case ConflictScope.UNFENCED:
-                return self._unfenced
-            case ConflictScope.UNMET:
-                return self._unmet
-            case ConflictScope.ALWAYS:
-                return lambda entries, threads: np.asarray(
-                    (entries != 0) & (layout.differ(entries, clocks.now(threads)) != 0)
-                )
-            case _:
-                group = layout.cluster if apart is ConflictScope.OTHER_CLUSTER else 1
-                return lambda entries, threads: self._elsewhere(entries, threads, group)
-
-    def _elsewhere(self, entries: Array, threads: Array, group: int) -> Mask:
-        """Unordered accesses of other blocks, or of other groups of so many.
-
-        At a flag in shared memory there are none, however many threads wait at it: whose they are
-        is asked first, as what a thread knows of another takes much longer to find.
-        """
-        clocks, layout = self.clocks, self.layout
-        theirs, mine = layout.block(entries), layout.block(clocks.now(threads))
-        found: Mask = (entries != 0) & (theirs // group != mine // group)
-        at = np.flatnonzero(found)
-        if at.size:
-            found[at] = clocks.unordered(entries[at], threads[at])
-        return found
-
     def _cells(
         self, region: Hashable, shadow: _Shadow, threads: Array, cells: Array, semantics: Semantics,
-        mine: Ints, writing: Writing | None,
+        mine: Ints, writing: Writing | None, memory: Array | None, width: int,
     ) -> list[Race]:  # fmt: skip
         if not threads.size:
             return []
-        found: list[tuple[Semantics, int, int, bool]] = []
+        found: list[_Met] = []
         for other, store in shadow.stores.items():
             apart = semantics.conflict_with(other)
-            if apart is ConflictScope.NEVER:
+            if apart is not ConflictScope.NEVER:
+                for lenient in self.lenient:
+                    judge = self._judge(
+                        apart, store, region, shadow, other, mine, semantics, lenient
+                    )
+                    found += self._earlier(store, cells, threads, semantics, other, writing, judge,
+                                           lenient)  # fmt: skip
+        found += self._at_once(shadow, cells, threads, semantics, mine, writing)
+        races = []
+        for other, entry, at, same, breaks in found:
+            if same and self.benign:
                 continue
-            judge = _of_any_cell(self._judge(apart))
-            if isinstance(store, PendingCompletions):
-                judge = store.unknown_to(self.vector.told)
-            elif self.flags is not None and other.writes_for_readers and apart in BY_ORDER:
-                now = frozenset(mine.tolist() if semantics.kind.strong else ())
-                judge = self._unobserved(self._judge(apart), region, shadow.unit, other, now)
-            met = store.earlier(cells, threads, judge)
-            if not met or writing is None or not _both_only_write(semantics, other):
-                found += [(other, one.entry, one.position, False) for one in met]
-                continue
-            for same in (False, True):
-                at = np.flatnonzero(writing.before == same)
-                found += [
-                    (other, one.entry, int(at[one.position]), same)
-                    for one in store.earlier(cells[at], threads[at], judge)
-                ]
+            offset, apart = int(cells[at]) * shadow.unit, semantics.conflict_with(other)
+            cause = self.judges.cause(apart, other, entry, threads[at : at + 1])
+            held = b"" if memory is None else memory[offset : offset + width].tobytes()
+            given = b"" if writing is None else writing.bytes_of(at)
+            sides = self._side(other, entry), self._side(semantics, int(mine[at]))
+            races.append(Race(region, offset, *sides, same, cause, breaks, "", held, given))
+        return self._fresh(races)
+
+    def _judge(
+        self, apart: ConflictScope, store: Store, region: Hashable, shadow: _Shadow,
+        other: Semantics, mine: Ints, semantics: Semantics, lenient: bool,
+    ) -> Judge:  # fmt: skip
+        if isinstance(store, PendingCompletions):
+            return self.judges.untold(store, lenient=lenient)
+        conflict = self.judges.conflict(apart, other, lenient=lenient)
+        if self.flags is not None and other.writes_for_readers and apart in BY_ORDER:
+            now = frozenset(mine.tolist() if semantics.kind.strong else ())
+            return self.judges.unobserved(conflict, region, shadow.unit, other, now)
+        return of_any_cell(conflict)
+
+    def _earlier(
+        self, store: Store, cells: Array, threads: Array, semantics: Semantics, other: Semantics,
+        writing: Writing | None, judge: Judge, breaks: bool,
+    ) -> Iterator[_Met]:  # fmt: skip
+        """Earlier accesses that conflict; of writes those of one value apart."""
+        met = store.earlier(cells, threads, judge)
+        if not met or writing is None or not _both_only_write(semantics, other):
+            for one in met:
+                yield other, one.entry, one.position, False, breaks
+            return
+        for same in (False, True):
+            at = np.flatnonzero(writing.before == same)
+            for one in store.earlier(cells[at], threads[at], judge):
+                yield other, one.entry, int(at[one.position]), same, breaks
+
+    def _at_once(
+        self, shadow: _Shadow, cells: Array, threads: Array, semantics: Semantics, mine: Ints,
+        writing: Writing | None,
+    ) -> Iterator[_Met]:  # fmt: skip
+        """Accesses of this one instruction that conflict with each other; notes them all."""
         own = semantics.conflict_with(semantics)
         store = self._store(shadow, semantics)
         at, others = store.note(cells, mine, self.clocks, own is not ConflictScope.NEVER)
-        if at.size and own is not ConflictScope.NEVER:
-            wrong = self._judge(own)(others, threads[at])
-            at, others = at[wrong], others[wrong]
-            alike = np.zeros(at.size, bool)
-            if at.size and writing is not None and _both_only_write(semantics, semantics):
-                alike = writing.after[at]
-            for same in (False, True):
-                first = np.flatnonzero(alike == same)[:1].tolist()
-                found += [(semantics, int(others[i]), int(at[i]), same) for i in first]
-        races = [
-            Race(
-                region, int(cells[position]) * shadow.unit, self._side(other, entry),
-                self._side(semantics, int(mine[position])), same,
-                self._lacks_fence(semantics, other, entry, threads[position : position + 1]),
-            )
-            for other, entry, position, same in found
-            if not (same and self.benign)
-        ]  # fmt: skip
-        return self._fresh(races)
+        if not at.size or own is ConflictScope.NEVER:
+            return
+        wrong = self.judges.conflict(own, semantics, lenient=False)(others, threads[at])
+        at, others = at[wrong], others[wrong]
+        alike = np.zeros(at.size, bool)
+        if at.size and writing is not None and _both_only_write(semantics, semantics):
+            alike = writing.after[at]
+        for same in (False, True):
+            for i in np.flatnonzero(alike == same)[:1].tolist():
+                yield semantics, int(others[i]), int(at[i]), same, True
 
     def _fresh(self, races: list[Race]) -> list[Race]:
         """Those that are new, less those that differ by rounding alone."""
@@ -477,28 +510,16 @@ class RaceDetector:
     def _is_new(self, race: Race) -> bool:
         """Whether the pair of instructions is new, or worse than it was."""
         known = self._seen.get(race.pair)
-        if known is not None and not known.same_value > race.same_value:
+        if known is not None and _gravity(race) <= _gravity(known):
             return False
         self.races = [each for each in self.races if each is not known]
         self._seen[race.pair] = race
         return True
 
 
-Blocks = TypeVar("Blocks", int, Array)
-
-
-def _fenced(block: Blocks) -> Blocks:
-    """Under which number a block is known by what a fence let the asynchronous way see."""
-    return -1 - 2 * block
-
-
-def _met(block: Blocks) -> Blocks:
-    """Under which number a block is known by what its lanes had done when they met."""
-    return -2 - 2 * block
-
-
-def _of_any_cell(conflict: Conflict) -> Judge:
-    return lambda entries, threads, _: conflict(entries, threads)
+def _gravity(race: Race) -> tuple[bool, bool]:
+    """How bad a race is, beside others of its pair of instructions."""
+    return race.breaks, not race.same_value
 
 
 def _by_success(semantics: Semantics, failed: Mask | None) -> list[tuple[Any, Semantics]]:

@@ -49,6 +49,10 @@ class ConflictScope(Enum):
     OTHER_BLOCK = "other block"  # … of two blocks
     OTHER_CLUSTER = "other cluster"
     UNFENCED = "unfenced"  # if nothing orders them, or no fence between the ways to memory does
+    UNFENCED_READ = "unfenced read"  # the same of what was read before, and is written now
+    UNMAPPED = "unmapped"  # … or no fences between the plain way and that of tensor maps do
+    UNTOLD = "untold"  # … or no fence tells copies that an mbarrier was initialised
+    UNBEGUN = "unbegun"  # if nothing orders them, nor does a fence behind initialisations
     UNMET = "unmet"  # if nothing orders them, nor did their lanes meet
     ALWAYS = "always"  # whatever orders them
 
@@ -69,6 +73,8 @@ class Semantics:
     asynchronous: bool = False  # by the way of bulk copies and of wgmma
     told: int = 0  # ends for those who are told (`async_completion`); apart for each number
     mbarrier: bool = False  # an operation on an mbarrier
+    begins: bool = False  # the initialisation of one
+    tensor_map: bool = False  # read as a tensor map by a copy
 
     @property
     def writes_for_readers(self) -> bool:
@@ -85,8 +91,13 @@ class Semantics:
             return ConflictScope.NEVER
         if self.constant or other.constant:
             return ConflictScope.ALWAYS
-        if self.asynchronous and other.kind.writes and not other.asynchronous:
-            return ConflictScope.UNFENCED
+        if self.tensor_map:
+            return ConflictScope.UNMAPPED
+        if self.mbarrier and self.kind.strong and other.begins:
+            return ConflictScope.UNTOLD if self.asynchronous else ConflictScope.UNBEGUN
+        if self.asynchronous and not other.asynchronous and not self.mbarrier:
+            writes = other.kind.writes
+            return ConflictScope.UNFENCED if writes else ConflictScope.UNFENCED_READ
         if self.ends_mbarrier and other.mbarrier and other.kind.strong:
             return ConflictScope.UNMET
         if not (self.kind.strong and other.kind.strong) or self.size != other.size:

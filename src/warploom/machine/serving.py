@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,7 @@ Counts: TypeAlias = npt.NDArray[np.int64]
 # The lanes whose agreement lets wide loads be served in double groups: all lanes i and i^1, or all
 # lanes i and i^2, ask for the same address or one of them for none.
 PARTNERS = (1, 2)
+_NARROW = (1 << 31) - 1  # the highest word that 32 bits hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +135,16 @@ def _cosets(basis: tuple[int, ...], lanes: int) -> npt.NDArray[np.int64]:
 
 def passes(words: Addresses, wanted: Active, banks: int) -> Counts:
     """For each row the largest number of different wanted words that lie in one bank."""
-    sorted_words = np.full((len(words), words.shape[1] + 1), -1, np.int64)
-    np.copyto(sorted_words[:, 1:], words, where=wanted)
-    sorted_words[:, 1:].sort(axis=1)
-    new = sorted_words[:, 1:] > sorted_words[:, :-1]
-    row, place = new.nonzero()
-    bank = sorted_words[row, place + 1] % banks
-    counts = np.bincount(row * banks + bank, minlength=len(words) * banks)
+    narrow = not words.size or int(words.max()) <= _NARROW  # half as wide sorts much faster
+    kind: type[np.signedinteger[Any]] = np.int32 if narrow else np.int64
+    ordered = np.where(wanted, words, -1).astype(kind)
+    ordered.sort(axis=1)
+    new = np.empty(ordered.shape, bool)
+    new[:, :1] = ordered[:, :1] >= 0
+    np.not_equal(ordered[:, 1:], ordered[:, :-1], out=new[:, 1:])
+    bank = ordered & (banks - 1) if not banks & (banks - 1) else ordered % banks
+    place = bank + np.arange(0, len(words) * banks, banks)[:, None]
+    counts = np.bincount(place[new], minlength=len(words) * banks)
     fullest: Counts = counts.reshape(len(words), banks).max(axis=1)
     return fullest
 

@@ -39,15 +39,10 @@ def fidelity(executed: Iterable[Instruction]) -> str:
 def _left_out(ins: Instruction) -> str | None:
     """What of an instruction the emulator does not do, in words."""
     match ins.opcode:
-        case "setmaxnreg":
-            return "setmaxnreg (registers are not rationed)"
         case "griddepcontrol":
             return "griddepcontrol (one launch runs at a time)"
         case "nanosleep":
             return "nanosleep (no time passes)"
-        case "cp" if "mbarrier" in ins.modifiers and "async" in ins.modifiers:
-            if "bulk" not in ins.modifiers:
-                return "cp.async.mbarrier.arrive (it arrives at once)"
     if any(_is_clock(each) for each in ins.operands):
         return "clocks (they are those of this machine)"
     return None

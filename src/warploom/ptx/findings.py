@@ -6,6 +6,8 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from warploom.errors import (
     Culprit,
     KernelError,
@@ -14,21 +16,20 @@ from warploom.errors import (
     SynchronisationError,
     UninitialisedError,
 )
+from warploom.machine.judges import Cause
 from warploom.machine.proof import Proof
 from warploom.machine.race import Race, Side
+from warploom.ptx.causes import NO_GPU, Missing, missing
 from warploom.ptx.launch import LoadedModule
 from warploom.ptx.source import SourcePlace
+from warploom.ptx.types import DTYPES, type_of
 
-FENCE = "fence.proxy.async"
-_FENCE_ADVICE = (
-    "put fence.proxy.async behind the writes, before the barrier that the copying thread passes; "
-    "in CUDA C++ it is cuda::ptx::fence_proxy_async"
-)
+MOST_VALUES = 8  # of a vector
 
 
 @dataclass(frozen=True, slots=True)
 class RaceFinding:
-    """The races of one cause, a pair of source lines or a missing fence: the first that was seen,
+    """The races of one cause, a pair of source lines or what is missing: the first that was seen,
     as an error, and the place of its other side.
 
     `pairs` counts the pairs of instructions; a line may become many (unrolled, several elements).
@@ -42,34 +43,36 @@ class RaceFinding:
 
 
 def race_findings(module: LoadedModule, races: Iterable[Race]) -> list[RaceFinding]:
-    """One finding for each pair of source lines, in the order in which they were seen. Accesses
-    that lack the same fence are one finding, too."""
+    """One finding for each cause, in the order in which they were seen: for each pair of source
+    lines that nothing orders, and for accesses that lack the same fence, wait or scope."""
     groups: dict[Hashable, list[Race]] = {}
     for race in races:
         sides = frozenset(_at(module, side) for side in (race.first, race.second))
-        groups.setdefault((race.fence, sides, race.same_value), []).append(race)
-    merged = _by_fence(groups)
-    return [_finding(module, same) for same in merged]
+        key = (race.cause, race.breaks, sides, race.same_value)
+        groups.setdefault(key, []).append(race)
+    return [_finding(module, same) for same in _by_cause(groups)]
 
 
-def _by_fence(groups: Mapping[Any, list[Race]]) -> list[list[Race]]:
-    """Pairs of lines that lack a fence and share a line lack the same one."""
-    found: list[tuple[set[Hashable], list[Race]]] = []
-    for (fence, sides, _), races in groups.items():
-        near = [each for each in found if fence and each[0] & sides]
-        lines = set(sides).union(*[each[0] for each in near]) if fence else set()
-        all_races = [race for each in near for race in each[1]] + races
+def _by_cause(groups: Mapping[Any, list[Race]]) -> list[list[Race]]:
+    """Pairs of lines that lack the same thing and share a line lack it once."""
+    found: list[tuple[tuple[Cause, bool], set[Hashable], list[Race]]] = []
+    for (cause, breaks, sides, _), races in groups.items():
+        kind = (cause, breaks)
+        joins = cause is not Cause.ORDER
+        near = [each for each in found if joins and each[0] == kind and each[1] & sides]
+        lines = set(sides).union(*[each[1] for each in near]) if joins else set()
+        all_races = [race for each in near for race in each[2]] + races
         if near:
-            found[found.index(near[0])] = (lines, all_races)
+            found[found.index(near[0])] = (kind, lines, all_races)
             found = [each for each in found if each not in near[1:]]
         else:
-            found.append((lines, all_races))
-    return [races for _, races in found]
+            found.append((kind, lines, all_races))
+    return [races for _, _, races in found]
 
 
 def _finding(module: LoadedModule, races: list[Race]) -> RaceFinding:
     first = races[0]
-    error = (fence_fault if first.fence else race_fault)(module, first, len(races))
+    error = race_fault(module, first, len(races))
     label = first.first.label
     place = module.places.at(label) if isinstance(label, Span) else None
     other = (place.span() if place else None) or (label if isinstance(label, Span) else None)
@@ -86,44 +89,83 @@ def _at(module: LoadedModule, side: Side) -> Hashable:
 def race_fault(module: LoadedModule, race: Race, pairs: int = 1) -> RaceError:
     """A race as an error at its second side; the first is named with its line. `pairs` of
     instructions of these lines race."""
+    label = race.first.label
+    begun = module.instruction(label) if isinstance(label, Span) else None
+    lacks = missing(race, begun)
+    tell = _plain if race.cause in (Cause.ORDER, Cause.WAIT, Cause.GRID) else _by_ways
+    message = f"{lacks.kind}: {tell(module, race)}: {lacks.what}"
+    if race.same_value:
+        message += " (both write the same value)"
+    if not race.breaks:
+        message += f"; {NO_GPU}"
+    return _fault(module, race, _counted(message, pairs), lacks)
+
+
+def _plain(module: LoadedModule, race: Race) -> str:
+    """Who did what, the second first."""
     first, second = race.first, race.second
     place = _place(module, second)
     outer = place.own.frames[1:] if place else ()
     inlined = f" (inlined at {outer[0].words})" if outer else ""
     inner = f" (in {place.inner_words})" if place and place.inner else ""
-    message = (
-        f"data race: this {second.words}{inlined}{inner} by block {second.block}, "
-        f"thread {second.thread} and the {first.words}{_where(module, first)} by block "
-        f"{first.block}, thread {first.thread}: nothing orders them"
+    return (
+        f"this {second.words}{inlined}{inner} by block {second.block}, thread {second.thread} and "
+        f"the {first.words}{_where(module, first)} by block {first.block}, thread {first.thread}"
     )
-    if race.same_value:
-        message += " (both write the same value)"
-    return _fault(module, race, _counted(message, pairs), "")
 
 
-def fence_fault(module: LoadedModule, race: Race, pairs: int = 1) -> RaceError:
-    """Accesses that are in order, but go two ways to memory that only a fence joins."""
+def _by_ways(module: LoadedModule, race: Race) -> str:
+    """What was done by which way to memory, in order."""
     first, second = race.first, race.second
-    message = (
-        f"missing fence: generic-proxy {first.kind.value}{_where(module, first)}, async-proxy "
-        f"{second.kind.value}{_where(module, second)}: {FENCE} is missing between them"
+    ways = ("generic-proxy ", "async-proxy ") if race.cause is Cause.PROXY else ("", "")
+    other = "read as a tensor map" if race.cause is Cause.MAP else second.kind.value
+    if race.cause is Cause.REGISTER:
+        same = first.label == second.label  # no fence was passed before at all
+        touched = "" if same else f"an access{_where(module, first)}, "
+        return f"{race.place}: {touched}a product{_where(module, second)}"
+    return (
+        f"{ways[0]}{first.kind.value}{_where(module, first)}, "
+        f"{ways[1]}{other}{_where(module, second)}"
     )
-    return _fault(module, race, _counted(message, pairs), _FENCE_ADVICE)
 
 
 def _counted(message: str, pairs: int) -> str:
     return f"{message} ({pairs} pairs of instructions of these lines)" if pairs > 1 else message
 
 
-def _fault(module: LoadedModule, race: Race, message: str, advice: str) -> RaceError:
+def _fault(module: LoadedModule, race: Race, message: str, lacks: Missing) -> RaceError:
     place = _place(module, race.second)
     label = race.second.label
     shown = (place.span() if place else None) or (label if isinstance(label, Span) else None)
-    touched = f"both touch {race.place}" if race.place else ""
-    error = RaceError(message, shown, "; ".join(filter(None, (touched, advice))))
+    touched = f"both touch {race.place}{_values(module, race)}" if race.place else ""
+    manual = f'PTX manual: "{lacks.manual}"'
+    error = RaceError(message, shown, "; ".join(filter(None, (touched, lacks.remedy, manual))))
     side = race.second
     error.culprit = Culprit(f"block {side.block}, thread {side.thread}", "", side.kind.writes)
+    error.cause, error.manual, error.breaks = race.cause.value, lacks.manual, race.breaks
     return error
+
+
+def _values(module: LoadedModule, race: Race) -> str:
+    """What memory holds and what the second brings, as the second's instruction takes numbers."""
+    label = race.second.label
+    ins = module.instruction(label) if isinstance(label, Span) else None
+    kind = "" if ins is None else type_of(ins)
+    if not race.held or kind not in DTYPES or kind == "pred":
+        return ""
+    held = f", which holds {_numbers(race.held, kind)}"
+    return f"{held}; the second writes {_numbers(race.given, kind)}" if race.given else held
+
+
+def _numbers(raw: bytes, kind: str) -> str:
+    """Bytes as numbers of a type; of a type of bits in hexadecimal digits."""
+    values = np.frombuffer(raw, DTYPES[kind])[:MOST_VALUES]
+    bits = 2 * DTYPES[kind].itemsize
+    words = [
+        f"0x{int(each):0{bits}x}" if kind[0] == "b" and values.dtype.kind != "f" else f"{each:.9g}"
+        if values.dtype.kind == "f" else str(int(each)) for each in values
+    ]  # fmt: skip
+    return words[0] if len(words) == 1 else f"({', '.join(words)})"
 
 
 def _place(module: LoadedModule, side: Side) -> SourcePlace | None:

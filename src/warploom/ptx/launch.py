@@ -23,6 +23,7 @@ from warploom.errors import (
     CheckError,
     DeviceError,
     LimitError,
+    Span,
     UnsupportedError,
     WarploomError,
     located,
@@ -36,6 +37,7 @@ from warploom.ptx.emulate.arguments import bind, initial_bytes
 from warploom.ptx.emulate.asked import (
     Asked,
     EngineName,
+    Model,
     Races,
     Volatile,
     check_options,
@@ -83,6 +85,7 @@ class LoadedModule:
         self.functions = {f.name: FIRST_FUNCTION * (i + 1) for i, f in enumerate(module.functions)}
         self.places = SourceMap(module, texts, named)
         self._kernels: dict[str, Kernel] = {}
+        self._at: dict[tuple[int, int], Instruction] = {}  # by line and column, once it is asked
         memory = Memory()
         globals_ = [v for v in module.variables if v.space in ("global", "const")]
         addresses = dict(self.functions)
@@ -131,6 +134,15 @@ class LoadedModule:
             has = f"variable '{name}' has {memory.nbytes} bytes"
             raise DeviceError(f"{has}, {value.nbytes} are given")
         memory[:] = np.frombuffer(value.tobytes(), np.uint8)
+
+    def instruction(self, span: Span) -> Instruction | None:
+        """The instruction at a place of the text."""
+        if not self._at:
+            steps = (step for function in self.module.functions for step in function.instructions())
+            for step in timed(steps):
+                found = self.module.span(step)
+                self._at[found.line, found.column] = step
+        return self._at.get((span.line, span.column))
 
     def new_memory(self) -> tuple[Memory, dict[str, int]]:
         """A memory with the module's variables, and their addresses within their spaces."""
@@ -251,6 +263,7 @@ class Kernel:
         volatile: Volatile = "relaxed",
         machine: Machine = H200,
         prove: bool = False,
+        model: Model = "practice",
     ) -> Report:
         """Runs the kernel on all blocks of the grid.
 
@@ -269,13 +282,14 @@ class Kernel:
         `heap_bytes`: what malloc may give, from this launch on (8 MiB if it is never said).
         `volatile`: "weak" has races take volatile accesses for plain ones, as C++ does.
         `machine`: whose limits hold, and who serves shared memory. `prove`: the report's `proof`
-        says whether all schedules do the same, for all data or for these.
+        says whether all schedules do the same, for all data or for these. `model`: "ptx" has races
+        judged by the manual's rules alone, also where no GPU is known to need them.
         """
         started, deadline = time.monotonic(), deadline_of(seconds)
         grid_size, block_size = triple(grid, "grid"), triple(block, "block")
         for_ptx(machine, "lanes", "sector_bytes")
         self._check_shape(machine, grid_size, block_size, shared_bytes)
-        check_options(races, schedule, engine, cores, volatile)
+        check_options(races, schedule, engine, cores, volatile, model)
         if prove and (not races or not check or engine == "c"):
             raise DeviceError(
                 "a proof needs races and check, and the evaluator",
@@ -289,7 +303,8 @@ class Kernel:
             asked = Asked(
                 grid_size, block_size, memory, symbols, shared_bytes, check, races, benign,
                 counters, deadline, schedule, together, batch_threads, volatile == "weak",
-                machine.serving if counters else NVIDIA, prove,
+                machine.serving if counters else NVIDIA, prove, model,
+                self.registers(prod(block_size)),
             )  # fmt: skip
             loops = FlagLoops(code, Spins(code)) if prove else None
             if loops is not None:

@@ -195,6 +195,17 @@ MBARRIERS = """
     try_wait parity? ~shared|shared::cta? b64 = d [b] s t
     pending_count b64 = d s
 """
+_MAP = "replace tile"
+_WHERE = "global|shared::cta? b1024"
+_TO_MAPS = "tensormap::generic release"
+MAP_EDITS = f"""
+    {_MAP} global_address {_WHERE} b64 = [a] b
+    {_MAP} rank {_WHERE} b32 = [a] b
+    {_MAP} box_dim|global_dim|element_stride {_WHERE} b32 = [a] i b
+    {_MAP} global_stride {_WHERE} b64 = [a] i b
+    {_MAP} elemtype|interleave_layout|swizzle_mode|fill_mode {_WHERE} b32 = [a] i
+    cp_fenceproxy global shared::cta {_TO_MAPS} ~{{scope}} ~sync ~aligned = [a] [s] n @ lanes
+"""
 MOVED = "\n".join(
     f"sync ~aligned m8n8 x{count} trans? shared|shared::cta? b16 = d{count}r [a]"
     for count in (1, 2, 4)

@@ -176,7 +176,9 @@ class SourceMap:
             told = self._told(error, KernelError if known is None else type(known))
             assert isinstance(told, KernelError)
             told.output = tuple(output)
-            told.culprit = None if known is None else known.culprit
+            if known is not None:
+                told.culprit, told.cause = known.culprit, known.cause
+                told.manual, told.breaks = known.manual, known.breaks
             raise told from None
 
     def _told(self, error: WarploomError, kind: type[WarploomError]) -> WarploomError:

@@ -48,6 +48,7 @@ WITHOUT_EFFECT = {
     ),
     **dict.fromkeys(
         ("proxy.alias", "proxy.async", "proxy.async.global", "proxy.async.shared::cta",
+         "proxy.async.shared::cluster",
          "mbarrier_init.release.cluster"),
         "there is one way to memory, on which accesses take effect in order",
     ),
@@ -55,7 +56,7 @@ WITHOUT_EFFECT = {
     "noftz": "subnormal values are kept without it too",
     "sat": "an integer made of a floating number is always the nearest there is",
     **dict.fromkeys(["launch_dependents", "wait"], "one grid runs at a time"),
-    **dict.fromkeys(["inc", "dec", "sync"], "registers are not rationed"),
+    "sync": "a warp comes as a whole",
     "mask": "events of the profiler are not recorded",
     **dict.fromkeys(["shared", "shared::cta"],
                     "an mbarrier lies in shared memory, and a generic address of it says so"),
@@ -211,9 +212,12 @@ _MEMORY = (
     _op("membar", "", "~cta|gl|sys", memory=_ANYTHING),
     _op("fence", "", """
         ~sc|acq_rel|acquire|release? ~{scope}
-        ~proxy.alias|proxy.async|proxy.async.global|proxy.async.shared::cta
+        ~proxy.alias|proxy.async|proxy.async.global|proxy.async.shared::cta|proxy.async.shared::cluster
         ~mbarrier_init.release.cluster
+        proxy tensormap::generic release ~{scope}
+        proxy tensormap::generic acquire ~{scope} = [a] n
     """, memory=_ANYTHING),
+    _op("tensormap", "", matrices.MAP_EDITS, memory=_ANYTHING),
     _op("createpolicy", "d", """
         ~fractional ~{policy} ~{otherwise}? b64 = d f?
         ~range ~global? ~{policy} ~{otherwise}? b64 = d [a] n k
@@ -288,7 +292,7 @@ _FLOW = (
     _op("alloca", "d a n?", "u64"), _op("stacksave", "d", "u32|u64"),
     _op("stackrestore", "a", "u32|u64"),
     _op("pmevent", "a", "~mask?"),
-    _op("setmaxnreg", "n", "~inc|dec ~sync ~aligned u32"),
+    _op("setmaxnreg", "n", "inc|dec ~sync ~aligned u32", control=Control.BARRIER),
 )  # fmt: skip
 
 

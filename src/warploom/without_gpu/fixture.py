@@ -9,7 +9,7 @@ import pytest
 
 from warploom.errors import WarploomError
 from warploom.machine.report import Report
-from warploom.ptx.emulate.asked import Volatile
+from warploom.ptx.emulate.asked import Model, Volatile
 from warploom.without_gpu.front import DEFAULT_ARCH, SECONDS, emulate
 
 
@@ -24,6 +24,7 @@ class Gpu:
     seconds: float = SECONDS
     heap_bytes: int | None = None
     volatile: Volatile = "relaxed"
+    model: Model = "practice"
     reports: list[Report] = field(default_factory=list)  # of all launches of the test
 
     def launch(
@@ -38,7 +39,7 @@ class Gpu:
             emulated = emulate(
                 kernel, name, arch=self.arch, races=self.races, benign=self.benign,
                 counters=self.counters, seconds=self.seconds, heap_bytes=self.heap_bytes,
-                volatile=self.volatile,
+                volatile=self.volatile, model=self.model,
             )  # fmt: skip
             report = emulated[launch](*args, **named)
             self.reports.append(report)

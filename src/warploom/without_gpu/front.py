@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from warploom.errors import DeviceError, RaceError, located
-from warploom.ptx.emulate.asked import Volatile
+from warploom.ptx.emulate.asked import Model, Volatile
 from warploom.ptx.findings import race_findings
 from warploom.ptx.launch import LoadedModule, Report
 from warploom.without_gpu.cuda_kernel import CudaKernel, is_cupy, is_text
@@ -82,6 +82,8 @@ class Emulated:
         return report
 
     def _launch(self, job: Prepared, options: dict[str, Any]) -> Report:
+        if job.cluster is not None:
+            options = {**options, "cluster": job.cluster}
         return job.kernel.launch(
             job.grid, job.block, job.args, shared_bytes=job.shared_bytes, **options
         )
@@ -113,6 +115,7 @@ def emulate(
     volatile: Volatile = "relaxed",
     cluster: int | Sequence[int] | None = None,
     prove: bool = False,
+    model: Model = "practice",
 ) -> Emulated:
     """Somebody's kernel, to be launched without a GPU on NumPy arrays or CPU tensors.
 
@@ -128,6 +131,7 @@ def emulate(
     and without `races` and `counters` they use as many `cores` as there are, or as are said.
     `heap_bytes` are for device malloc (8 MiB). `cluster`: how many blocks are one, if the kernel
     does not say it. With `prove` a report's `proof` says whether all schedules do the same.
+    `model="ptx"` reports all races that PTX's manual forbids, also those that no GPU gets wrong.
 
     `warploom ptx run` runs the same launch. It looks for races with `--races` alone, and leaves
     benign ones out with `--benign`, since it also runs what is only to be timed or printed.
@@ -162,7 +166,7 @@ def emulate(
     options = {
         "races": races, "benign": benign, "check": check, "counters": counters, "seconds": seconds,
         "cores": cores, "heap_bytes": heap_bytes, "volatile": volatile, "cluster": cluster,
-        "prove": prove,
+        "prove": prove, "model": model,
     }  # fmt: skip
     for what in ("races", "benign", "counters", "prove"):
         if not isinstance(options[what], bool):

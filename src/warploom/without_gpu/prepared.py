@@ -24,6 +24,7 @@ class Prepared:
     block: Shape
     args: list[Any]
     shared_bytes: int = 0
+    cluster: Shape | None = None  # blocks of one, if the package says it
 
 
 def bracket(launch: Any, names: tuple[str, ...]) -> tuple[Any, ...]:

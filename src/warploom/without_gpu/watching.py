@@ -14,6 +14,7 @@ from typing import Any
 from warploom.choices import TOOLS
 from warploom.errors import KernelError, LimitError, Span
 from warploom.machine.report import Report
+from warploom.ptx.emulate.asked import Model
 from warploom.ptx.findings import race_findings, tool_of
 from warploom.ptx.launch import Kernel
 
@@ -38,6 +39,7 @@ class Watch:
 
     tools: Collection[str] = TOOLS
     strict: bool = False  # also races that change nothing
+    model: Model = "practice"  # by which rules races are judged
     findings: list[Finding] = field(default_factory=list)
     unseen: list[KernelError | LimitError] = field(default_factory=list)
     reports: list[Report] = field(default_factory=list)
@@ -49,7 +51,7 @@ class Watch:
         """What a launch is asked for."""
         return {
             "races": "all" if "racecheck" in self.tools else False, "benign": not self.strict,
-            "check": "initcheck" in self.tools,
+            "check": "initcheck" in self.tools, "model": self.model,
         }  # fmt: skip
 
     def launch(self, kernel: Kernel, run: Callable[[], Report]) -> Report:

@@ -86,11 +86,27 @@ Exit status:
   130  Ctrl-C"""
 
 
+class Model(StrEnum):
+    """By which rules data races are judged."""
+
+    PRACTICE = "practice"
+    PTX = "ptx"
+
+
 class Volatile(StrEnum):
     """How volatile accesses race."""
 
     RELAXED = "relaxed"
     WEAK = "weak"
+
+
+def model_option() -> Model:
+    found: Model = option(
+        Model.PRACTICE,
+        "--model",
+        help="Races that GPUs get wrong, or all that the PTX manual forbids (ptx).",
+    )
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,6 +185,7 @@ class Run(Launched):
         "--volatile",
         help="Treat volatile accesses as relaxed atomics, or as plain accesses (weak).",
     )
+    model: Model = model_option()
     counters: bool = option(
         False, "--counters", help="Also count sectors, bank conflicts, divergent branches and more."
     )

@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from warploom.choices import TOOLS
-from warploom.cli.commands.ptx import Launched
+from warploom.cli.commands.ptx import Launched, Model, model_option
 from warploom.cli.commands.shared import arch_option, json_option, launch_seconds_option
 from warploom.cli.declare import REQUIRED, Command, argument, option
 
@@ -35,6 +35,9 @@ PyTorch.
 A .py file is a script of yours that launches kernels with `warploom.emulate`. It is run only if
 you add --run, with your rights, as `python FILE.py` would run it. All its launches are checked.
 A race is reported and the script goes on; what ends a launch is also raised in the script.
+
+With --model ptx all that the PTX manual forbids is a race. What all GPUs do right all the same is
+marked so; without the option it is not reported.
 
 A chosen tool does not see what lies behind the end of a launch. So the exit status is 3 if a
 launch ends at an error that no chosen tool reports, or at the time limit.
@@ -68,6 +71,7 @@ class Sanitize(Launched):
     strict: bool = option(
         False, "--strict", help="Also report races that change nothing, such as equal writes."
     )
+    model: Model = model_option()
     run: bool = option(False, "--run", help="Run the .py script, and check its launches.")
     form: PrintedForm = option(
         PrintedForm.TEXT, "--format", help="Print in our words, or as compute-sanitizer prints."

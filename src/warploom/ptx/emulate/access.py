@@ -18,6 +18,7 @@ from warploom.machine.banks import matrix_use
 from warploom.machine.counters import Counters, by_warp
 from warploom.machine.flag import Order
 from warploom.machine.heap import PIECE, Owner, Piece
+from warploom.machine.judges import Cause
 from warploom.machine.memory import (
     GAP,
     WINDOWS,
@@ -32,6 +33,7 @@ from warploom.machine.memory import (
 from warploom.machine.race import RELAXED, Race, Side, Writing
 from warploom.machine.semantics import Kind, Semantics
 from warploom.machine.tally import own_traffic
+from warploom.ptx.causes import missing
 from warploom.ptx.emulate.context import Context, Step
 from warploom.ptx.emulate.frame import Frame, thread_name
 from warploom.ptx.emulate.skeleton import Act, Event, Skeleton
@@ -365,12 +367,17 @@ def watch(
 
 def race_error(f: Frame, site: Site, race: Race) -> RaceError:
     first, second = race.first, race.second
-    return RaceError(
-        f"{site.name}: data race: this {second.words} and an earlier {first.words} by "
-        f"{_who(f, first)}{_line(f, first)} have nothing between them that orders them; "
-        f"{_who(f, second)}",
-        site.span,
-    )
+    lacks = missing(race, None)
+    plain = race.cause is Cause.ORDER
+    error = RaceError(
+        f"{site.name}: {lacks.kind}: this {second.words} and an earlier {first.words} by "
+        f"{_who(f, first)}{_line(f, first)}"
+        + (" have nothing between them that orders them" if plain else f": {lacks.what}")
+        + f"; {_who(f, second)}",
+        site.span, lacks.remedy,
+    )  # fmt: skip
+    error.cause, error.manual, error.breaks = race.cause.value, lacks.manual, race.breaks
+    return error
 
 
 def _who(f: Frame, side: Side) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from warploom.choices import MODELS
 from warploom.errors import DeviceError
 from warploom.machine.memory import Memory
 from warploom.machine.serving import Serving
@@ -19,6 +20,7 @@ from warploom.ptx.emulate.skeleton import FlagLoop
 EngineName = Literal["auto", "numpy", "c"]
 Races = bool | Literal["all"]
 Volatile = Literal["relaxed", "weak"]
+Model = Literal["practice", "ptx"]
 MOST_HEAP = 1 << 29
 
 
@@ -42,6 +44,8 @@ class Asked:
     weak_volatile: bool
     serving: Serving
     prove: bool = False  # keep the skeleton of the run
+    model: Model = "practice"  # by which rules races are judged
+    registers: int | None = None  # of a thread as it starts, where that is known
     loops: Mapping[int, FlagLoop] = field(default_factory=dict)  # that look at flags
 
     @property
@@ -54,7 +58,9 @@ class Asked:
         return None if self.schedule is None else np.random.default_rng(self.schedule)
 
 
-def check_options(races: Any, schedule: Any, engine: Any, cores: Any, volatile: Any) -> None:
+def check_options(
+    races: Any, schedule: Any, engine: Any, cores: Any, volatile: Any, model: Any
+) -> None:  # fmt: skip
     """What is said of a launch beside its shape: refused, never taken for something else."""
     if cores is not None and (not isinstance(cores, numbers.Integral) or cores < 1):
         raise DeviceError(f"a launch on {cores!r} cores", advice="one is the least")
@@ -67,6 +73,8 @@ def check_options(races: Any, schedule: Any, engine: Any, cores: Any, volatile: 
         raise DeviceError(f"races={races!r}", advice='write True, False or "all"')
     if volatile not in get_args(Volatile):
         raise DeviceError(f"volatile={volatile!r}", advice='write "relaxed" or "weak"')
+    if model not in MODELS:
+        raise DeviceError(f"model={model!r}", advice='write "practice" or "ptx"')
 
 
 def heap_limit(given: Any) -> int:

@@ -48,6 +48,7 @@ class Barrier:
     joined: Fetch | None = None
     aligned: bool = True
     cluster: bool = False  # barrier.cluster.wait
+    registers: bool = False  # setmaxnreg
     span: Span | None = None
 
     @property

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from warploom.errors import Culprit, KernelError
 from warploom.machine.async_completion import Completion
 from warploom.machine.memory import FIRST_ADDRESS, WINDOWS, Region
-from warploom.machine.semantics import Kind, Semantics
+from warploom.machine.semantics import Kind, Scope, Semantics
 from warploom.ptx.emulate import memory
 from warploom.ptx.emulate.access import REMOTE, SHARED, Site, race_error, tallied
 from warploom.ptx.emulate.context import Context, Fetch, Step
@@ -33,7 +33,7 @@ from warploom.ptx.emulate.mbarrier import (
 from warploom.ptx.emulate.product import vector
 from warploom.ptx.emulate.shape import Compile
 from warploom.ptx.emulate.skeleton import Act
-from warploom.ptx.emulate.tensor import Map, read_map
+from warploom.ptx.emulate.tensor import MAP_BYTES, Map, MapError, read_map
 from warploom.ptx.ir import Address, Instruction
 
 Array = npt.NDArray[Any]
@@ -90,6 +90,7 @@ class Copier:
                 if found is None:
                     message = f"block {rank} of the cluster has no mbarrier at this place"
                     raise self.fail(f, message, thread)
+                self.note_barrier(f, thread, at)
                 yield self.shared(f, thread, address & own | there, size), found
 
     def region(self, f: Frame, thread: int, address: int, size: int) -> tuple[Region, int]:
@@ -122,6 +123,25 @@ class Copier:
                 races.land(key, who, places, width, semantics, label, completion)
 
         return done
+
+    def note_barrier(self, f: Frame, thread: int, at: int) -> None:
+        """A copy will tell the mbarrier of another block."""
+        if f.batch.races is None:
+            return
+        size, who = f.batch.shared.data.size, np.array([thread])
+        found = f.batch.races.access(SHARED, size, who, np.array([at]), 8, _TELLS, self.site.span)
+        if found and not f.batch.races.every:
+            raise race_error(f, self.site, found[0])
+
+    def note_map(self, f: Frame, thread: int, region: Region, at: int) -> None:
+        """The tensor map of a copy is read, by a way to memory of its own."""
+        races = f.batch.races
+        if races is None or region.read_only or at % UNIT:
+            return
+        size, label = region.data.size, self.site.span
+        found = races.read_map(region.base, size, thread, at, MAP_BYTES, label)
+        if found and not races.every:
+            raise race_error(f, self.site, found[0])
 
     def note_source(self, f: Frame, thread: int, region: Region, places: Array, width: int) -> Done:
         """Global memory that is read; of a multicast, until the first of its blocks has it."""
@@ -246,8 +266,12 @@ def _targets(
         yield from copier.everywhere(f, thread, target, size, *meant)
 
 
+_TELLS = Semantics(Kind.ATOMIC, Scope.CLUSTER, 8, mbarrier=True, asynchronous=True)
+
+
 def barrier_site(copier: Copier) -> Site:
-    return replace(copier.site, width=8, semantics=Semantics(Kind.ATOMIC, size=8))
+    """The mbarrier that a copy will tell that its bytes are there."""
+    return replace(copier.site, width=8, semantics=_TELLS)
 
 
 def landed(
@@ -420,10 +444,12 @@ def placed(
     """A map, and where in shared memory each element of its box lies."""
     if address < FIRST_ADDRESS["global"]:  # a parameter's address without its window
         address += WINDOWS["param"]
-    region, at = copier.region(f, thread, address, 128)
-    box = read_map(region.data[at : at + 128])
-    if box is None:
-        raise copier.fail(f, "there is no tensor map at this address", thread)
+    region, at = copier.region(f, thread, address, MAP_BYTES)
+    copier.note_map(f, thread, region, at)
+    try:
+        box = read_map(region.data[at : at + MAP_BYTES])
+    except MapError as error:
+        raise copier.fail(f, str(error), thread) from None
     if len(start) != box.rank:
         raise copier.fail(f, f"{len(start)} coordinates for a map of rank {box.rank}", thread)
     if target % 128:

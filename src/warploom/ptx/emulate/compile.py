@@ -32,10 +32,12 @@ from warploom.ptx.emulate import (
     product,
     sample,
     stack,
+    tensor_map_edit,
     warp,
     warpgroup,
     wmma,
 )
+from warploom.ptx.emulate import registers as registers_
 from warploom.ptx.emulate.barrier import Barrier
 from warploom.ptx.emulate.code import Code, CodeBlock, LiveSlots
 from warploom.ptx.emulate.context import CARRY, Context, Fetch, Step, constant
@@ -43,6 +45,7 @@ from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.emulate.lanes import Members
 from warploom.ptx.emulate.ordering import looks_at_flags, may_look_far
 from warploom.ptx.emulate.poison import PoisonTransfer, poison_transfer_of
+from warploom.ptx.emulate.product_fence import watch_products
 from warploom.ptx.emulate.schedule import MALFORMED, malformed
 from warploom.ptx.emulate.shape import Compile
 from warploom.ptx.known import form_of, keys_of, record_of, registers, spelled, split_operands
@@ -56,7 +59,7 @@ TABLE: dict[str, Compile] = {
     **elementwise.TABLE, **memory.TABLE,
     **atomics.TABLE, **warp.TABLE, **product.TABLE, **matrix.TABLE, **bulk.TABLE,
     **async_stores.TABLE,
-    **mbarrier.TABLE, **warpgroup.TABLE, **cluster.TABLE,
+    **mbarrier.TABLE, **tensor_map_edit.TABLE, **warpgroup.TABLE, **cluster.TABLE,
     **wmma.TABLE, **stack.TABLE, **sample.TABLE,
 }  # fmt: skip
 WAITS = frozenset({Control.BARRIER, Control.LANES})
@@ -88,10 +91,12 @@ def _compiled(ctx: Context, call: CallCompiler) -> Code:
         code.successors = [rank[s] for s in block.successors]
         _fill(ctx, graph.instructions(block), code, call)
     live = _live_slots(ctx, graph, rank)
-    return Code(
+    made = Code(
         function.name, module, function.kind == "entry", blocks, rank[0], live, ctx.sizes,
         ctx.local_size, ctx.locals, ctx.slots, [0] * len(blocks),
     )  # fmt: skip
+    watch_products(made)
+    return made
 
 
 def _lay_out_locals(ctx: Context, function: ir.Function) -> None:
@@ -209,6 +214,11 @@ def _add(
             code.switch, code.branch = ctx.read(ins.operands[0], "u32"), ins
     elif ins.opcode == "barrier" and ins.modifiers[:2] == ("cluster", "arrive"):
         code.steps.append(_guarded(ctx, ins, cluster.arrive(ctx, ins)))
+    elif ins.opcode == "setmaxnreg":
+        registers_.check_count(ctx, ins)
+        span = ctx.module.span(ins)
+        code.barrier = Barrier(ins, guard=_guard(ctx, ins), registers=True, span=span)
+        code.coming = _passage(ctx, ins)
     elif OPCODES[ins.opcode].memory is MemoryEffect.MEETS:
         code.barrier, code.coming = _barrier(ctx, ins), _passage(ctx, ins)
         if "red" in ins.modifiers:

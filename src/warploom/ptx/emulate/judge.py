@@ -133,5 +133,5 @@ class Judge:
             flags=any(uses_flags(step) for step in steps) or follows_looks(steps),
             every=asked.races == "all", benign=asked.benign, cluster=prod(asked.cluster),
             meetings=any(s.opcode == "mbarrier" and "inval" in s.modifiers for s in steps),
-            rounded=excused.rounded_pairs,
+            rounded=excused.rounded_pairs, strict=asked.model == "ptx",
         )  # fmt: skip

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,8 +39,11 @@ class MBarrier:
     pending: int
     phase: int = 0
     bytes: int = 0  # expected and not there yet
+    block: int = 0  # of the batch, in whose shared memory it lies
     gathered: Knowledge | None = None  # what those that arrived in this phase knew
     known: Knowledge | None = None  # … in the phase before
+    far: Knowledge | None = None  # what others of the cluster told, in its scope
+    known_far: Knowledge | None = None  # … in the phase before
     coming: list[tuple[int, Callable[[], None]]] = field(default_factory=list)  # bytes of copies
     source: int = 0  # its number as one that tells of copies, once there were any
     threads: int = 0  # of a block, as such numbers are kept
@@ -55,6 +59,7 @@ class MBarrier:
             if self.gathered is not None:
                 self.gathered.flat()  # once, not by each that waits
             self.known, self.gathered = self.gathered, None
+            self.known_far, self.far = self.far, None
             self.phase += 1
             self.pending = self.expected
             self.before, self.came, self.awaited = self.came, [], 0
@@ -75,9 +80,30 @@ class MBarrier:
             copy()
             self.settle()
 
+    def tell(self, f: Frame, thread: int, scope: Scope, releases: bool) -> None:
+        """What a thread knows that arrives; in the scope of a block those of its block hear it."""
+        races = f.batch.races
+        assert races is not None
+        if releases:
+            races.vector.advance(np.array([thread]))
+        known = races.published(thread, scope, releases)
+        near = f.batch.block_of[thread] == self.block
+        if not near and scope is not Scope.BLOCK:
+            self.far = joined(self.far, known)
+        else:
+            self.gathered = joined(self.gathered, known if near else races.narrow(known))
+
+    def heard(self, f: Frame, scope: Scope) -> Knowledge | None:
+        """What a thread of its block learns whose wait has passed."""
+        assert f.batch.races is not None
+        far = self.known_far
+        reaches = scope is not Scope.BLOCK
+        return joined(self.known, far if reaches else f.batch.races.narrow(far))
+
     def answers(self, token: int, by_parity: bool) -> bool:
-        """Whether the phase of a token, or of a parity, is complete."""
-        return self.phase & 1 != token if by_parity else self.phase > token >> _PHASE
+        """Whether the phase of a token, or of a parity, is complete. Of a parity the lowest bit
+        counts: Triton's kernels ask with -1 for an odd one."""
+        return self.phase & 1 != token & 1 if by_parity else self.phase > token >> _PHASE
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +147,8 @@ def barriers_at(
         ):
             found = f.batch.mbarriers.get(place)
             if fresh:
-                found = f.batch.mbarriers[place] = MBarrier(0, 0)
+                block = place * site.width // max(1, region.data.size // f.batch.blocks)
+                found = f.batch.mbarriers[place] = MBarrier(0, 0, block=block)
             if found is None:
                 message = "there is no mbarrier here: nobody initialised it"
                 raise site.error(f, message, thread, SynchronisationError)
@@ -135,23 +162,31 @@ def _number(f: Frame, fetch: Fetch | None, default: int) -> list[int]:
     return given
 
 
+def scope_at(ins: Instruction) -> Scope:
+    """The scope of an operation on an mbarrier; that of a block where none is written."""
+    return Scope.CLUSTER if "cluster" in ins.modifiers else Scope.BLOCK
+
+
 def arrive_at(f: Frame, site: Site, barrier: MBarrier, thread: int, count: int, bytes_: int,
-              releases: bool) -> int:  # fmt: skip
+              scope: Scope, releases: bool = True) -> int:  # fmt: skip
     """One arrival, which may expect bytes first; gives the token of the state before."""
     token = barrier.phase << _PHASE | barrier.pending
-    if releases and f.batch.races is not None:
-        clocks = f.batch.races.vector
-        clocks.advance(np.array([thread]))
-        barrier.gathered = joined(barrier.gathered, clocks.knowledge(thread))
+    if f.batch.races is not None:
+        barrier.tell(f, thread, scope, releases)
     barrier.bytes += bytes_
     barrier.awaited += bytes_
+    counted(f, site, barrier, thread, count)
+    return token
+
+
+def counted(f: Frame, site: Site, barrier: MBarrier, thread: int, count: int) -> None:
+    """Arrivals of a thread are there; the next phase may begin."""
     barrier.came.append(thread)
     barrier.pending -= count
     if barrier.pending < 0:
         message = f"{-barrier.pending} arrivals more than were expected"
         raise site.error(f, message, thread, SynchronisationError)
     barrier.settle()
-    return token
 
 
 # -- for proofs -----------------------------------------------------------------------------------
@@ -195,7 +230,7 @@ def _manner(kind: Kind) -> Semantics:
 
 def _init(ctx: Context, ins: Instruction) -> Step:
     address, count = shared_address(ctx, ins.operands[0]), ctx.read(ins.operands[1], "u32")
-    site = site_of(ctx, ins, 8, _manner(Kind.WRITE))
+    site = site_of(ctx, ins, 8, Semantics(Kind.WRITE, begins=True))
 
     def step(f: Frame) -> None:
         counts = _number(f, count, 1)
@@ -233,7 +268,7 @@ def _arrive(ctx: Context, ins: Instruction) -> Step:
     more = ctx.read(ins.operands[2], "u32") if len(ins.operands) > 2 else None
     site = site_of(ctx, ins, 8, _manner(Kind.ATOMIC))
     expects, drops = "expect_tx" in ins.modifiers, "arrive_drop" in ins.modifiers
-    releases = "relaxed" not in ins.modifiers
+    releases, scope = "relaxed" not in ins.modifiers, scope_at(ins)
 
     def step(f: Frame) -> None:
         given, tokens = _number(f, more, 0 if expects else 1), np.zeros(f.count, np.uint64)
@@ -247,7 +282,7 @@ def _arrive(ctx: Context, ins: Instruction) -> Step:
                 if drops:
                     message = "arrive_drop changes how many arrivals later phases wait for"
                     f.batch.skeleton.fail("mbarrier", message, site.span)
-            tokens[number] = arrive_at(f, site, barrier, thread, count, bytes_, releases)
+            tokens[number] = arrive_at(f, site, barrier, thread, count, bytes_, scope, releases)
             if "noComplete" in ins.modifiers and barrier.phase != before:
                 message = "this arrival completes the phase, which it must not"
                 raise site.error(f, message, thread, SynchronisationError)
@@ -282,7 +317,7 @@ def _wait(ctx: Context, ins: Instruction) -> Step:
     by_parity = "parity" in ins.modifiers
     wanted = ctx.read(ins.operands[2], "u32" if by_parity else "b64")
     site = site_of(ctx, ins, 8, _manner(Kind.STRONG_READ))
-    acquires = "relaxed" not in ins.modifiers
+    acquires, scope = "relaxed" not in ins.modifiers, scope_at(ins)
 
     def step(f: Frame) -> None:
         given, answers = _number(f, wanted, 0), np.zeros(f.count, bool)
@@ -300,7 +335,7 @@ def _wait(ctx: Context, ins: Instruction) -> Step:
                 act = Act.WAIT if by_parity else Act.TOKEN
                 noted(f, site, act, barrier, thread, 0, 0, passed)
             if yes and acquires and f.batch.races is not None:
-                f.batch.races.vector.learn(np.array([thread]), barrier.known)
+                f.batch.races.vector.learn(np.array([thread]), barrier.heard(f, scope))
         store(f, f.spread(answers))
 
     return step
@@ -312,13 +347,14 @@ def _pending(ctx: Context, ins: Instruction) -> Step:
 
 
 def arrive_after_copies(ctx: Context, ins: Instruction) -> Step:
-    """cp.async.mbarrier.arrive: when the thread's copies are done, which here they are at once.
+    """cp.async.mbarrier.arrive: an arrival that comes when the thread's copies are done.
 
-    For races they are, when the phase is complete, for those that wait for it.
+    That is as late as it can be: when somebody waits. For races the copies are done when the phase
+    is complete, for those that wait for it.
     """
     address = shared_address(ctx, ins.operands[0])
     site = site_of(ctx, ins, 8, _manner(Kind.ATOMIC))
-    counted = "noinc" in ins.modifiers
+    expected = "noinc" in ins.modifiers
 
     def step(f: Frame) -> None:
         for _, thread, barrier in barriers_at(f, site, address(f)):
@@ -326,10 +362,11 @@ def arrive_after_copies(ctx: Context, ins: Instruction) -> Step:
                 barrier.tells_of_copies(f.batch)
                 completion = barrier.completion(thread % f.batch.block_size)
                 f.batch.copies.track(f.batch.races, thread, completion)
+                barrier.tell(f, thread, Scope.BLOCK, releases=True)
             if f.batch.skeleton is not None:
-                noted(f, site, Act.LATER, barrier, thread, int(counted), 0)
-            barrier.pending += not counted
-            arrive_at(f, site, barrier, thread, 1, 0, releases=True)
+                noted(f, site, Act.LATER, barrier, thread, int(expected), 0)
+            barrier.pending += not expected
+            barrier.coming.append((0, partial(counted, f, site, barrier, thread, 1)))
 
     return step
 

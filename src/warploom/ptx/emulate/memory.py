@@ -21,7 +21,6 @@ from warploom.ptx.emulate.ordering import (
     fence,
     is_volatile,
     order_of,
-    registers,
     semantics_of,
 )
 from warploom.ptx.emulate.shape import Compile, parts
@@ -178,6 +177,7 @@ def put(
         return Writing(
             lambda: _holds(region, index, values, chosen, dtype),
             lambda: store(region, chosen, index),
+            lambda at: b"".join(value[chosen][at].tobytes() for value in values),
         )
 
     for found in places(f, site, address, None if f.batch.races is None else watched):
@@ -360,5 +360,5 @@ TABLE: dict[str, Compile] = {
     "mov": mov, "ld": ld, "ldu": ld, "st": st, "cvta": cvta, "isspacep": isspacep,
     "prefetch": nothing, "prefetchu": nothing, "membar": fence, "fence": fence,
     "discard": nothing, "applypriority": nothing, "griddepcontrol": nothing, "nanosleep": nothing,
-    "pmevent": nothing, "setmaxnreg": registers, "createpolicy": policy,
+    "pmevent": nothing, "createpolicy": policy,
 }  # fmt: skip

@@ -57,6 +57,8 @@ def uses_flags(ins: Instruction) -> bool:
     """Whether an instruction may order memory other than by barriers of the block."""
     if ins.opcode in ("membar", "fence") or ins.opcode in ("mbarrier", "wgmma"):
         return True
+    if ins.opcode == "tensormap":
+        return True
     if ins.opcode == "mapa" or (ins.opcode == "barrier" and "cluster" in ins.modifiers):
         return True
     later = (ins.opcode == "cp" and "bulk" in ins.modifiers) or (
@@ -117,7 +119,7 @@ def fence(ctx: Context, ins: Instruction) -> Step:
     if "proxy" in ins.modifiers:
         return _noted(ctx, ins, _proxy_fence) if "async" in ins.modifiers else _nothing
     if "mbarrier_init" in ins.modifiers:
-        return _noted(ctx, ins, _nothing)
+        return _noted(ctx, ins, _init_fence)
     scope, order = scope_of(ins), order_of(ins)
     if ins.opcode == "membar" or not (order.acquires or order.releases):
         order = Order(acquires=True, releases=True)
@@ -142,25 +144,13 @@ def _noted(ctx: Context, ins: Instruction, step: Step) -> Step:
     return noted
 
 
-def registers(ctx: Context, ins: Instruction) -> Step:
-    """setmaxnreg: for the skeleton, who gives registers back, and who waits for more."""
-    span, gives = ctx.module.span(ins), "dec" in ins.modifiers
-    count = ins.operands[0].value if isinstance(ins.operands[0], Immediate) else 0
-
-    def step(f: Frame) -> None:
-        if f.batch.skeleton is None:
-            return
-        blocks = f.batch.block_of[f.index]
-        for block in np.unique(blocks).tolist():
-            act, site = Act.COME if gives else Act.GO, f.batch.skeleton.site(span)
-            event = Event(act, ("registers", block), 0, int(count), site=site)
-            f.batch.skeleton.note(f.index[blocks == block], event)
-
-    return step
-
-
 def _nothing(_: Frame) -> None:
     return
+
+
+def _init_fence(f: Frame) -> None:
+    if f.batch.races is not None:
+        f.batch.races.init_fence(f.index)
 
 
 def _proxy_fence(f: Frame) -> None:

@@ -34,6 +34,8 @@ from warploom.ptx.emulate.deadlock import Watch, land_copies
 from warploom.ptx.emulate.frame import NOTHING, Batch, Frame
 from warploom.ptx.emulate.lanes import Held, Members, WarpBarriers, missing, note_meeting
 from warploom.ptx.emulate.poison import PoisonTransfer
+from warploom.ptx.emulate.registers import RegisterWaits
+from warploom.ptx.emulate.registers import finish as finish_registers
 from warploom.ptx.emulate.skeleton import NOWHERE, Act, Broken, Event, Skeleton
 from warploom.ptx.emulate.waits import deadlock
 from warploom.ptx.ir import Instruction, Module
@@ -69,6 +71,7 @@ class Runner:
         self.blocks = BlockBarriers(self.batch, self._error)
         self.warps = WarpBarriers(self.batch, self._error)
         self.clusters = ClusterWaits(self.batch, self._error)
+        self.registers = RegisterWaits(self.batch, self._error)
         self.going: Going = []
         self.unions: dict[tuple[int, ...], frozenset[int]] = {}
         looks = any(block.looks for block in code.blocks)
@@ -194,6 +197,7 @@ class Runner:
     def _protected(self) -> frozenset[int]:
         """Registers that some thread which is not running will still read."""
         ranks = {*self.pending, *self.held, *self.warps.masks, *self.clusters.masks}
+        ranks |= self.registers.masks.keys()
         ranks |= {rank for rank, _ in self.going}
         ranks |= self.blocks.ranks()
         if not ranks:
@@ -426,9 +430,13 @@ class Runner:
             going += self._where(barrier).arrive(self.frame, rank, barrier, mask)
         self._go_on(going)
 
-    def _where(self, barrier: Barrier) -> BlockBarriers | WarpBarriers | ClusterWaits:
+    def _where(
+        self, barrier: Barrier
+    ) -> BlockBarriers | WarpBarriers | ClusterWaits | RegisterWaits:
         if barrier.cluster:
             return self.clusters
+        if barrier.registers:
+            return self.registers
         return self.blocks if barrier.members is None else self.warps
 
     def _go_on(self, going: Going) -> None:
@@ -461,12 +469,16 @@ class Runner:
     def _settle(self) -> bool:
         """What waits at a barrier goes on if it may."""
         going = self.warps.settle() or self.blocks.settle() or self.clusters.settle()
+        going = going or self.registers.settle()
         found = bool(going)
         self._go_on(going)
         return found
 
     def _refuse_waiting(self) -> None:
         """Nobody can run, and nothing will change that."""
+        waits = self.registers.stuck()
+        if waits is not None:  # others may wait for these
+            raise waits
         for rank, held in self.held.items():
             raise self._absent(rank, held, None)
         for rank in self.warps.masks:
@@ -478,6 +490,7 @@ class Runner:
         alone = self.clusters.stuck()
         if alone is not None:
             raise alone
+        finish_registers(self.batch, self._error)
 
     def _refuse_endless(self) -> None:
         """All that run go round for ever, unless somebody else still runs or a copy comes."""
@@ -502,7 +515,7 @@ class Runner:
         """Who waits at a barrier or for lanes of a warp, and at which instruction."""
         found = [(self._members(rank).instruction, held.waits) for rank, held in self.held.items()]
         waiting = [each.masks for each in self.blocks.waiting.values()]
-        for masks in (*waiting, self.warps.masks, self.clusters.masks):
+        for masks in (*waiting, self.warps.masks, self.clusters.masks, self.registers.masks):
             found += [(self._barrier(rank).instruction, mask) for rank, mask in masks.items()]
         return found
 

@@ -108,6 +108,7 @@ class Recorded:
     cluster: int
     first: int
     complete: bool  # whether all events were kept
+    strict: bool = False  # judged by the manual alone
     seen: dict[int, frozenset[int]] = field(default_factory=dict)  # by load, who wrote what it saw
     initial: dict[Any, int] = field(default_factory=dict)  # of flags
     plain: frozenset[Any] = frozenset()  # flags that are written by plain stores, too
@@ -139,6 +140,7 @@ class Skeleton:
     writers: Array | None = None  # of each byte of shared memory: where it was written last
     seen: dict[int, set[int]] = field(default_factory=dict)
     complete: bool = True
+    strict: bool = False
 
     def __post_init__(self) -> None:
         self.node = np.zeros(self.threads, np.int64)
@@ -311,7 +313,7 @@ class Skeleton:
         ended = tuple(self._ended(number, name_of) for number in range(len(self.mbarriers)))
         return Recorded(
             tuple(agents), ended, tuple(self.sites), tuple(self.broken), self.cluster, self.first,
-            self.complete, {site: frozenset(who) for site, who in self.seen.items()},
+            self.complete, self.strict, {site: frozenset(who) for site, who in self.seen.items()},
             self.initial, frozenset(self.plain),
         )  # fmt: skip
 

@@ -4,7 +4,7 @@
     kernel.launch(grid, block, [map, out])
 
 The map of a kernel's argument is 128 bytes that the emulator writes and reads; a GPU's driver
-has its own (`runtime/tensor.py`).
+has its own (`runtime/tensor.py`). A kernel may write one, too, field by field (`tensor_map_edit`).
 """
 
 from __future__ import annotations
@@ -22,13 +22,18 @@ import numpy.typing as npt
 from warploom.errors import DeviceError
 
 Array = npt.NDArray[Any]
+MAP_BYTES = 128
 _MAGIC = 0x7A97
-# Magic, rank, bytes of an element, swizzle, fill, type; address, sizes, strides, box.
-_LAYOUT = "<HBBBBBxQ5Q4q5H"
+# Magic; rank less one, number of the swizzle, fill, type, interleave; address, sizes, strides, box,
+# strides of elements. All but the magic are zero in a map that a kernel begins with zeros.
+_LAYOUT = "<HBBBBBxQ5Q4Q5H5B"
 _ELEMENTS = {("f", 2), ("f", 4), ("f", 8), ("b", 1)} | {(k, n) for k in "iu" for n in (1, 2, 4, 8)}
 SWIZZLES = (0, 32, 64, 128)
+UNIT = 16  # bytes, of which addresses and strides are multiples
 # Types of elements by the numbers that PTX gives them; those with .ftz flush as they are reduced.
 KINDS = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32", "f64", "bf16", "f32", "f32")
+_SIZES = (1, 2, 4, 4, 8, 8, 2, 4, 4, 8, 2, 4, 4)
+_ROUNDED = (11, 12)  # tf32: floats that lose bits on their way
 # What lies outside, if not zero: a NaN of halves, which filled floats and doubles on an H200 too.
 _NAN = b"\xf7\x7f"
 
@@ -63,9 +68,11 @@ class TensorMap:
         sizes = [*reversed(self.array.shape), *[1] * (5 - rank)]
         strides = [*reversed(self.array.strides[:-1]), *[0] * (5 - rank)]
         box = [*reversed(self.box), *[1] * (5 - rank)]
-        swizzle, fill = self.swizzle, self.nan_outside
-        head = (_MAGIC, rank, self.array.itemsize, swizzle, fill, self.number, address)
-        return struct.pack(_LAYOUT, *head, *sizes, *strides[:4], *box).ljust(128, b"\0")
+        head = (rank - 1, SWIZZLES.index(self.swizzle), self.nan_outside, self.number, 0)
+        steps = [1] * 5
+        return struct.pack(
+            _LAYOUT, _MAGIC, *head, address, *sizes, *strides[:4], *box, *steps
+        ).ljust(MAP_BYTES, b"\0")
 
 
 def tensor_map(
@@ -174,12 +181,68 @@ class Map:
         return moved
 
 
-def read_map(raw: npt.NDArray[np.uint8]) -> Map | None:
-    fields = struct.unpack(_LAYOUT, raw[: struct.calcsize(_LAYOUT)].tobytes())
-    magic, rank, size, swizzle, fill, kind, address = fields[:7]
-    if magic != _MAGIC or kind >= len(KINDS):
-        return None
-    return Map(
-        rank, size, swizzle, bool(fill), address, tuple(fields[7 : 7 + rank]),
-        tuple(fields[12 : 12 + rank - 1]), tuple(fields[16 : 16 + rank]), KINDS[kind],
-    )  # fmt: skip
+class MapError(Exception):
+    """Why bytes are no tensor map."""
+
+
+@dataclass(slots=True)
+class MapFields:
+    """The fields of a map as a kernel may write them, whole or not."""
+
+    rank: int  # less one
+    swizzle: int  # its number
+    fill: int
+    kind: int
+    interleave: int
+    address: int
+    sizes: list[int]
+    strides: list[int]
+    box: list[int]
+    steps: list[int]  # strides of elements
+
+    @staticmethod
+    def of(raw: npt.NDArray[np.uint8]) -> MapFields:
+        """What 128 bytes hold: a map, or zeros, with which one begins."""
+        found = struct.unpack(_LAYOUT, raw[: struct.calcsize(_LAYOUT)].tobytes())
+        if found[0] != _MAGIC and raw.any():
+            raise MapError("there is no tensor map at this address")
+        lists = [list(found[a:b]) for a, b in ((7, 12), (12, 16), (16, 21), (21, 26))]
+        return MapFields(*found[1:7], *lists)
+
+    def bytes(self) -> npt.NDArray[np.uint8]:
+        head = (self.rank, self.swizzle, self.fill, self.kind, self.interleave, self.address)
+        lists = (*self.sizes, *self.strides, *self.box, *self.steps)
+        raw = struct.pack(_LAYOUT, _MAGIC, *head, *lists).ljust(MAP_BYTES, b"\0")
+        return np.frombuffer(raw, np.uint8)
+
+    def map(self) -> Map:
+        """The whole map; a GPU's driver asks for the same."""
+        rank = self.rank + 1
+        sizes, box = self.sizes[:rank], self.box[:rank]
+        size, strides = _SIZES[self.kind], self.strides[: rank - 1]
+        inner, swizzle = box[0] * size, SWIZZLES[self.swizzle]
+        wrong = [
+            (not all(sizes), f"the tensor has the sides {sizes}"),
+            (not all(1 <= side <= 256 for side in box), f"the box has the sides {box}"),
+            (self.steps[:rank] != [1] * rank, f"elements are {self.steps[:rank]} apart"),
+            (bool(self.interleave), "its elements are interleaved"),
+            (self.address % UNIT != 0, f"its address is no multiple of {UNIT}"),
+            (any(stride % UNIT for stride in strides), f"a stride is no multiple of {UNIT}"),
+            (inner % UNIT != 0, f"a row of its box is {inner} bytes, no multiple of {UNIT}"),
+            (bool(swizzle) and inner > swizzle, f"a row of {inner} bytes, swizzled by {swizzle}"),
+            (self.kind in _ROUNDED, "it rounds to tf32, which is not supported"),
+        ]
+        for bad, why in wrong:
+            if bad:
+                raise MapError(f"the tensor map here cannot be used: {why}")
+        return Map(
+            rank, size, swizzle, bool(self.fill), self.address, tuple(sizes), tuple(strides),
+            tuple(box), KINDS[self.kind],
+        )  # fmt: skip
+
+
+def read_map(raw: npt.NDArray[np.uint8]) -> Map:
+    """The map that 128 bytes are."""
+    if not raw.any():
+        raise MapError("there is no tensor map at this address")
+    return MapFields.of(raw).map()

@@ -106,7 +106,9 @@ class Trial:
         def place(race: Race) -> str:
             if race.region == SHARED:
                 return shared_words(self.around.variables, race.offset % stride)
-            region = self.asked.memory.find(race.region) if isinstance(race.region, int) else None
+            if not isinstance(race.region, int):
+                return race.place
+            region = self.asked.memory.find(race.region)
             return "" if region is None else f"byte {race.offset} of {region.name}"
 
         return [
@@ -146,7 +148,8 @@ class Trial:
             return None
         asked = self.asked
         size, cluster = prod(asked.block), prod(asked.cluster)
-        return Skeleton(threads, size, cluster, first, loops=asked.loops)
+        strict = asked.model == "ptx"
+        return Skeleton(threads, size, cluster, first, loops=asked.loops, strict=strict)
 
     def _keep(self, batch: Batch, skeleton: Skeleton) -> None:
         """The skeleton of a batch that has ended; copies that nobody waits for come, too."""
@@ -182,7 +185,7 @@ class Trial:
             variables=self.around.variables,
             resident=first + blocks == prod(asked.grid) or self.waits,
             origins=self.origins, dead=self.excused.dead_loads, work=self.work,
-            skeleton=self._skeleton(first, total),
+            skeleton=self._skeleton(first, total), registers=asked.registers,
         )  # fmt: skip
         if self.same_shape and self.same_shape["threads"].size == total:
             batch.special |= self.same_shape

@@ -46,7 +46,8 @@ def deadlock(
     for instruction, mask in barriers:
         span = code.module.span(instruction)
         who = np.flatnonzero(mask & frame.batch.alive).tolist()
-        groups.append(Group(who, span, f"the others, at {instruction.name}"))
+        whom = "registers" if instruction.opcode == "setmaxnreg" else "the others"
+        groups.append(Group(who, span, f"{whom}, at {instruction.name}"))
     groups = sorted((each for each in groups if each.threads), key=lambda each: not each.sure)
     lines = [_told(frame, each) for each in groups[:MOST_GROUPS]]
     if len(groups) > MOST_GROUPS:

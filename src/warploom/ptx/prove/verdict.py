@@ -11,7 +11,7 @@ from warploom.ptx.emulate.code import Code
 from warploom.ptx.emulate.skeleton import NOWHERE, Act, Event, Recorded
 from warploom.ptx.ir import Instruction, Register
 from warploom.ptx.known import STRONG, space_of
-from warploom.ptx.prove.conditions import check
+from warploom.ptx.prove.conditions import check, waived
 from warploom.ptx.prove.flags import FlagLoops, check_flags
 from warploom.ptx.prove.spins import Spins, is_wait
 from warploom.ptx.prove.taint import Dependence, Taint, TaintFlow
@@ -22,6 +22,7 @@ CONVERGED = (
 TOGETHER = "a product of a warpgroup is complete only when all four of its warps have come to it"
 RESIDENT = "all blocks of the launch run at once, so that who waits for a flag keeps nobody away"
 SAME_VALUE = "writes that race write one value, whatever the data are"
+OWN_COPIES = "copies see the mbarriers of their own block without a fence, as they do on GPUs"
 _WHAT = {
     "branch": "a branch", "predicate": "whether this is done", "address": "an address",
     "operand": "an operand", "descriptor": "a descriptor", "lanes": "which lanes exchange values",
@@ -196,6 +197,15 @@ def _told(code: Code, found: Dependence) -> Unproved:
     return Unproved(condition, message, code.module.span(found.instruction))
 
 
+def _told_without_fence(recorded: Recorded) -> bool:
+    """Whether copies tell mbarriers behind whose initialisation no fence stands."""
+    copies = {e.where for each in recorded.agents for e in each.events if e.act is Act.COPY}
+    return any(
+        event.act is Act.INIT and event.where in copies and waived(recorded, number, at)
+        for number, agent in enumerate(recorded.agents) for at, event in enumerate(agent.events)
+    )  # fmt: skip
+
+
 def _assumed(evidence: Evidence) -> Iterator[str]:
     groups = {
         event.where[0] for each in evidence.skeletons for agent in each.agents
@@ -203,6 +213,8 @@ def _assumed(evidence: Evidence) -> Iterator[str]:
     }  # fmt: skip
     if groups & {"warp", "wgmma"}:
         yield CONVERGED
+    if any(_told_without_fence(each) for each in evidence.skeletons):
+        yield OWN_COPIES
     if "flag" in groups:
         yield RESIDENT
     if "wgmma" in groups:

@@ -1,0 +1,205 @@
+"""Which earlier accesses conflict with one now, and what is missing between the two.
+
+There are two models. By `practice` two accesses race if GPUs are known to get them wrong. By `ptx`
+they race if the manual orders them by nothing; these rules of it no GPU is known to need:
+
+- an arrival at another block's mbarrier, or a wait for one, in the scope of a block orders what was
+  read before, and copies (not what was written);
+- bulk copies tell the mbarriers of their own block without a fence behind `mbarrier.init`;
+- bulk copies overwrite what was read plainly, without a fence between the two ways to memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from enum import Enum
+
+import numpy as np
+
+from warploom.errors import InternalError
+from warploom.machine.async_completion import PendingCompletions
+from warploom.machine.clock import Array, Clocks, Layout, Mask, Vector
+from warploom.machine.flag import Flags
+from warploom.machine.proxy import ASYNC, BEGUN, FIRST_MAP, MET, NARROW, by_way
+from warploom.machine.semantics import ConflictScope, Semantics
+from warploom.machine.shadow import Judge
+
+Conflict = Callable[[Array, Array], Mask]  # a judge that does not ask for cells
+
+
+class Cause(Enum):
+    """What is missing between two accesses that race."""
+
+    ORDER = "order"  # nothing orders them
+    PROXY = "proxy"  # a fence between the plain way to memory and that of copies
+    MAP = "map"  # fences between the plain way and that of tensor maps
+    INIT = "init"  # a fence behind the initialisation of an mbarrier
+    SCOPE = "scope"  # a scope that reaches the other block
+    WAIT = "wait"  # nobody waited for what ends later
+    REGISTER = "register"  # a fence between an access of a register and a product that has it
+    GRID = "grid"  # the launch before is not waited for
+
+
+@dataclass(slots=True)
+class Judges:
+    """`lenient` judges by practice, all else by the manual."""
+
+    layout: Layout
+    flags: Flags | None
+    meetings: bool
+    map: int = FIRST_MAP  # the way of those who read the tensor map that is read now
+    narrow: bool = False  # somebody was told something in too small a scope
+    _clocks: Clocks | None = field(default=None, init=False)
+
+    def start(self, clocks: Clocks) -> None:
+        self._clocks = clocks
+
+    @property
+    def clocks(self) -> Clocks:
+        assert self._clocks is not None
+        return self._clocks
+
+    @property
+    def vector(self) -> Vector:
+        """The clocks for all other ways to synchronise: `release`, `acquire` and `meet`."""
+        if not isinstance(self.clocks, Vector):
+            raise InternalError("the race detector was not made for partial barriers")
+        return self.clocks
+
+    # -- conflicts ------------------------------------------------------------------------------
+
+    def conflict(self, apart: ConflictScope, other: Semantics, *, lenient: bool) -> Conflict:
+        """Which earlier accesses, made as `other` says, conflict with accesses now."""
+        unordered = self._unordered(other, lenient=lenient)
+        match apart:
+            case ConflictScope.UNFENCED:
+                return self._unless(unordered, (ASYNC,))
+            case ConflictScope.UNMAPPED:
+                return self._unless(unordered, (self.map,))
+            case ConflictScope.UNFENCED_READ:
+                return unordered if lenient else self._unless(unordered, (ASYNC,))
+            case ConflictScope.UNTOLD:
+                return unordered if lenient else self._unless(unordered, (ASYNC, BEGUN))
+            case ConflictScope.UNBEGUN:
+                return lambda entries, threads: self._less(unordered, BEGUN, entries, threads)
+            case ConflictScope.UNMET:
+                if not self.meetings:
+                    return unordered
+                return lambda entries, threads: self._less(unordered, MET, entries, threads)
+            case ConflictScope.ALWAYS:
+                return self._of_others
+            case ConflictScope.OTHER_BLOCK | ConflictScope.OTHER_CLUSTER:
+                group = self.layout.cluster if apart is ConflictScope.OTHER_CLUSTER else 1
+                return lambda entries, threads: self._elsewhere(unordered, entries, threads, group)
+            case _:
+                return unordered
+
+    def _unordered(self, other: Semantics, *, lenient: bool) -> Conflict:
+        """Those that nothing orders before now."""
+        plain = other.kind.writes and not other.asynchronous
+        if not lenient or plain or not self.narrow:
+            return self.clocks.unordered
+        return lambda entries, threads: self._less(self.clocks.unordered, NARROW, entries, threads)
+
+    def _less(self, conflict: Conflict, way: int, entries: Array, threads: Array) -> Mask:
+        """Those that conflict, less those of which a thread knows by another way."""
+        bad = conflict(entries, threads)
+        return bad & ~self.heard(entries, threads, way) if bad.any() else bad
+
+    def _unless(self, unordered: Conflict, ways: tuple[int, ...]) -> Conflict:
+        """Those that are unordered, and those of which a thread knows by none of these ways."""
+
+        def judge(entries: Array, threads: Array) -> Mask:
+            bare = entries != 0
+            for way in ways:
+                bare = bare & ~self.heard(entries, threads, way)
+            return np.asarray(bare | unordered(entries, threads))
+
+        return judge
+
+    def _of_others(self, entries: Array, threads: Array) -> Mask:
+        differ = self.layout.differ(entries, self.clocks.now(threads))
+        return np.asarray((entries != 0) & (differ != 0))
+
+    def _elsewhere(
+        self, unordered: Conflict, entries: Array, threads: Array, group: int
+    ) -> Mask:  # fmt: skip
+        """Unordered accesses of other blocks, or of other groups of so many.
+
+        At a flag in shared memory there are none, however many threads wait at it: whose they are
+        is asked first, as what a thread knows of another takes much longer to find.
+        """
+        layout = self.layout
+        theirs, mine = layout.block(entries), layout.block(self.clocks.now(threads))
+        found: Mask = (entries != 0) & (theirs // group != mine // group)
+        at = np.flatnonzero(found)
+        if at.size:
+            found[at] = unordered(entries[at], threads[at])
+        return found
+
+    def heard(self, entries: Array, threads: Array, way: int) -> Mask:
+        """Whether each thread knows an access by one of the other ways."""
+        layout = self.layout
+        stamp = entries >> layout.stamp_shift
+        return self.vector.told(
+            by_way(way, layout.block(entries)), stamp, layout.inside(entries), threads
+        )
+
+    def unobserved(
+        self, conflict: Conflict, region: Hashable, unit: int, other: Semantics, now: frozenset[int]
+    ) -> Judge:
+        """Strong writes that are unordered, and that nobody read of whom the thread knows.
+
+        A write is before what follows a strong read that sees it, though what the writer did
+        before is not: the last block that counted may set the counter back.
+        """
+        clocks, flags = self.vector, self.flags
+        assert flags is not None
+        known: dict[tuple[int, int], Array] = {}
+
+        def judge(entries: Array, threads: Array, cells: Array) -> Mask:
+            bad = conflict(entries, threads)
+            for at in np.flatnonzero(bad).tolist():
+                place, thread = int(cells[at]) * unit // other.size * other.size, int(threads[at])
+                if (place, thread) not in known:
+                    known[place, thread] = flags.observed(clocks, region, place, thread, now)
+                seen = known[place, thread]
+                bad[at] = not flags.is_among(region, place, int(entries[at]), seen)
+            return bad
+
+        return judge
+
+    def untold(self, store: PendingCompletions, *, lenient: bool) -> Judge:
+        """Accesses that end later, of whose end a thread was not told."""
+        told = self._told_narrowly if lenient and self.narrow else self.vector.told
+        return store.unknown_to(told)
+
+    def _told_narrowly(self, source: Array, tick: Array, inside: Array, threads: Array) -> Mask:
+        told = self.vector.told
+        return told(source, tick, inside, threads) | told(
+            by_way(NARROW, source), tick, inside, threads
+        )
+
+    # -- causes ---------------------------------------------------------------------------------
+
+    def cause(self, apart: ConflictScope, other: Semantics, entry: int, thread: Array) -> Cause:
+        """What is missing between an earlier access and one of this thread."""
+        entries = np.array([entry])
+        if apart in (ConflictScope.UNTOLD, ConflictScope.UNBEGUN):
+            return Cause.INIT
+        if self.clocks.unordered(entries, thread)[0]:
+            narrow = self.narrow and self.heard(entries, thread, NARROW)[0]
+            return Cause.SCOPE if narrow else Cause.ORDER
+        if other.under_way:
+            return Cause.WAIT
+        match apart:
+            case ConflictScope.UNFENCED | ConflictScope.UNFENCED_READ:
+                return Cause.PROXY
+            case ConflictScope.UNMAPPED:
+                return Cause.MAP
+        return Cause.ORDER
+
+
+def of_any_cell(conflict: Conflict) -> Judge:
+    return lambda entries, threads, _: conflict(entries, threads)

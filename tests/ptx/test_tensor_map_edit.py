@@ -1,0 +1,114 @@
+# ruff: noqa: E501 - programs read better with a line each
+"""Tensor maps that a kernel writes: their fields, what is refused, and which fences they need."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.ptx.test_async import BEGIN, WAIT, run
+
+from warploom import ptx
+from warploom.errors import KernelError
+from warploom.machine.race import Race
+
+ZERO = "shl.b32 %r1, %t, 2; add.u32 %r1, %r1, %s; add.u32 %r1, %r1, 1024; mov.u32 %r2, 0; st.shared.u32 [%r1], %r2; bar.warp.sync -1;\n"
+REPLACE = "tensormap.replace.tile.{}.shared::cta.b1024.{} [tile+1024], {};"
+FIELDS = {
+    "global_address": ("b64", "%l1"), "rank": ("b32", "1"), "box_dim:0": ("b32", "0, 8"), "box_dim:1": ("b32", "1, 4"),
+    "global_dim:0": ("b32", "0, 24"), "global_dim:1": ("b32", "1, 40"), "global_stride": ("b64", "0, 96"),
+    "element_stride:0": ("b32", "0, 1"), "element_stride:1": ("b32", "1, 1"), "elemtype": ("b32", "2"), "swizzle_mode": ("b32", "0"),
+}  # fmt: skip
+ROOM = "ld.param.u64 %l6, [p1];\n"  # where maps are kept in global memory
+COPY = "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%l6], [tile+1024], 128;\n"
+ACQUIRE = "fence.proxy.tensormap::generic.acquire.gpu [{}], 128; bar.sync 0;\n"
+LOAD = (
+    "mov.u32 %r4, 8; mov.u32 %r5, 3; @!%p1 bra J; mbarrier.arrive.expect_tx.shared.b64 %l3, [bar], 128;\n"
+    "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [tile], [%l6, {%r4, %r5}], [bar];\nJ:\n"
+    + WAIT.format(n=0, parity=0)
+    + "\nld.param.u64 %l2, [p2]; shl.b32 %r1, %t, 2; add.u32 %r2, %s, %r1; ld.shared.u32 %r3, [%r2]; cvt.u64.u32 %l7, %r1; add.u64 %l7, %l2, %l7; st.global.u32 [%l7], %r3;"
+)
+
+
+def fields(**other: str) -> str:
+    """One lane fills in a map; `other` replaces values."""
+    lines = []
+    for name, (kind, value) in FIELDS.items():
+        lines.append(
+            REPLACE.format(name.split(":")[0], kind, other.get(name.replace(":", "_"), value))
+        )
+    return "ld.param.u64 %l1, [p0]; @!%p1 bra F;\n" + "\n".join(lines) + "\nF: bar.warp.sync -1;\n"
+
+
+def launch(middle: str, edits: str = "", **options: Any) -> tuple[list[Race], bool]:
+    """The races, and whether the box came."""
+    array, out = np.arange(40 * 24, dtype=np.uint32).reshape(40, 24), np.zeros((4, 8), np.uint32)
+    rooms = np.zeros(256, np.uint8)
+    report = run(
+        BEGIN + ZERO + (edits or fields()) + ROOM + middle + LOAD,
+        [array, rooms, out],
+        **{"races": "all", **options},
+    )
+    return report.races, bool(np.array_equal(out, array[3:7, 8:16]))
+
+
+def test_a_map_made_from_nothing() -> None:
+    assert launch(COPY + ACQUIRE.format("%l6")) == ([], True)
+
+
+def test_a_map_of_the_host_with_another_address() -> None:
+    """The usual way: all but the address stays."""
+    first, second = (np.arange(40 * 24, dtype=np.uint32).reshape(40, 24) + n for n in (0, 7000))
+    words = "mov.b64 %l4, p0; add.u64 %l4, %l4, 0; shl.b32 %r1, %t, 2; cvt.u64.u32 %l5, %r1; add.u64 %l4, %l4, %l5;"
+    copied = "ld.param.u32 %r2, [%l4]; add.u32 %r1, %r1, %s; st.shared.u32 [%r1+1024], %r2; bar.warp.sync -1;"
+    edit = (
+        "ld.param.u64 %l1, [p3]; @%p1 "
+        + REPLACE.format("global_address", "b64", "%l1")
+        + " bar.warp.sync -1;\n"
+    )
+    out = np.zeros((4, 8), np.uint32)
+    run(
+        BEGIN + words + copied + edit + ROOM + COPY + ACQUIRE.format("%l6") + LOAD,
+        [ptx.tensor_map(first, (4, 8)), np.zeros(128, np.uint8), out, second], races="all",
+    )  # fmt: skip
+    np.testing.assert_array_equal(out, second[3:7, 8:16])
+
+
+@pytest.mark.parametrize(
+    ("middle", "missing"),
+    [
+        (COPY, True),  # never acquired
+        (COPY + ACQUIRE.format("%l6+128"), True),  # another map is
+        ("shl.b32 %r1, %t, 2; cvt.u64.u32 %l7, %r1; add.u64 %l7, %l6, %l7; add.u32 %r1, %r1, %s; ld.shared.u32 %r2, [%r1+1024]; st.global.u32 [%l7], %r2; bar.sync 0;"
+         + ACQUIRE.format("%l6"), True),  # never released
+        (COPY + "fence.proxy.async; bar.sync 0;\n", True),  # the fence of another way
+        ("shl.b32 %r1, %t, 2; cvt.u64.u32 %l7, %r1; add.u64 %l7, %l6, %l7; add.u32 %r1, %r1, %s; ld.shared.u32 %r2, [%r1+1024]; st.global.u32 [%l7], %r2;"
+         "fence.proxy.tensormap::generic.release.gpu; bar.sync 0;" + ACQUIRE.format("%l6"), False),
+    ],
+)  # fmt: skip
+def test_fences_of_a_map(middle: str, missing: bool) -> None:
+    races, _ = launch(middle)
+    assert bool(races) == missing
+    assert all(each.fence for each in races)
+
+
+@pytest.mark.parametrize(
+    ("edits", "message"),
+    [
+        (fields(rank="7"), "7 is no rank"), (fields(box_dim_0="0, 300"), "300 is no box"), (fields(elemtype="13"), "13 is no kind"),
+        (fields(element_stride_1="1, 2"), r"elements are \[1, 2\] apart"), (fields(global_stride="0, 100"), "a stride is no multiple of 16"),
+        (fields(box_dim_0="0, 3"), "a row of its box is 12 bytes"), (fields(global_dim_1="1, 0"), r"sides \[24, 0\]"),
+        (fields(swizzle_mode="1", box_dim_0="0, 16"), "swizzled by 32"), (fields(elemtype="11"), "rounds to tf32"),
+        (fields().replace("[tile+1024]", "[tile+1040]"), "no multiple of 128"), (fields().replace("[tile+1024]", "[tile+2048]"), "never written"),
+    ],
+)  # fmt: skip
+def test_fields_that_no_map_has(edits: str, message: str) -> None:
+    with pytest.raises(KernelError, match=message):
+        launch(COPY + ACQUIRE.format("%l6"), edits)
+
+
+def test_bytes_that_are_no_map() -> None:
+    scribbled = ZERO.replace("mov.u32 %r2, 0;", "mov.u32 %r2, 77;")
+    with pytest.raises(KernelError, match="no tensor map"):
+        launch(COPY + ACQUIRE.format("%l6"), scribbled + fields())
