@@ -63,7 +63,7 @@ def _made(inst: Instruction) -> list[Dim]:
     if not isinstance(inst.action, Load):
         return list(inst.dims)
     subscripts = inst.action.access.subscripts
-    axes = [axis for each in subscripts for axis, _ in each.terms]
+    axes = [axis for each in subscripts for axis in each.axes]
     return sorted(inst.dims, key=lambda dim: axes.index(dim.axis))
 
 

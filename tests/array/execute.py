@@ -8,12 +8,13 @@ import numpy as np
 
 from warploom.array.language.ir import Param
 from warploom.array.plan.home import leaf_paths
-from warploom.array.plan.loops import Chosen, Converted, Fixed, Loop, Operated, Plan, Read, Write
+from warploom.array.plan.loops import Loop, Plan, Read, Write
 from warploom.array.plan.view import Part
 from warploom.array.types import Array, Tuple, Vector
 from warploom.index.evaluate import evaluate as evaluate_index
 from warploom.kernel.arithmetic import apply, compare, convert
 from warploom.kernel.dtype import DType
+from warploom.kernel.ir import Cast, Choose, Compare, Number, Operation
 
 POISON = 0x5A5A5A5A
 
@@ -94,22 +95,19 @@ class Execution:
 
     def value(self, value: Any, env: dict[str, int]) -> Any:
         match value:
-            case Read(memory, path, guards, dtype):
-                for guard in guards:
-                    if not evaluate_index(guard.condition, env):
-                        return dtype.numpy.type(guard.value)
+            case Read(_, _, _, memory, path):
                 array = self.memory[memory, parts_of(path)]
                 return array[self.index(path, array.shape, env)]
-            case Fixed(number, guards, dtype):
-                for guard in guards:
-                    if not evaluate_index(guard.condition, env):
-                        return dtype.numpy.type(guard.value)
+            case Number(number, dtype):
                 return dtype.numpy.type(number)
-            case Operated(op, operands):
+            case Operation(op, operands):
                 given = [np.asarray(self.value(each, env)) for each in operands]
                 return apply(op, given, DType(given[0].dtype.name))[()]
-            case Chosen(op, left, right, then, otherwise):
+            case Choose(Compare(op, left, right), then, otherwise):
                 sides = [np.asarray(self.value(each, env)) for each in (left, right)]
                 return self.value(then if compare(op, *sides) else otherwise, env)
-            case Converted(dtype, inner):
+            case Choose(condition, then, otherwise):
+                assert not isinstance(condition, Compare)
+                return self.value(then if evaluate_index(condition, env) else otherwise, env)
+            case Cast(dtype, inner):
                 return convert(np.asarray(self.value(inner, env)), dtype)[()]

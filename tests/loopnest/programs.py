@@ -49,11 +49,11 @@ class Generator:
                 lambda v, name=name: maximum(v, 0.5),
             ])(value)  # fmt: skip
         over: list[Axis] = []
-        varying = nest._axes_in(value)
+        varying = nest.axes_of(value)
         if varying and pick.random() < 0.6:
             over = pick.sample(varying, pick.randint(1, len(varying)))
             value = pick.choice([nest.sum, lambda v, over: nest.fold("max", v, over)])(value, over)
-        axes = nest._axes_in(value)
+        axes = nest.axes_of(value)
         extra = [axis for axis in self.axes if axis not in (*axes, *over) and pick.random() < 0.3]
         shape = [*axes, *extra]
         out = nest.array("out", *shape) if shape else nest.array("out", 1)

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any, cast
 
 from warploom.kernel.dtype import f32
+from warploom.kernel.ir import Operation
 from warploom.loopnest.communicate import communications
 from warploom.loopnest.ir import (
     Access,
-    Action,
     Affine,
     Array,
     Axis,
@@ -20,11 +20,11 @@ from warploom.loopnest.ir import (
     Load,
     Operand,
     Program,
-    Result,
-    Running,
     Scope,
     Store,
     Tile,
+    result,
+    running,
 )
 from warploom.loopnest.space import NestSpace
 from warploom.loopnest.target import Target
@@ -53,8 +53,9 @@ def dim(name: str, *sizes: int, like: Dim | None = None) -> Dim:
 
 
 def inst(name: str, dims: tuple[Dim, ...], *operands: Operand, op: str = "move") -> Instruction:
-    made: Action = Compute(op, operands or (Constant(0),))  # type: ignore[arg-type]
-    return Instruction(name, f32, dims, made)
+    given = operands or (Constant(0, f32),)
+    value = given[0] if op == "move" else Operation(op, given)  # type: ignore[arg-type]
+    return Instruction(name, f32, dims, Compute(value))
 
 
 def load(name: str, dims: tuple[Dim, ...]) -> Instruction:
@@ -111,4 +112,4 @@ class Left:
         return set(self.made.propagator.domain(self.root, 0, choice, *objects).values)
 
 
-__all__ = ["FAKE", "Left", "Result", "Running", "Scope", "dim", "inst", "load", "program", "store"]
+__all__ = ["FAKE", "Left", "Scope", "dim", "inst", "load", "program", "result", "running", "store"]

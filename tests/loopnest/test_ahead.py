@@ -17,7 +17,6 @@ from warploom.kernel.ir import Barrier, Kernel, Store, walk
 from warploom.loopnest.bound import Bound
 from warploom.loopnest.decided import Implementation
 from warploom.loopnest.evaluate import evaluate
-from warploom.loopnest.indices import Places
 from warploom.loopnest.ir import Program
 from warploom.loopnest.kernels import Cut, gesummv, matmul
 from warploom.loopnest.lower import lower
@@ -193,11 +192,10 @@ def test_copies_of_neighbours_stay_in_the_order_of_memory() -> None:
 
 def test_a_swizzle_only_exchanges_cells() -> None:
     made = made_with(TILES, *EXPERT.split(), "swizzle=XOR")
-    places = Places(made)
     for temporary in made.lowered:
-        swizzle = places.swizzle(temporary)
+        swizzle = made.swizzle_of(temporary)
         assert swizzle is not None
-        size = np.prod(places.lengths(temporary))
+        size = np.prod(made.lengths(temporary))
         cells = np.arange(size)
         moved = cells ^ ((cells >> swizzle.shift) & (((1 << swizzle.bits) - 1) << swizzle.base))
         assert sorted(moved) == list(cells)

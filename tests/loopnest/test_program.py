@@ -228,12 +228,7 @@ def _overlapping(nest: LoopNest, at: dict[str, Any]) -> None:
     wide[at["i"] + at["j"]] = at["x"][at["i"]]
 
 
-def _after_the_end(nest: LoopNest, at: dict[str, Any]) -> None:
-    at["y"][at["i"]] = nest.sum(at["x"][at["i"]], over=at["i"])
-
-
 REFUSED = {
-    "needs a fold over all of it": _after_the_end,
     "stores nothing": lambda nest, at: at["x"][at["i"]],
     "is stored to twice": _store_twice,
     "is loaded and stored to": lambda nest, at: at["y"].__setitem__(at["i"], at["y"][at["i"]] + 1),
@@ -259,7 +254,7 @@ REFUSED = {
     "1 dimensions and 2 strides": lambda nest, at: nest.array("s", at["i"], strides=[1, 2]),
     "3 is no value of a nest": lambda nest, at: cast(3, i32),  # type: ignore[arg-type]
     "3.0 is no value of a nest": lambda nest, at: nest.sum(3.0, over=at["i"]),
-    "no fold by '*'": lambda nest, at: nest.fold("*", at["x"][at["i"]], over=at["i"]),
+    "no fold of f32 by '^'": lambda nest, at: nest.fold("^", at["x"][at["i"]], over=at["i"]),
     "does not fold over whole axes": lambda nest, at: _over_nothing(nest, at),
     "'é' cannot be a name": lambda nest, at: nest.array("é", at["i"]).__setitem__(at["i"], 1.0),
 }

@@ -91,11 +91,11 @@ def test_registers_of_an_asynchronous_copy_are_not_counted() -> None:
     wanted = ["fill(A_1>sum_1.array)=COPY", "lowered(A_1>sum_1.array)=TRUE"]
     copied = fixed(space().propagator, wanted)
     dropped = 0
-    for made in implementations(space(), 3, 7, tuple(copied)):
+    for made in implementations(space(), 6, 7, tuple(copied)):
         kernel = lower(made)
         text = nest_schedule(made, kernel)
-        assert "by cp.async" in text
-        assert "cp.async" in emit(kernel, "cuda")
+        # One copies ahead where a loop is around the copy; others have nothing to be ahead of.
+        assert ("by cp.async" in text) == ("cp.async" in emit(kernel, "cuda"))
         assert registers_said(text) == registers_declared(kernel)
         words = sum(s.size or 1 for s in walk(kernel.body) if isinstance(s, Registers))
         dropped += words - registers_said(text)
@@ -161,7 +161,8 @@ def test_what_is_staged_is_in_the_shared_arrays() -> None:
                     assert (math.prod(outer) * last, last) == (elements, int(row))
                     elements = math.prod(outer) * int(longer)
                     assert elements == int(count)
-                    assert f"[{count}]" in emit(kernel, "cuda")
+                    cuda = emit(kernel, "cuda")  # arrays that share their place are in a pool
+                    assert f"[{count}]" in cuda or "pool + " in cuda
                     seen["padded"] += 1
                 assert {s.size for s in arrays} == {elements}
                 seen["staged" if stages else "plain"] += 1

@@ -12,13 +12,13 @@ from bench.common.narrowed import present
 from tests.loopnest.small import (
     FAKE,
     Left,
-    Result,
-    Running,
     Scope,
     dim,
     inst,
     load,
     program,
+    result,
+    running,
     store,
 )
 
@@ -90,7 +90,7 @@ def test_two_nests() -> None:
     """A holds a move and a store with side effects, B a move."""
     a, b = dim("a", 4), dim("b", 4)
     move_a, move_b = inst("move a", (a,)), inst("move b", (b,))
-    put = store("store", (a,), Result(move_a, (), Scope.LOCAL))
+    put = store("store", (a,), result(move_a, (), Scope.LOCAL))
     made = NestSpace(program([], [move_a, put, move_b]), FAKE)
     left = Left(made)
     assert not left(made.kind, a) & {"VECTOR", "OUTER_VECTOR"}
@@ -118,7 +118,13 @@ def test_only_short_dimensions_are_unrolled(sizes: tuple[int, ...], possible: bo
 def test_a_fold_starts_after_its_start() -> None:
     over, around, away = dim("over", 4), dim("around", 4), dim("away", 4)
     start = inst("start", ())
-    total = inst("total", (over,), Running(start, (), (over,)), Result(start, (), Scope.LOCAL))
+    total = inst(
+        "total",
+        (over,),
+        running(start, (), (over,)),
+        result(start, (), Scope.LOCAL),
+        op="+",
+    )
     made = NestSpace(program([around, away], [start, total]), FAKE)
     left = Left(
         made,
@@ -158,7 +164,7 @@ def pair(scope: Scope) -> tuple[NestSpace, dict[str, Any]]:
     p = dim("p", 4)
     c = dim("c", like=p)
     first = inst("producer", (p,))
-    second = inst("consumer", (c,), Result(first, ((p, c),), scope))
+    second = inst("consumer", (c,), result(first, ((p, c),), scope))
     made = NestSpace(program([], [first, second]), FAKE)
     return made, {"p": p, "c": c}
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pytest
 from tests.loopnest.programs import random_program
 
 from warploom.loopnest.build import LoopNest
+from warploom.loopnest.computation import Computation
 from warploom.loopnest.evaluate import evaluate
-from warploom.loopnest.ir import Program
+from warploom.loopnest.instructions import Remake, in_parts, program_of
+from warploom.loopnest.ir import Axis, Program
 from warploom.loopnest.kernels import (
     Cut,
     axpy,
@@ -19,7 +23,6 @@ from warploom.loopnest.kernels import (
     matvec,
     two_matmuls,
 )
-from warploom.loopnest.rebuild import in_parts, rebuilt
 from warploom.loopnest.show import show
 from warploom.loopnest.strategies.known import STRATEGIES, variants_of
 from warploom.loopnest.strategies.merged import with_one_sum
@@ -65,6 +68,10 @@ KNOWN = [
     two_matmuls(16, 16, 16, 16, cut=TAIL, activation="relu"),
     doitgen(4, 8, 8),
 ]
+
+
+def rebuilt(program: Program, remade: Mapping[Axis, Remake]) -> Program:
+    return program_of(Computation.of(program), remade)
 
 
 @pytest.mark.parametrize("program", [*KNOWN, *map(random_program, range(20))], ids=str)
@@ -138,13 +145,13 @@ def test_what_is_left_open_is_right(program: Program, at: int) -> None:
 
 def test_sums_that_are_added_up_are_one_sum() -> None:
     program = gesummv(6, 24, cut=TAIL)
-    merged = with_one_sum(program)
+    merged = program_of(with_one_sum(Computation.of(program)))
     assert len(merged.instructions) < len(program.instructions)
     arrays, numbers = some_inputs(program, np.random.default_rng(0))
     wanted, got = evaluate(program, arrays, numbers), evaluate(merged, arrays, numbers)
     assert np.allclose(got["y"], wanted["y"], rtol=1e-4, atol=1e-4)
     for other in (two_matmuls(4, 4, 4, 4, cut=TAIL), matmul(8, 8, 8, cut=TAIL), _product_of_sums()):
-        assert with_one_sum(other) is other
+        assert with_one_sum(Computation.of(other)) is Computation.of(other)
 
 
 def _product_of_sums() -> Program:

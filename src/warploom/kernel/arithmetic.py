@@ -95,6 +95,16 @@ def _in_double(function: Callable[[Numbers], Numbers]) -> Callable[[Numbers], Nu
     return lambda x: np.asarray(function(x.astype(np.float64)), dtype=x.dtype)
 
 
+def _bytes(low: Numbers, high: Numbers, chosen: Numbers) -> Numbers:
+    """Byte i of the result is byte (chosen >> 4i) & 7 of the eight of low and high, low first."""
+    both = low.astype(np.uint64) | high.astype(np.uint64) << np.uint64(32)
+    made = np.zeros(np.broadcast(low, high, chosen).shape, np.uint64)
+    for i in range(4):
+        which = (chosen.astype(np.uint64) >> np.uint64(4 * i)) & np.uint64(7)
+        made |= (both >> which * np.uint64(8) & np.uint64(255)) << np.uint64(8 * i)
+    return made
+
+
 _GUARDED: dict[Operator, Callable[..., Any]] = {
     "/": _divide,
     "<<": _shift(np.left_shift),
@@ -113,6 +123,7 @@ _MEANING: dict[Operator, Callable[..., Any]] = {
     "neg": np.negative,
     "~": np.invert,
     "abs": np.abs,
+    "bytes": _bytes,
     "sqrt": np.sqrt,
     "rsqrt": _in_double(lambda x: 1.0 / np.sqrt(x)),
     "exp": _in_double(np.exp),

@@ -332,6 +332,11 @@ def fma(a: ir.Value, b: ir.Value | float, c: ir.Value | float) -> ir.Operation:
     return ir.Operation("fma", (_value(a), ir.number_like(b, a), ir.number_like(c, a)))
 
 
+def pick_bytes(low: ir.Value, high: ir.Value, chosen: ir.Value | int) -> ir.Operation:
+    """Byte i of the result is byte (chosen >> 4i) & 7 of the eight of low and high, low first."""
+    return ir.Operation("bytes", (_value(low), _value(high), ir.number_like(chosen, low)))
+
+
 def choose(condition: ir.Condition, then: ir.Value, otherwise: ir.Value | float) -> ir.Choose:
     """A select by an index expression, or by a comparison of values: `choose(a.lt(b), a, b)`."""
     if not isinstance(condition, Expr | ir.Compare):

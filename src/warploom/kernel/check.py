@@ -366,6 +366,10 @@ def _check_operation(value: ir.Operation) -> None:
         _same(first, ir.dtype_of(other), f"'{value.op}'")
     if value.op in ir.INTEGER_ONLY and first.is_float:
         raise CheckError(f"'{value.op}' is for integers, not {first!r}")
+    if value.op == "bytes" and first is not DType.U32:
+        raise CheckError(
+            f"'bytes' picks those of two u32, not of {first!r}", advice="cast it first"
+        )
     if value.op in ir.FLOAT_ONLY and not first.is_float:
         raise CheckError(f"'{value.op}' is for floats, not {first!r}", advice="cast it first")
 

@@ -22,6 +22,7 @@ from warploom.machine.record import CUDA
 Function: TypeAlias = Literal["sqrt", "rsqrt", "exp", "exp2", "log", "log2", "tanh"]
 Operator: TypeAlias = (
     Literal["+", "-", "*", "/", "min", "max", "&", "|", "^", "<<", ">>", "fma", "neg", "~", "abs"]
+    | Literal["bytes"]
     | Function
 )
 Comparison: TypeAlias = Literal["<", "<=", ">", ">=", "==", "!="]
@@ -31,9 +32,9 @@ Space: TypeAlias = Literal["global", "constant"]
 
 ARITY: dict[Operator, int] = {
     "+": 2, "-": 2, "*": 2, "/": 2, "min": 2, "max": 2, "&": 2, "|": 2, "^": 2, "<<": 2, ">>": 2,
-    "fma": 3, "neg": 1, "~": 1, "abs": 1, **dict.fromkeys(get_args(Function), 1),
+    "fma": 3, "neg": 1, "~": 1, "abs": 1, "bytes": 3, **dict.fromkeys(get_args(Function), 1),
 }  # fmt: skip
-INTEGER_ONLY = frozenset({"&", "|", "^", "<<", ">>", "~"})
+INTEGER_ONLY = frozenset({"&", "|", "^", "<<", ">>", "~", "bytes"})
 FLOAT_ONLY = frozenset(get_args(Function))
 
 # Index variables every kernel has. `thread` counts x fastest; `lane` and `warp` come from it.

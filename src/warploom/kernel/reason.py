@@ -15,7 +15,7 @@ from warploom.index.evaluate import evaluate
 from warploom.index.facts import Facts
 from warploom.index.ir import Binary, Const, Expr, Unary, Var, children, fold_up, rebuild, variables
 from warploom.index.prove import EFFORT, follows
-from warploom.index.ranges import Range
+from warploom.index.ranges import TRUE, Range, Ranges
 from warploom.index.trial import box_axes, box_size, holds_in_box
 from warploom.kernel.bounds import Bounds
 from warploom.kernel.scope import Scopes
@@ -41,6 +41,7 @@ class Reasoning:
 
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
+        self._ranges = Ranges(bounds)
         self._facts: dict[tuple[Expr, ...], Facts] = {(): Facts.about(bounds)}
         self._shown: dict[tuple[Expr, tuple[Expr, ...]], bool] = {}
         self._parts: dict[Expr, Range | None] = {}
@@ -56,6 +57,8 @@ class Reasoning:
 
     def _show(self, goal: Expr, guards: tuple[Expr, ...]) -> bool:
         if any(goal in _conjuncts(guard) for guard in guards):
+            return True
+        if self._ranges.of(goal) == TRUE:  # guards take longer to read than this
             return True
         facts = self._facts_of(guards)
         if follows(goal, facts, effort=0):

@@ -93,8 +93,8 @@ def map_value(value: ir.Value, on_expr: OnExpr, on_value: OnValue) -> ir.Value:
             new: ir.Value = value
         case ir.Cell(_, index):
             new = value if index is None else replace(value, index=on_expr(index))
-        case ir.FromIndex(expr, dtype):
-            new = ir.FromIndex(on_expr(expr), dtype)
+        case ir.FromIndex(expr):
+            new = replace(value, expr=on_expr(expr))
         case ir.Operation(op, operands):
             new = ir.Operation(op, tuple(map_value(each, on_expr, on_value) for each in operands))
         case ir.Choose(condition, then, otherwise):

@@ -70,7 +70,7 @@ class Bound:
         target = space.target
         self.threaded = target.threaded
         self.widened = (*target.vectors, *(kind for kind in target.threaded if kind == "DEAL"))
-        insts = space.insts
+        insts = self.facts.insts
         self.issue = np.array([self._cost(inst)[0] for inst in insts])
         self.alu = np.array([self._cost(inst)[1] for inst in insts])
         self.latency = np.array([self._latency(inst) for inst in insts])
@@ -105,7 +105,7 @@ class Bound:
         # Of twice as many factors as deep a product takes as long.
         self.at_once = rates.tensor * self.depth / DEPTH["tf32"]
         made = [each.fold for each in products(space.program)] if tensor else []
-        self.multiplies = np.array([inst in made for inst in insts])
+        self.multiplies = np.array([inst in made for inst in self.facts.whole])
 
     def __call__(self, candidates: Candidates) -> Numbers:
         if not len(candidates):
@@ -116,8 +116,8 @@ class Bound:
 
     def _cost(self, inst: ir.Instruction) -> tuple[float, float]:
         match inst.action:
-            case ir.Compute("move", _):
-                return 0.0, 0.0  # a compiler may do without
+            case ir.Compute("move" | "choose", _):
+                return 0.0, 0.0  # a compiler may do without, or have it as a part of others
             case ir.Compute("*", (ir.Constant(-1), _) | (_, ir.Constant(-1))) if self.rates.hoists:
                 return 0.0, 0.0  # a sign, too
             case ir.Compute("neg" | "abs", _) if self.rates.hoists:
@@ -155,17 +155,22 @@ class Bound:
     def _puts(self) -> Index:
         """The instruction that fills each temporary array."""
         program = self.space.program
-        return np.array([self.space.insts.index(t.put) for t in program.temporaries], np.int64)
+        return np.array([self.facts.last(t.put) for t in program.temporaries], np.int64)
 
     def _sums(self) -> list[tuple[int, int]]:
         """Folds, and where the registers of each are counted."""
-        space, insts = self.space, self.space.insts
+        space, insts = self.space, self.facts.insts
         if not any(inst.running is not None for inst in insts):
             return []
         columns = space.propagator.columns(space.result_registers)
         numbers = space.propagator.layout.counters.objects[space.result_registers][:, 0].tolist()
         column = dict(zip(numbers, range(columns.start, columns.stop), strict=True))
-        found = [(at, space.space.numbering[i]) for at, i in enumerate(insts) if i.running]
+        whole = self.facts.whole
+        found = [
+            (at, space.space.numbering[whole[at]])
+            for at, i in enumerate(insts)
+            if i.running is not None
+        ]
         return [(at, column[number]) for at, number in found if number in column]
 
     def _handing(self) -> list[Handed]:
@@ -175,15 +180,18 @@ class Bound:
         for each in space.program.temporaries:
             pairs = [(a, b, mapping.get((a, b), mapping.get((b, a)))) for a, b in each.pairs]
             rows = [(self.facts.number[a], self.facts.number[b], at) for a, b, at in pairs]
-            at = space.insts.index(each.put), space.insts.index(each.get)
+            at = self.facts.last(each.put), self.facts.last(each.get)
             elsewhere = np.array([dim.axis not in each.put.axes for dim in self.facts.dims])
             found.append(Handed(*at, np.array(rows, np.int64).reshape(-1, 3), elsewhere))
         return found
 
     def _uses(self) -> list[tuple[int, int, Use]]:
         """Who uses whose result in a register, and when; the last who uses something first."""
-        at = {inst: number for number, inst in enumerate(self.space.insts)}
+        at = {inst: self.facts.last(inst) for inst in self.space.insts}
         stored, used = list[tuple[int, int, Use]](), list[tuple[int, int, Use]]()
+        for number, inst in enumerate(self.facts.whole):
+            if number != at[inst]:  # the pieces before it are its own
+                used.append((number, at[inst], None))
         for each in self.space.program.communications:
             first, last, made = at[each.producer], at[each.consumer], each.temporary
             if made is None:
@@ -380,7 +388,8 @@ class Bound:
         waits = np.maximum(rates.nanoseconds(rates.iteration.latency), self.latency) / rates.overlap
         looped = known.least(loops)
         looped = np.where(self._counted(known, needed) & (looped > 1), looped * waits, 0.0)
-        chain = known.least(around & self.facts.over & ~self._deep(known)[:, None])
+        in_order = known.surely("LOOP", "UNROLL")[:, None]  # others may be threads
+        chain = known.least(around & self.facts.over & in_order & ~self._deep(known)[:, None])
         others = known.least(loops & ~self.facts.over)
         chained = np.where(self.chains, chain * np.maximum(1, others / rates.overlap), 0.0)
         return {
@@ -446,7 +455,7 @@ class Bound:
             return f"{float(amounts.sum()):.4g} bytes are beyond what the L2 holds"
         order = np.argsort(-amounts)[:3]
         parts = [
-            f"{_counted(amounts[at])} by {self.space.insts[at]}" for at in order if amounts[at] > 0
+            f"{_counted(amounts[at])} by {self.facts.insts[at]}" for at in order if amounts[at] > 0
         ]
         return ", ".join(parts) or "nothing"
 
@@ -460,7 +469,7 @@ class Bound:
         around = (again & known.surely(*kinds)[:, None])[0, at]
         loops = [str(dim) for dim, inside in zip(self.facts.dims, around, strict=True) if inside]
         where = f" in {', '.join(loops)}" if loops else ""
-        return f"{self.space.insts[at]}{where}; assumes waves of blocks when not all fit"
+        return f"{self.facts.insts[at]}{where}; assumes waves of blocks when not all fit"
 
 
 # Of what threads do one after another, the terms that add up over instructions.

@@ -16,134 +16,140 @@ nest matmul
   sum_1[m, n] = fma(A_1[m, k], B_1[n, k], running from sum_1.start[m, n]) over k
   store C[m, n] = sum_1[m, n]
 
-Every load, every fold and every other expression has loops of its own; what is written in one
-expression stays in one nest. A product that is added becomes one `fma`, which rounds once.
+Values are those of kernels (`kernel/ir.py`), so they have its operators and comparisons. What is
+written becomes instructions in `instructions.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
-from typing import TypeAlias
-
-import numpy as np
+from typing import TypeAlias, TypeVar
 
 from warploom.errors import CheckError, Span, calling_line, located
+from warploom.index.ir import Expr, variables
 from warploom.kernel.dtype import DType, f32
+from warploom.kernel.ir import (
+    ARITY,
+    Arithmetic,
+    Cast,
+    Cell,
+    Choose,
+    Compare,
+    FromIndex,
+    Number,
+    Operation,
+    Operator,
+    Value,
+    dtype_of,
+    walk_value,
+)
 from warploom.loopnest import ir, tiling
-from warploom.loopnest.check import check, check_array, check_type
-from warploom.loopnest.communicate import communications
+from warploom.loopnest.check import check_array, check_type
+from warploom.loopnest.computation import Computation, Folded, Kept, Leaf, Loaded, Stored
+from warploom.loopnest.instructions import program_of
 
-Subscript: TypeAlias = "ir.Linear | int"
-Number: TypeAlias = "Expression | float"
-
-# What a fold starts with: it changes nothing. For integers: the least and greatest of the type.
-NEUTRAL: dict[ir.Fold, float] = {"+": 0.0, "min": float("inf"), "max": -float("inf")}
+Subscript: TypeAlias = "ir.Linear | ir.Crooked | Expr | int"
+Given: TypeAlias = "Value | float"
+Term: TypeAlias = Value
+LeafT = TypeVar("LeafT", Loaded, Folded, Kept)
 
 
 # -- expressions -----------------------------------------------------------------------------------
 
 
-class Expression:
-    """A value under construction: a leaf, or an operator on others."""
-
-    __slots__ = ()
-
-    def __add__(self: Term, other: Number) -> Node:  # type: ignore[misc]
-        return node("+", self, other)
-
-    __radd__ = __add__
-
-    def __mul__(self: Term, other: Number) -> Node:  # type: ignore[misc]
-        return node("*", self, other)
-
-    __rmul__ = __mul__
-
-    def __sub__(self: Term, other: Number) -> Node:  # type: ignore[misc]
-        return node("-", self, other)
-
-    def __rsub__(self: Term, other: Number) -> Node:  # type: ignore[misc]
-        return node("-", other, self)
-
-    def __truediv__(self: Term, other: Number) -> Node:  # type: ignore[misc]
-        return node("/", self, other)
-
-    def __rtruediv__(self: Term, other: Number) -> Node:  # type: ignore[misc]
-        return node("/", other, self)
-
-    def __neg__(self: Term) -> Node:  # type: ignore[misc]
-        return node("neg", self)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Leaf(Expression):
-    value: ir.Constant | ir.Parameter | ir.IndexOf | ir.Instruction
-    dtype: DType
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Node(Expression):
-    op: ir.Operation
-    operands: tuple[Term, ...]
-    dtype: DType
-
-
-Term: TypeAlias = Leaf | Node
-
-
-def lift(value: Number, dtype: DType) -> Term:
-    """A number as a constant of the type; an expression as it is."""
-    if isinstance(value, Leaf | Node):
+def lift(value: Given, dtype: DType) -> Value:
+    """A number as a constant of the type; a value as it is."""
+    if isinstance(value, Arithmetic):
         return value
-    if isinstance(value, Expression) or not isinstance(value, int | float):
+    if not isinstance(value, int | float):
         raise CheckError(f"{value!r} is no value", calling_line(__file__))
     if not dtype.has(value):
         raise CheckError(f"{value} is no {dtype!r}", calling_line(__file__))
-    return Leaf(ir.Constant(value), dtype)
+    return Number(value, dtype)
 
 
-def node(op: ir.Operation, *values: Number) -> Node:
+def node(op: Operator, *values: Given) -> Operation:
     """Numbers are of the type of what is beside them."""
-    first = next((each for each in values if isinstance(each, Leaf | Node)), None)
+    first = next((each for each in values if isinstance(each, Arithmetic)), None)
     if first is None:
         raise CheckError(f"'{op}' of numbers alone", calling_line(__file__), "compute it in Python")
-    operands = tuple(lift(each, first.dtype) for each in values)
-    for operand in operands:
-        if operand.dtype is not first.dtype:
+    made = Operation(op, tuple(lift(each, dtype_of(first)) for each in values))
+    _check_same([dtype_of(each) for each in made.operands], f"'{op}'")
+    return made
+
+
+def check_value(value: Value) -> None:
+    """Operands have one type, and as many as their operator has."""
+    for each in walk_value(value):
+        match each:
+            case Operation(op, parts):
+                types = [dtype_of(part) for part in parts]
+                what = f"'{op}'"
+                if len(parts) != ARITY[op]:
+                    raise CheckError(
+                        f"{what} takes {ARITY[op]} operands", calling_line(__file__)
+                    )  # fmt: skip
+            case Choose(condition, then, otherwise):
+                types, what = [dtype_of(then), dtype_of(otherwise)], "a choice"
+                if isinstance(condition, Compare):
+                    sides = [dtype_of(condition.left), dtype_of(condition.right)]
+                    _check_same(sides, f"'{condition.op}'")
+            case Number(number, dtype) if not dtype.has(number):
+                raise CheckError(f"{number} is no {dtype!r}", calling_line(__file__))
+            case _:
+                continue
+        _check_same(types, what)
+
+
+def _check_same(types: Sequence[DType], what: str) -> None:
+    for other in types[1:]:
+        if other is not types[0]:
             raise CheckError(
-                f"'{op}' mixes {first.dtype!r} and {operand.dtype!r}",
+                f"{what} mixes {types[0]!r} and {other!r}",
                 calling_line(__file__),
                 "cast one of the two",
             )
-    return Node(op, operands, first.dtype)
 
 
-def cast(value: Term, dtype: DType) -> Node:
-    return Node("cast", (_term(value),), dtype)
+def cast(value: Value, dtype: DType) -> Cast:
+    return Cast(dtype, _term(value))
 
 
-def _term(value: object) -> Term:
+def choose(condition: Compare | Expr, then: Given, otherwise: Given) -> Choose:
+    """`then` where a comparison of values, or a condition on indices, holds."""
+    like = next((each for each in (then, otherwise) if isinstance(each, Arithmetic)), None)
+    if like is None:
+        raise CheckError("a choice of numbers alone", calling_line(__file__), "cast one of them")
+    made = Choose(condition, *(lift(each, dtype_of(like)) for each in (then, otherwise)))
+    check_value(made)
+    return made
+
+
+def _term(value: object) -> Value:
     """What has a type of its own; a number has not."""
-    if isinstance(value, Leaf | Node):
-        return value
+    if isinstance(value, Arithmetic):
+        check_value(value)  # type: ignore[arg-type]  # all values are arithmetic, and nothing else
+        return value  # type: ignore[return-value]
     raise CheckError(
         f"{value!r} is no value of a nest", calling_line(__file__), "compute it in Python"
     )
 
 
-def _function(op: ir.Operation) -> Callable[[Term], Node]:
+def _function(op: Operator) -> Callable[[Value], Operation]:
     return lambda value: node(op, value)
 
 
-exp, sqrt, tanh = _function("exp"), _function("sqrt"), _function("tanh")
+exp, exp2, log, log2 = (_function(op) for op in ("exp", "exp2", "log", "log2"))
+sqrt, rsqrt, tanh = (_function(op) for op in ("sqrt", "rsqrt", "tanh"))
 
 
-def maximum(left: Number, right: Number) -> Node:
+def maximum(left: Given, right: Given) -> Operation:
     return node("max", left, right)
 
 
-def minimum(left: Number, right: Number) -> Node:
+def minimum(left: Given, right: Given) -> Operation:
     return node("min", left, right)
 
 
@@ -158,16 +164,25 @@ class Tensor:
     array: ir.Array
 
     @located
-    def __getitem__(self, subscripts: Subscript | tuple[Subscript, ...]) -> Leaf:
-        """Loads an element, in loops of its own over the axes of the subscripts."""
-        access = self._access(subscripts)
-        name = self.nest.fresh(self.array.name)
-        return self.nest.emit(name, self.array.dtype, _axes_of(access), ir.Load(access))
+    def __getitem__(self, subscripts: Subscript | tuple[Subscript, ...]) -> Loaded:
+        """An element, loaded in loops over the axes of the subscripts."""
+        return self.nest.load(self._access(subscripts))
 
     @located
-    def __setitem__(
-        self, subscripts: Subscript | tuple[Subscript, ...], value: Number
-    ) -> None:  # fmt: skip
+    def at(
+        self,
+        subscripts: Subscript | tuple[Subscript, ...],
+        where: Expr,
+        otherwise: float = 0,
+    ) -> Loaded:
+        """An element where a condition on indices holds, and a number elsewhere: padding."""
+        access = self._access(subscripts)
+        condition = ir.Where(where, self.nest.axes_named(where))
+        guarded = ir.Access(access.array, access.subscripts, condition, otherwise)
+        return self.nest.load(guarded)
+
+    @located
+    def __setitem__(self, subscripts: Subscript | tuple[Subscript, ...], value: Given) -> None:
         access = self._access(subscripts)
         self.nest.store(access, lift(value, self.array.dtype))
 
@@ -178,11 +193,7 @@ class Tensor:
                 f"'{self.array}' has {len(self.array.shape)} dimensions, not {len(listed)}",
                 calling_line(__file__),
             )
-        return ir.Access(self.array, tuple(ir.affine(each) for each in listed))
-
-
-def _axes_of(access: ir.Access) -> set[ir.Axis]:
-    return set(access.place.factors)
+        return ir.Access(self.array, tuple(map(self.nest.subscript, listed)))
 
 
 @dataclass(slots=True, eq=False)
@@ -203,11 +214,10 @@ class LoopNest:
 
     name: str
     _axes: list[ir.Axis] = field(default_factory=list)
-    _tiles: dict[ir.Axis, tuple[ir.Tile, ...]] = field(default_factory=dict)
-    _outer: dict[ir.Axis, ir.Dim] = field(default_factory=dict)
     _arrays: list[ir.Array] = field(default_factory=list)
     _parameters: list[ir.Parameter] = field(default_factory=list)
-    _instructions: list[ir.Instruction] = field(default_factory=list)
+    _leaves: list[Leaf] = field(default_factory=list)
+    _stores: list[Stored] = field(default_factory=list)
     _counts: dict[str, int] = field(default_factory=dict)
     _lines: dict[object, Span] = field(default_factory=dict)
 
@@ -225,15 +235,9 @@ class LoopNest:
     ) -> ir.Axis:
         """A loop of the computation; see `tiling.cut`."""
         made = tiling.cut(name, size, tiles, dynamic=dynamic, tail=tail, proper=proper)
-        return self.add_axis(made)
-
-    def add_axis(self, axis: ir.Axis) -> ir.Axis:
-        self._axes.append(axis)
-        self._note(axis)
-        self._tiles[axis] = tuple(ir.Tile(axis, level) for level in range(len(axis.tiles)))
-        if axis.dynamic:
-            self._outer[axis] = ir.Dim(f"{axis}0", axis, None)
-        return axis
+        self._axes.append(made)
+        self._note(made)
+        return made
 
     @located
     def array(
@@ -264,121 +268,112 @@ class LoopNest:
         self._note(made)
         return Tensor(self, made)
 
-    def parameter(self, name: str, dtype: DType = f32) -> Leaf:
+    def parameter(self, name: str, dtype: DType = f32) -> ir.Parameter:
         """A number that is an argument of the kernel."""
-        made = ir.Parameter(name, dtype)
+        made = ir.parameter(name, dtype)
         self._parameters.append(made)
         self._note(made)
-        return Leaf(made, dtype)
+        return made
 
-    def index(self, axis: ir.Axis, dtype: DType = DType.I32) -> Leaf:
-        """The index along an axis as a number."""
-        return Leaf(ir.IndexOf(axis), dtype)
+    def index(self, axis: ir.Linear | Expr, dtype: DType = DType.I32) -> FromIndex:
+        """The index along an axis, or an expression of such indices, as a number."""
+        return FromIndex(axis.expr if isinstance(axis, ir.Linear) else axis, dtype)
 
-    # -- instructions ------------------------------------------------------------------------------
+    # -- values ------------------------------------------------------------------------------------
 
-    def value(self, expression: Term, name: str = "value") -> Leaf:
+    def load(self, access: ir.Access) -> Loaded:
+        name = self.fresh(access.array.name)
+        number = len(self._leaves) + len(self._stores)
+        return self._leaf(Loaded(name, None, access.array.dtype, number, access))
+
+    def value(self, expression: Value, name: str = "value") -> Kept:
         """The expression computed once, in loops of its own."""
-        axes = set(self._axes_in(_term(expression)))
-        name = self.fresh(name)
-        return Leaf(self._nest(name, expression, self._loops(name, axes)), expression.dtype)
+        expression = _term(expression)
+        return self._keep(self.fresh(name), expression)
 
     def sum(
         self,
-        expression: Term,
+        expression: Value,
         over: ir.Axis | Iterable[ir.Axis],
-        start: Number = 0,
+        start: Given = 0,
         name: str = "sum",
-    ) -> Leaf:
+    ) -> Folded:
         return self.fold("+", expression, over, start, name)
 
     @located
     def fold(
         self,
         op: ir.Fold,
-        expression: Term,
+        expression: Value,
         over: ir.Axis | Iterable[ir.Axis],
-        start: Number | None = None,
+        start: Given | None = None,
         name: str = "fold",
-    ) -> Leaf:
+    ) -> Folded:
         """The values of the expression along some axes put together by an operator."""
         axes = (over,) if isinstance(over, ir.Axis) else tuple(over)
-        if op not in NEUTRAL:
-            raise CheckError(
-                f"there is no fold by {op!r}", calling_line(__file__), f"use {', '.join(NEUTRAL)}"
-            )
         expression = _term(expression)
-        kept = [axis for axis in self._axes_in(expression) if axis not in axes]
-        name = self.fresh(name)
-        dtype = expression.dtype
-        first = lift(neutral(op, dtype) if start is None else start, dtype)
-        outside = self._loops(f"{name}.start", kept)
-        begun = self._nest(f"{name}.start", first, outside)
-        dims = self._loops(name, {*kept, *axes})
-        reduced = tuple(dim for dim in dims if dim.axis in axes)
-        running = ir.Running(begun, _pairs(begun, dims), reduced)
-        action = self._folding(op, name, expression, running, dims)
-        return Leaf(self._add(name, dtype, dims, action), dtype)
-
-    def _folding(
-        self,
-        op: ir.Fold,
-        name: str,
-        expression: Term,
-        running: ir.Running,
-        dims: tuple[ir.Dim, ...],
-    ) -> ir.Compute:
-        match expression:
-            case Node("*", factors, dtype) if op == "+" and dtype.is_float:
-                operands = self._operands(name, factors, dims, running.over)
-                return ir.Compute("fma", (*operands, running))
-            case _:
-                operands = self._operands(name, (expression,), dims, running.over)
-                return ir.Compute(op, (running, *operands))
-
-    def emit(self, name: str, dtype: DType, axes: Iterable[ir.Axis], action: ir.Action) -> Leaf:
-        return Leaf(self._add(name, dtype, self._loops(name, set(axes)), action), dtype)
-
-    def store(self, access: ir.Access, value: Term) -> None:
-        if value.dtype is not access.array.dtype:
+        dtype = dtype_of(expression)
+        if op not in ir.NEUTRAL or (dtype.is_float and op in ("&", "|", "^")):
+            bits = ("&", "|", "^") if dtype.is_float else ()
+            known = [each for each in ir.NEUTRAL if each not in bits]
             raise CheckError(
-                f"'{access.array}' holds {access.array.dtype!r}, not {value.dtype!r}",
+                f"there is no fold of {dtype!r} by {op!r}",
+                calling_line(__file__),
+                f"use {', '.join(known)}",
+            )
+        self._check_own(axes)
+        first = lift(ir.neutral(op, dtype) if start is None else start, dtype)
+        check_value(first)
+        name, number = self.fresh(name), len(self._leaves) + len(self._stores)
+        return self._leaf(Folded(name, None, dtype, number, op, expression, axes, first))
+
+    def store(self, access: ir.Access, value: Value) -> None:
+        value = _term(value)
+        if dtype_of(value) is not access.array.dtype:
+            raise CheckError(
+                f"'{access.array}' holds {access.array.dtype!r}, not {dtype_of(value)!r}",
                 calling_line(__file__),
                 "cast the value",
             )
-        if isinstance(value, Node):
-            value = self.value(value)
-        name = self.fresh(f"store_{access.array}")
-        dims = self._loops(name, _axes_of(access))
-        (operand,) = self._operands(name, (value,), dims)
-        self._add(name, value.dtype, dims, ir.Store(access, operand))
+        if not isinstance(value, Cell | Number | FromIndex):
+            value = self._keep(self.fresh("value"), value, stored=True)
+        name, number = self.fresh(f"store_{access.array}"), len(self._leaves) + len(self._stores)
+        made = Stored(name, number, access, value)
+        self._stores.append(made)
+        self._note(made)
 
     def fresh(self, name: str) -> str:
         self._counts[name] = self._counts.get(name, 0) + 1
         return f"{name}_{self._counts[name]}"
 
-    def done(self) -> ir.Program:
-        """The program, checked."""
-        instructions = tuple(self._instructions)
-        program = ir.Program(
+    def axes_of(self, value: Value) -> list[ir.Axis]:
+        """The axes along which a value varies, in order of declaration."""
+        made = self.computation()
+        return made.in_order(made.axes_of(value))
+
+    def computation(self) -> Computation:
+        """What was written so far."""
+        return Computation(
             self.name,
             tuple(self._axes),
-            tuple(tile for axis in self._axes for tile in self._tiles[axis]),
             tuple(self._arrays),
             tuple(self._parameters),
-            instructions,
-            communications(instructions),
+            tuple(self._leaves),
+            tuple(self._stores),
         )
-        check(program, self._lines)
-        return program
+
+    def done(self) -> ir.Program:
+        """The program, checked."""
+        return program_of(self.computation(), lines=self._lines)
 
     # -- inside ------------------------------------------------------------------------------------
 
-    def _add(
-        self, name: str, dtype: DType, dims: tuple[ir.Dim, ...], action: ir.Action
-    ) -> ir.Instruction:  # fmt: skip
-        made = ir.Instruction(name, dtype, dims, action)
-        self._instructions.append(made)
+    def _keep(self, name: str, value: Value, stored: bool = False) -> Kept:
+        number = len(self._leaves) + len(self._stores)
+        return self._leaf(Kept(name, None, dtype_of(value), number, value, stored))
+
+    def _leaf(self, made: LeafT) -> LeafT:
+        self._leaves.append(made)
         self._note(made)
         return made
 
@@ -387,89 +382,31 @@ class LoopNest:
         if where is not None:
             self._lines[made] = where
 
-    def _loops(self, name: str, axes: Iterable[ir.Axis]) -> tuple[ir.Dim, ...]:
-        """Dimensions for some axes: of their own for tiles, shared outside of these."""
-        wanted = set(axes)
-        strangers = wanted - set(self._axes)
-        if strangers:
-            raise CheckError(
-                f"'{strangers.pop()}' is an axis of another nest", calling_line(__file__)
-            )
-        found: list[ir.Dim] = []
-        for axis in self._axes:
-            if axis in wanted:
-                found += [self._outer[axis]] if axis.dynamic else []
-                found += [ir.Dim(f"{name}.{tile}", axis, tile) for tile in self._tiles[axis]]
-        return tuple(found)
+    def _check_own(self, axes: Iterable[ir.Axis]) -> None:
+        for axis in axes:
+            if axis not in self._axes:
+                raise CheckError(f"'{axis}' is an axis of another nest", calling_line(__file__))
 
-    def _axes_in(self, expression: Term) -> list[ir.Axis]:
-        """The axes along which a value varies, in order of declaration."""
-        match expression:
-            case Leaf(ir.Instruction() as made):
-                found = {dim.axis for dim in made.dims if dim not in made.over}
-            case Leaf(ir.IndexOf(axis)):
-                found = {axis}
-            case Leaf():
-                found = set()
-            case Node(_, operands):
-                found = {axis for each in operands for axis in self._axes_in(each)}
-        return [axis for axis in self._axes if axis in found]
+    def axes_named(self, expr: Expr) -> tuple[ir.Axis, ...]:
+        """The axes that an expression over their names is of."""
+        known = {axis.name: axis for axis in self._axes}
+        strange = sorted(variables(expr) - known.keys())
+        if strange:
+            raise CheckError(f"there is no axis '{strange[0]}'", calling_line(__file__))
+        return tuple(axis for name, axis in known.items() if name in variables(expr))
 
-    def _nest(self, name: str, expression: Term, dims: tuple[ir.Dim, ...]) -> ir.Instruction:
-        """Instructions for an expression, all in one nest; the last one has the given name."""
-        match expression:
-            case Leaf():
-                operands = self._operands(name, (expression,), dims)
-                return self._add(name, expression.dtype, dims, ir.Compute("move", operands))
-            case Node("+", (Node("*", factors), other), dtype) if dtype.is_float:
-                return self._fused(name, factors, other, dims)
-            case Node("+", (other, Node("*", factors)), dtype) if dtype.is_float:
-                return self._fused(name, factors, other, dims)
-            case Node(op, parts, dtype):
-                operands = self._operands(name, parts, dims)
-                return self._add(name, dtype, dims, ir.Compute(op, operands))
-
-    def _fused(
-        self, name: str, factors: tuple[Term, ...], other: Term, dims: tuple[ir.Dim, ...]
-    ) -> ir.Instruction:
-        operands = self._operands(name, (*factors, other), dims)
-        return self._add(name, other.dtype, dims, ir.Compute("fma", operands))
-
-    def _operands(
-        self,
-        name: str,
-        parts: tuple[Term, ...],
-        dims: tuple[ir.Dim, ...],
-        over: tuple[ir.Dim, ...] = (),
-    ) -> tuple[ir.Operand, ...]:
-        seen: dict[Term, ir.Operand] = {}
-        for part in parts:
-            if part not in seen:
-                seen[part] = self._operand(name, part, dims, over)
-        return tuple(seen[part] for part in parts)
-
-    def _operand(
-        self, name: str, part: Term, dims: tuple[ir.Dim, ...], over: tuple[ir.Dim, ...]
-    ) -> ir.Operand:
-        if isinstance(part, Node):
-            root, _, _ = name.partition(".")  # names say where, not how deep
-            inner = self._nest(self.fresh(f"{root}.{WORDS.get(part.op, part.op)}"), part, dims)
-            return ir.Result(inner, (), ir.Scope.LOCAL)
-        value = part.value
-        if isinstance(value, ir.Instruction):
-            return ir.Result(value, _pairs(value, dims), _scope(value, dims, over))
-        return value
-
-
-WORDS: Mapping[str, str] = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide"}
-
-
-def neutral(op: ir.Fold, dtype: DType) -> float:
-    """What a fold begins with where nothing is said."""
-    if dtype.is_float or op == "+":
-        return NEUTRAL[op] if dtype.is_float else 0
-    limits = np.iinfo(dtype.numpy)
-    return int(limits.max if op == "min" else limits.min)
+    def subscript(self, given: Subscript) -> ir.Subscript:
+        match given:
+            case ir.Crooked(_, axes):
+                self._check_own(axes)
+                return given
+            case ir.Linear() | int():
+                made = ir.affine(given)
+                self._check_own(made.factors)
+                return made
+            case _ if isinstance(given, Expr):
+                return ir.Crooked(given, self.axes_named(given))
+        return ir.affine(given)  # which refuses it
 
 
 def _row_major(sizes: tuple[int, ...]) -> list[int]:
@@ -477,32 +414,3 @@ def _row_major(sizes: tuple[int, ...]) -> list[int]:
     for size in reversed(sizes[1:]):
         strides.insert(0, strides[0] * size)
     return strides[: len(sizes)]
-
-
-def _pairs(producer: ir.Instruction, dims: tuple[ir.Dim, ...]) -> tuple[tuple[ir.Dim, ir.Dim], ...]:
-    """Which dimension of mine goes with each dimension along which a result varies."""
-    mine = {dim.tile: dim for dim in dims if dim.tile is not None}
-    found = []
-    for dim in producer.dims:
-        if dim in dims or dim in producer.over:
-            continue
-        if dim.tile not in mine:
-            raise CheckError(
-                f"'{producer}' varies along '{dim.axis}', but is used outside its loop",
-                calling_line(__file__),
-                "fold over that axis first",
-            )
-        found.append((dim, mine[dim.tile]))
-    return tuple(found)
-
-
-def _scope(
-    producer: ir.Instruction, dims: tuple[ir.Dim, ...], over: tuple[ir.Dim, ...]
-) -> ir.Scope:
-    """What was loaded, is used along more axes than it has, or is folded over an axis of its own,
-    may go through memory: only then can it be of use."""
-    varies = {dim.axis for dim in producer.dims if dim not in producer.over}
-    more = {dim.axis for dim in dims} - varies
-    folded = varies & {dim.axis for dim in over}
-    loaded = isinstance(producer.action, ir.Load)
-    return ir.Scope.MEMORY if loaded or more or folded else ir.Scope.THREAD

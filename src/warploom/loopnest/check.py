@@ -5,19 +5,27 @@ A program does not know where it was written; whoever does gives the lines along
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from numbers import Integral
 from typing import TypeAlias
 
+import numpy as np
+
 from warploom.errors import CheckError, Span
+from warploom.index.evaluate import evaluate
 from warploom.kernel.bounds import INT_MAX
 from warploom.kernel.check import check_name
 from warploom.kernel.dtype import DType
 from warploom.kernel.ir import ARITY, FLOAT_ONLY, INTEGER_ONLY
 from warploom.loopnest import ir
+from warploom.loopnest.pieces import pieces
 from warploom.loopnest.tiling import tilings
+
+# Places of a store that are looked at one by one.
+MOST_PLACES = 1 << 24
 
 # Where axes, arrays, parameters and instructions were written.
 Lines: TypeAlias = Mapping[object, Span]
@@ -44,11 +52,13 @@ def check(program: ir.Program, lines: Lines | None = None) -> None:
     seen = set[ir.Instruction]()
     for instruction in program.instructions:
         with _at(lines.get(instruction)):
-            check_type(instruction.dtype, instruction.name)
             _check_dims(instruction)
-            _check_action(instruction)
-            for operand in instruction.operands:
-                _check_operand(operand, instruction, seen)
+            for each in pieces(instruction):
+                check_type(each.dtype, each.name)
+                _check_action(each)
+                for operand in each.operands:
+                    _check_operand(operand, each, seen)
+                seen.add(each)
         seen.add(instruction)
     _check_ends(program, lines)
     _check_crossing(program, lines)
@@ -116,11 +126,10 @@ def _check_dims(instruction: ir.Instruction) -> None:
 
 def _check_action(instruction: ir.Instruction) -> None:
     match instruction.action:
-        case ir.Compute("move" | "cast", operands):
-            if len(operands) != 1:
-                raise CheckError(f"'{instruction}' takes one operand")
+        case ir.Compute("move" | "cast" | "choose"):
+            return
         case ir.Compute(op, operands):
-            arity = ARITY[op]  # type: ignore[index]  # the two others are above
+            arity = ARITY[op]  # type: ignore[index]  # the others are above
             if len(operands) != arity:
                 raise CheckError(f"'{instruction}': '{op}' takes {arity} operands")
             wrong = INTEGER_ONLY if instruction.dtype.is_float else FLOAT_ONLY
@@ -133,12 +142,12 @@ def _check_action(instruction: ir.Instruction) -> None:
 
 
 def _check_access(access: ir.Access, instruction: ir.Instruction) -> None:
-    for axis in access.place.factors:
+    for axis in access.axes:
         if axis not in instruction.axes:
             raise CheckError(f"'{instruction}' does not run along '{axis}', which it is indexed by")
     for at, (subscript, size) in enumerate(zip(access.subscripts, access.array.shape, strict=True)):
         low, high = subscript.range
-        if low < 0 or high >= size:
+        if access.where is None and (low < 0 or high >= size):
             raise CheckError(
                 f"subscript {at} of '{access.array}' runs from {low} to {high}, but its size is "
                 f"{size}"
@@ -154,9 +163,10 @@ def _check_operand(
     match operand:
         case ir.Constant() | ir.Parameter():
             return
-        case ir.IndexOf(axis):
-            if axis not in instruction.axes:
-                raise CheckError(f"'{instruction}' does not run along '{axis}', which it uses")
+        case ir.IndexOf(axes):
+            for axis in axes:
+                if axis not in instruction.axes:
+                    raise CheckError(f"'{instruction}' does not run along '{axis}', which it uses")
         case ir.Result(producer, pairs):
             if producer not in seen:
                 raise CheckError(f"'{instruction}' uses '{producer}', which comes after it")
@@ -169,6 +179,8 @@ def _check_operand(
             _check_pairs(start, pairs, kept)
             if {dim.axis for dim in start.dims} != {dim.axis for dim in kept}:
                 raise CheckError(f"'{instruction}' starts with '{start}', which has other axes")
+        case _:
+            raise CheckError(f"'{instruction}' uses {operand!r:.40}, which is none of its program")
 
 
 def _check_pairs(producer: ir.Instruction, pairs: ir.Pairs, mine: Iterable[ir.Dim]) -> None:
@@ -260,23 +272,55 @@ def _check_memory(program: ir.Program, lines: Lines) -> None:
             with _at(lines.get(instruction)):
                 _check_injective(access, instruction)
     for instruction in program.instructions:
-        if isinstance(instruction.action, ir.Load) and instruction.action.access.array in stored:
-            raise CheckError(
-                f"'{instruction.action.access.array}' is loaded and stored to",
-                lines.get(instruction),
-                "use two arrays, or keep the value",
-            )
+        for access in loads_of(instruction):
+            if access.array in stored:
+                raise CheckError(
+                    f"'{access.array}' is loaded and stored to",
+                    lines.get(instruction),
+                    "use two arrays, or keep the value",
+                )
+
+
+def loads_of(instruction: ir.Instruction) -> list[ir.Access]:
+    """What an instruction loads, by itself or for what it computes."""
+    own = [instruction.action.access] if isinstance(instruction.action, ir.Load) else []
+    return own + [each.access for each in instruction.operands if isinstance(each, ir.Element)]
 
 
 def _check_injective(access: ir.Access, instruction: ir.Instruction) -> None:
-    """Two places of the axes are two elements: each stride is beyond what lies within it."""
+    """Two places of the axes are two elements: each stride is beyond what lies within it. Of what
+    is not linear all places are looked at."""
+    if not access.is_linear:
+        _check_each(access, instruction)
+        return
     factors: dict[ir.Axis, int] = dict.fromkeys(instruction.axes, 0)
     factors |= access.place.factors
     reach = 0
     for axis, factor in sorted(factors.items(), key=lambda each: abs(each[1])):
         if axis.size > 1 and abs(factor) <= reach:
-            raise CheckError(
-                f"'{instruction}' may store to an element of '{access.array}' twice",
-                advice="use every axis in a subscript of its own",
-            )
+            raise _twice(access, instruction)
         reach += abs(factor) * (axis.size - 1)
+
+
+def _check_each(access: ir.Access, instruction: ir.Instruction) -> None:
+    sizes = [axis.size for axis in instruction.axes]
+    if math.prod(sizes) > MOST_PLACES:
+        raise CheckError(
+            f"'{instruction}' has subscripts that are not linear, and too many to look at",
+            advice="store along axes, and let loads have such subscripts",
+        )
+    places = np.indices(sizes).reshape(len(sizes), -1)
+    env = {a.name: each for a, each in zip(instruction.axes, places, strict=True)}
+    place = sum(
+        np.asarray(evaluate(each.expr, env)) * stride
+        for each, stride in zip(access.subscripts, access.array.strides, strict=True)
+    )
+    if len(np.unique(place)) < math.prod(sizes):
+        raise _twice(access, instruction)
+
+
+def _twice(access: ir.Access, instruction: ir.Instruction) -> CheckError:
+    return CheckError(
+        f"'{instruction}' may store to an element of '{access.array}' twice",
+        advice="use every axis in a subscript of its own",
+    )

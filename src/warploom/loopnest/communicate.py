@@ -84,7 +84,7 @@ def _temporary(name: str, use: ir.Result, consumer: ir.Instruction) -> ir.Tempor
     put_dims = _like(f"{name}.put", use.pairs)
     get_dims = _like(f"{name}.get", use.pairs)
     sides: ir.Pairs = tuple((old, new) for (old, _), new in zip(use.pairs, put_dims, strict=True))
-    value = ir.Result(producer, sides, ir.Scope.LOCAL)
+    value = ir.result(producer, sides, ir.Scope.LOCAL)
     put = ir.Instruction(f"{name}.put", producer.dtype, (*shared, *put_dims), ir.Put(value))
     get = ir.Instruction(f"{name}.get", producer.dtype, (*shared, *get_dims), ir.Get())
     return ir.Temporary(f"{name}.array", put, get, tuple(zip(put_dims, get_dims, strict=True)))

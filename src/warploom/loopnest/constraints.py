@@ -74,7 +74,13 @@ def kinds(c: Choices) -> None:
     parallel = space.objects("parallel dimensions", [dim for dim in c.dims if dim not in folded])
     space.require(c.static(d) | is_kind(d, "LOOP", "BLOCK"), "only tiles have known sizes")
     tensor = tuple(kind for kind in c.target.kinds if kind == "TENSOR")
-    space.require(parallel(d) | is_kind(d, "LOOP", "UNROLL", *tensor), "folds are sequential")
+    by_threads = ("THREAD",) if c.target.folds_by_threads else ()
+    space.require(
+        parallel(d) | is_kind(d, "LOOP", "UNROLL", *tensor, *by_threads), "folds are sequential"
+    )
+    if by_threads:
+        in_order = space.objects("dimensions folded in order", _in_order(c))
+        space.require(~in_order(d) | ~is_kind(d, *by_threads), "folds by one thread")
     nested = order(d, e).is_("OUTER")
     space.require(
         implies(is_kind(d, "UNROLL") & nested, is_kind(e, "UNROLL", *vectors, *tensor)),
@@ -83,6 +89,11 @@ def kinds(c: Choices) -> None:
     for kind in vectors:
         inside = ("VECTOR",) if kind == "VECTOR" else vectors
         space.require(implies(is_kind(d, kind) & nested, is_kind(e, *inside)), f"inside {kind}")
+
+
+def _in_order(c: Choices) -> list[ir.Dim]:
+    """Dimensions along which something is folded whose parts cannot be put together later."""
+    return list(dict.fromkeys(d for i in c.insts if ir.folded_by(i) is None for d in i.over))
 
 
 def blocks(c: Choices) -> None:
@@ -529,5 +540,7 @@ def _words(c: Choices) -> dict[Hashable, int]:
 def _partners(c: Choices) -> list[tuple[ir.Dim, ir.Dim]]:
     """A result is used along the dimensions that its own are paired with; the registers of a fold
     are those of its start, too."""
-    starts = [(own, first) for i in c.insts if i.running for first, own in i.running.pairs]
+    starts = [
+        (own, first) for i in c.insts if i.running is not None for first, own in i.running.pairs
+    ]
     return list(dict.fromkeys([*c.paired, *starts]))

@@ -16,7 +16,9 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
+from warploom.kernel.ir import Choose, Compare, Value
 from warploom.loopnest import ir
+from warploom.loopnest.pieces import conditions_of
 from warploom.search.branching.candidate import Flags
 
 
@@ -51,18 +53,29 @@ def _key(inst: ir.Instruction, keys: dict[ir.Instruction, Hashable]) -> Hashable
                 return "running", keys.get(start, start), frozenset(dim.axis for dim in over)
             case ir.Constant(value):
                 return "constant", float(value)
-            case ir.IndexOf(axis):
-                return "index", axis
+            case ir.IndexOf():
+                return "index", each.expr
             case _:
                 return each
 
     match inst.action:
         case ir.Load(access):
-            return access.array, access.place.offset, frozenset(access.place.factors.items())
+            crooked = tuple(s.expr for s in access.subscripts if isinstance(s, ir.Crooked))
+            where = None if access.where is None else (access.where.condition, access.other)
+            place = access.place
+            return access.array, place.offset, frozenset(place.factors.items()), crooked, where
+        case ir.Compute("choose", operands):
+            parts = tuple(operand(each) for each in operands)
+            return "choose", inst.dtype, _asked(inst.action.value), parts
         case ir.Compute(op, operands):
             return _simple(op, [operand(each) for each in operands], inst)
         case _:
             return inst
+
+
+def _asked(value: Value) -> Hashable:
+    assert isinstance(value, Choose)
+    return value.condition.op if isinstance(value.condition, Compare) else value.condition
 
 
 NEUTRAL = {"+": 0.0, "-": 0.0, "*": 1.0, "/": 1.0, "<<": 0.0, ">>": 0.0, "|": 0.0, "^": 0.0}
@@ -181,7 +194,10 @@ def _new_along(
             none = frozenset[ir.Axis]()
             return none if access.array in loaded else frozenset(apart(access))
         case ir.Compute(_, operands):
-            found = {each.axis for each in operands if isinstance(each, ir.IndexOf)}
+            found = {axis for each in operands if isinstance(each, ir.IndexOf)
+                     for axis in each.axes}  # fmt: skip
+            names = conditions_of(inst.action.value)
+            found |= {axis for axis in inst.axes if axis.name in names}
             for each in operands:
                 match each:
                     case ir.Result(instruction):

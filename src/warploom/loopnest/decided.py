@@ -13,10 +13,14 @@ from functools import cached_property, cmp_to_key
 from typing import Any, TypeAlias
 
 from warploom.errors import InternalError
+from warploom.layout.language.ir import Swizzle
 from warploom.loopnest.ir import Axis, Dim, Instruction, Program, Temporary, Tile
 from warploom.loopnest.space import NestSpace
 from warploom.search.branching.candidate import Candidates, domain_of
 from warploom.search.space.ir import Choice, Value
+
+# Pieces of four elements stay together; eight of them are all banks.
+PIECE_BITS, SWIZZLED_BITS = 2, 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,8 +133,37 @@ class Implementation:
         return (*self.program.instructions, *added)
 
     @cached_property
+    def shared_folds(self) -> tuple[Instruction, ...]:
+        """Those that threads have parts of."""
+        return tuple(inst for inst in self.instructions
+                     if any(self.kind[dim] == "THREAD" for dim in inst.over))  # fmt: skip
+
+    @cached_property
     def dims(self) -> tuple[Dim, ...]:
         return tuple(dict.fromkeys(dim for inst in self.instructions for dim in inst.dims))
+
+    # -- temporary arrays --------------------------------------------------------------------------
+
+    def array_dims(self, temporary: Temporary) -> list[tuple[Dim, Dim]]:
+        """The pairs of dimensions that it has, neighbours first."""
+        ranked = [(self.layout[put], put, get) for put, get in temporary.pairs]
+        there = sorted((r, at) for at, (r, _, _) in enumerate(ranked) if r is not None)
+        return [temporary.pairs[at] for _, at in there]
+
+    def lengths(self, temporary: Temporary) -> list[int]:
+        """The length of each dimension of `array_dims`, a row padded."""
+        padding = self.padding[temporary]
+        dims = self.array_dims(temporary)
+        return [self.size_of(put) + (padding if at == 0 else 0) for at, (put, _) in enumerate(dims)]
+
+    def swizzle_of(self, temporary: Temporary) -> Swizzle | None:
+        """What exchanges pieces of 16 bytes within what the outermost dimension counts, by the
+        index of that one: pieces that would lie in the same banks then lie in different ones."""
+        if self.swizzle[temporary] == "PLAIN":
+            return None
+        below = math.prod(self.lengths(temporary)[:-1]).bit_length() - 1
+        bits = min(SWIZZLED_BITS, below - PIECE_BITS)
+        return Swizzle(bits, PIECE_BITS, below - PIECE_BITS) if bits > 0 else None
 
     # -- threads -----------------------------------------------------------------------------------
 

@@ -16,8 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import CheckError
+from warploom.index.evaluate import evaluate as evaluate_index
+from warploom.index.ir import Expr, variables
+from warploom.index.ranges import range_of
 from warploom.kernel.dtype import DType
+from warploom.kernel.ir import Choose, Compare, Value
 from warploom.loopnest import ir
+from warploom.loopnest.pieces import in_pieces
 
 Numbers: TypeAlias = npt.NDArray[Any]
 
@@ -31,7 +36,12 @@ FUNCTIONS: dict[str, Callable[..., Numbers]] = {
     "fma": lambda a, b, c: a * b + c, "move": lambda x: x,
 }  # fmt: skip
 REDUCTIONS: dict[str, Callable[..., Numbers]] = {
-    "+": np.sum, "min": np.fmin.reduce, "max": np.fmax.reduce,
+    "+": np.sum, "*": np.prod, "min": np.fmin.reduce, "max": np.fmax.reduce,
+    "&": np.bitwise_and.reduce, "|": np.bitwise_or.reduce, "^": np.bitwise_xor.reduce,
+}  # fmt: skip
+COMPARED: dict[str, Callable[..., Numbers]] = {
+    "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal,
+    "==": np.equal, "!=": np.not_equal,
 }  # fmt: skip
 
 
@@ -78,7 +88,7 @@ class Evaluation:
         sizes: Mapping[ir.Axis, int],
         points: Points | None = None,
     ) -> None:
-        self.program = program
+        self.program = in_pieces(program)
         whole = {axis: np.arange(sizes.get(axis, axis.size)) for axis in program.axes}
         self.points = {**whole, **(points or {})}
         self.sizes = {axis: len(each) for axis, each in self.points.items()}
@@ -96,7 +106,9 @@ class Evaluation:
                 case ir.Load(access):
                     self.values[instruction] = self.loaded(instruction, access)
                 case ir.Compute(op, operands):
-                    self.values[instruction] = self.computed(instruction, op, operands)
+                    self.values[instruction] = self.computed(
+                        instruction, op, operands, instruction.action.value
+                    )
                 case ir.Put() | ir.Get():
                     raise CheckError("a temporary array is no part of what a program means")
                 case _:
@@ -110,11 +122,25 @@ class Evaluation:
         return self.points[axis].reshape(shape)
 
     def place(self, access: ir.Access) -> Numbers:
-        place = access.place
-        total = np.full([1] * len(self.program.axes), place.offset)
-        for axis, factor in place.factors.items():
+        total = np.zeros([1] * len(self.program.axes), np.int64)
+        for subscript, stride in zip(access.subscripts, access.array.strides, strict=True):
+            total = total + stride * self.along(subscript)
+        return total
+
+    def along(self, subscript: ir.Subscript) -> Numbers:
+        if isinstance(subscript, ir.Crooked):
+            return self.expression(subscript.expr)
+        total = np.full([1] * len(self.program.axes), subscript.offset)
+        for axis, factor in subscript.factors.items():
             total = total + factor * self.index(axis)
         return total
+
+    def expression(self, expr: Expr) -> Numbers:
+        """An expression over the names of axes."""
+        names = variables(expr)
+        env = {axis.name: self.index(axis) for axis in self.program.axes if axis.name in names}
+        found: Numbers = np.asarray(evaluate_index(expr, env))
+        return found.reshape([1] * len(self.program.axes)) if not found.ndim else found
 
     def shape(self, instruction: ir.Instruction) -> tuple[int, ...]:
         axes = {dim.axis for dim in instruction.dims}
@@ -123,7 +149,11 @@ class Evaluation:
     def loaded(self, instruction: ir.Instruction, access: ir.Access) -> Numbers:
         given = self.given(access.array.name, self.elements[access.array])
         place = np.broadcast_to(self.place(access), self.shape(instruction))
-        return wide(given[place], instruction.dtype)
+        if access.where is None:
+            return wide(given[place], instruction.dtype)
+        inside = np.broadcast_to(self.expression(access.where.condition) != 0, place.shape)
+        found = np.where(inside, given[np.where(inside, place, 0)], access.other)
+        return wide(found, instruction.dtype)
 
     def given(self, name: str, elements: int) -> Numbers:
         if name not in self.arrays or self.arrays[name].size < elements:
@@ -144,17 +174,15 @@ class Evaluation:
                 return wide(np.full(ones, value), dtype)
             case ir.Parameter(name, own):  # a cast has another type than what it casts
                 return wide(np.full(ones, self.numbers[name]), own)
-            case ir.IndexOf(axis):
-                return wide(self.index(axis), dtype)
+            case ir.IndexOf():
+                return wide(self.expression(operand.expr), operand.dtype)
             case ir.Result(instruction):
                 return self.values[instruction]
-            case ir.Running():
-                raise CheckError("a fold is no plain operand")
             case _:
-                assert_never(operand)
+                raise CheckError("a fold is no plain operand")
 
     def computed(
-        self, instruction: ir.Instruction, op: str, operands: tuple[ir.Operand, ...]
+        self, instruction: ir.Instruction, op: str, operands: tuple[ir.Operand, ...], value: Value
     ) -> Numbers:
         running = instruction.running
         plain = [each for each in operands if not isinstance(each, ir.Running)]
@@ -162,11 +190,20 @@ class Evaluation:
         with np.errstate(all="ignore"):
             if op == "cast":
                 made = narrowed(values[0], instruction.dtype)
+            elif isinstance(value, Choose):
+                made = self.chosen(value, values)
             elif running is None:
                 made = FUNCTIONS[op](*values)
             else:
                 made = self.folded(instruction, op, running, values)
         return wide(np.broadcast_to(made, self.varying(instruction)), instruction.dtype)
+
+    def chosen(self, value: Choose, values: list[Numbers]) -> Numbers:
+        if isinstance(value.condition, Compare):
+            left, right, then, otherwise = values
+            return np.where(COMPARED[value.condition.op](left, right), then, otherwise)
+        then, otherwise = values
+        return np.where(self.expression(value.condition) != 0, then, otherwise)
 
     def varying(self, instruction: ir.Instruction) -> tuple[int, ...]:
         gone = {dim.axis for dim in instruction.over}
@@ -209,13 +246,23 @@ def elements(program: ir.Program, sizes: Mapping[ir.Axis, int]) -> dict[ir.Array
     if not sizes:
         return {array: array.elements for array in program.arrays}
     found = dict.fromkeys(program.arrays, 1)
-    for each in program.instructions:
+    for each in in_pieces(program).instructions:
         if isinstance(each.action, ir.Load | ir.Store):
-            place = each.action.access.place
-            ends = [f * (sizes.get(a, a.size) - 1) for a, f in place.factors.items() if f > 0]
-            array = each.action.access.array
-            found[array] = max(found[array], 1 + place.offset + sum(ends))
+            access, last = each.action.access, 0
+            for subscript, stride in zip(access.subscripts, access.array.strides, strict=True):
+                last += stride * _greatest(subscript, sizes)
+            most = access.array.elements
+            found[access.array] = max(found[access.array], min(1 + last, most))
     return found
+
+
+def _greatest(subscript: ir.Subscript, sizes: Mapping[ir.Axis, int]) -> int:
+    """The greatest that a subscript is along shorter axes."""
+    if isinstance(subscript, ir.Crooked):
+        bounds = {a.name: (0, sizes.get(a, a.size) - 1) for a in subscript.axes}
+        return max(0, range_of(subscript.expr, bounds).high)
+    ends = [f * (sizes.get(a, a.size) - 1) for a, f in subscript.factors.items() if f > 0]
+    return subscript.offset + sum(ends)
 
 
 def _contracted(factors: list[Numbers], shape: tuple[int, ...], kept: tuple[int, ...]) -> Numbers:

@@ -1,25 +1,45 @@
-"""What a loop nest is: scalar instructions over dimensions, and nothing yet about their order.
+"""What a loop nest is: instructions over dimensions, and nothing yet about their order.
 
 An *axis* is a loop of the computation. It is cut into tiles, and every instruction has dimensions
 of its own for them: whether two of these become one loop, which is inside which, what runs on
 threads, all that is decided later (`space.py`). What a decision may add to the program, the store
 and the load of a temporary array, is part of it from the start. `build.py` writes programs,
 `evaluate.py` says what they mean.
+
+An instruction computes one value of kernels (`kernel/ir.py`), whose leaves are results of other
+instructions, elements of arrays, parameters, numbers and indices along axes. In the published
+system it is one operator: `pieces` has it so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from typing import Literal, TypeAlias
 
-from warploom.errors import CheckError
-from warploom.kernel.dtype import DType
-from warploom.kernel.ir import Operator
+import numpy as np
 
-Operation: TypeAlias = Operator | Literal["move", "cast"]
-Fold: TypeAlias = Literal["+", "min", "max"]
+from warploom.errors import CheckError
+from warploom.index.ir import Const, Expr, Var
+from warploom.index.laws import simplify, total
+from warploom.index.ranges import range_of
+from warploom.kernel import ir as kernel
+from warploom.kernel.dtype import DType
+from warploom.kernel.ir import (
+    Cast,
+    Cell,
+    Choose,
+    FromIndex,
+    Number,
+    Operator,
+    Value,
+    operands,
+    walk_value,
+)
+
+Operation: TypeAlias = Operator | Literal["move", "cast", "choose"]
+Fold: TypeAlias = Literal["+", "*", "min", "max", "&", "|", "^"]
 
 
 # -- axes and dimensions ---------------------------------------------------------------------------
@@ -47,6 +67,24 @@ class Linear:
 
     def __rsub__(self, other: Linear | int) -> Affine:
         return self * -1 + other
+
+    def __floordiv__(self, by: int) -> Crooked:
+        return crooked(self, lambda expr: expr // by)
+
+    def __mod__(self, by: int) -> Crooked:
+        return crooked(self, lambda expr: expr % by)
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        return tuple(affine(self).factors)
+
+    @property
+    def expr(self) -> Expr:
+        """Over the names of axes."""
+        own, found = affine(self), list[Expr]()
+        for axis, factor in own.factors.items():
+            found.append(Var(axis.name) * factor)
+        return total([*found, Const(own.offset)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -159,19 +197,70 @@ def affine(value: Linear | int) -> Affine:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Crooked:
+    """A subscript that is not linear: an expression over the names of axes."""
+
+    expr: Expr
+    axes: tuple[Axis, ...]
+
+    @property
+    def range(self) -> tuple[int, int]:
+        return range_of(self.expr, {axis.name: (0, axis.size - 1) for axis in self.axes})
+
+
+Subscript: TypeAlias = Affine | Crooked
+
+
+def crooked(value: Linear, made: Callable[[Expr], Expr]) -> Crooked:
+    own = affine(value)
+    return Crooked(simplify(made(own.expr)), tuple(own.factors))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Where:
+    """A condition over the names of axes."""
+
+    condition: Expr
+    axes: tuple[Axis, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Access:
-    """An element of an array: one subscript for each of its dimensions."""
+    """An element of an array: one subscript for each of its dimensions. Where a condition fails it
+    is the number `other` instead, and nothing is loaded."""
 
     array: Array
-    subscripts: tuple[Affine, ...]
+    subscripts: tuple[Subscript, ...]
+    where: Where | None = None
+    other: float = 0
+
+    @property
+    def is_linear(self) -> bool:
+        return all(isinstance(each, Affine) for each in self.subscripts)
 
     @property
     def place(self) -> Affine:
-        """The element's place in the array, in elements."""
+        """The element's place in the array, in elements, as far as it is known: without axes and at
+        the beginning where a subscript is not linear."""
         place = Affine(0)
         for subscript, stride in zip(self.subscripts, self.array.strides, strict=True):
+            if isinstance(subscript, Crooked):
+                return Affine(0)
             place = place + subscript * stride
         return Affine(place.offset, tuple(place.factors.items()))
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """Those that it depends on."""
+        found: list[Axis] = []
+        for each in self.subscripts:
+            found += each.factors if isinstance(each, Affine) else each.axes
+        found += self.where.axes if self.where is not None else ()
+        if self.is_linear:
+            kept = self.place.factors
+            own = self.where.axes if self.where is not None else ()
+            found = [axis for axis in found if axis in kept or axis in own]
+        return tuple(dict.fromkeys(found))
 
 
 # -- instructions ----------------------------------------------------------------------------------
@@ -186,31 +275,47 @@ class Scope(Enum):
     MEMORY = "memory"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Constant:
-    value: float
+Constant = Number
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Parameter:
+class Parameter(Cell):
     """A number that is an argument of the kernel."""
 
-    name: str
-    dtype: DType
+    __match_args__ = ("name", "dtype")
 
     def __str__(self) -> str:
         return self.name
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class IndexOf:
-    """The index along an axis, as a number."""
-
-    axis: Axis
+def parameter(name: str, dtype: DType) -> Parameter:
+    return Parameter(name, None, dtype)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Result:
+class IndexOf(FromIndex):
+    """An expression over the names of axes, as a number."""
+
+    axes: tuple[Axis, ...]
+
+    __match_args__ = ("axes",)
+
+
+def index_of(axis: Axis, dtype: DType) -> IndexOf:
+    return IndexOf(Var(axis.name), dtype, (axis,))
+
+
+@dataclass(frozen=True, slots=True)
+class Element(Cell):
+    """An element of an array, loaded where it is used."""
+
+    access: Access
+
+    __match_args__ = ("access",)
+
+
+@dataclass(frozen=True, slots=True)
+class Result(Cell):
     """What another instruction computed at the same place of each pair (its dimension, mine); where
     it folds, what it had at the end."""
 
@@ -218,9 +323,15 @@ class Result:
     pairs: Pairs
     scope: Scope
 
+    __match_args__ = ("instruction", "pairs", "scope")
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Running:
+
+def result(instruction: Instruction, pairs: Pairs, scope: Scope) -> Result:
+    return Result(instruction.name, None, instruction.dtype, instruction, pairs, scope)
+
+
+@dataclass(frozen=True, slots=True)
+class Running(Cell):
     """What this instruction itself had in the iteration before along the dimensions `over`, and at
     first what `start` computed."""
 
@@ -228,14 +339,39 @@ class Running:
     pairs: Pairs
     over: tuple[Dim, ...]
 
+    __match_args__ = ("start", "pairs", "over")
 
-Operand: TypeAlias = Constant | Parameter | IndexOf | Result | Running
+
+def running(start: Instruction, pairs: Pairs, over: tuple[Dim, ...]) -> Running:
+    return Running(start.name, None, start.dtype, start, pairs, over)
+
+
+Operand: TypeAlias = Value  # a leaf, where an instruction is of one operator
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Compute:
-    op: Operation
-    operands: tuple[Operand, ...]
+    value: Value
+
+    __match_args__ = ("op", "operands")
+
+    @property
+    def op(self) -> Operation:
+        """The outermost operator."""
+        match self.value:
+            case kernel.Operation(op):
+                return op
+            case Choose():
+                return "choose"
+            case Cast():
+                return "cast"
+            case _:
+                return "move"
+
+    @property
+    def operands(self) -> tuple[Value, ...]:
+        """What that one is of."""
+        return operands(self.value) or (self.value,)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -246,7 +382,7 @@ class Load:
 @dataclass(frozen=True, slots=True, eq=False)
 class Store:
     access: Access
-    value: Operand
+    value: Value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -266,7 +402,7 @@ Action: TypeAlias = Compute | Load | Store | Put | Get
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Instruction:
-    """One scalar operation, done for every index of its dimensions."""
+    """A value that is computed, loaded or stored for every index of its dimensions."""
 
     name: str
     dtype: DType
@@ -274,14 +410,20 @@ class Instruction:
     action: Action
 
     @property
-    def operands(self) -> tuple[Operand, ...]:
+    def value(self) -> Value | None:
+        """What it computes, or stores."""
         match self.action:
-            case Compute(_, operands):
-                return operands
+            case Compute():
+                return self.action.value
             case Store(_, value) | Put(value):
-                return (value,)
+                return value
             case _:
-                return ()
+                return None
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        """The leaves of its value."""
+        return () if self.value is None else tuple(leaves(self.value))
 
     @property
     def running(self) -> Running | None:
@@ -354,6 +496,7 @@ class Program:
     parameters: tuple[Parameter, ...]
     instructions: tuple[Instruction, ...]
     communications: tuple[Communication, ...]
+    source: object = None  # the computation that it was made of
 
     @property
     def temporaries(self) -> tuple[Temporary, ...]:
@@ -364,6 +507,39 @@ class Program:
     def dims(self) -> tuple[Dim, ...]:
         """Those that are always there."""
         return tuple(dict.fromkeys(dim for each in self.instructions for dim in each.dims))
+
+
+# -- folds -----------------------------------------------------------------------------------------
+
+# What a fold starts with: it changes nothing. For integers: the least and greatest of the type.
+NEUTRAL: dict[Fold, float] = {
+    "+": 0.0, "*": 1.0, "min": float("inf"), "max": -float("inf"), "&": -1, "|": 0, "^": 0,
+}  # fmt: skip
+
+
+def neutral(op: Fold, dtype: DType) -> float:
+    """What a fold begins with where nothing is said."""
+    if op not in ("min", "max") or dtype.is_float:
+        value = NEUTRAL[op]
+        if dtype.is_float:
+            return value
+        return int(np.iinfo(dtype.numpy).max) if value < 0 and not dtype.is_signed else int(value)
+    limits = np.iinfo(dtype.numpy)
+    return int(limits.max if op == "min" else limits.min)
+
+
+def folded_by(inst: Instruction) -> Fold | None:
+    """The operator by which parts of a fold may be put together in any order."""
+    match inst.action:
+        case Compute("fma", (_, _, Running())):
+            return "+"
+        case Compute(op, (Running(), _)) if op in NEUTRAL:
+            return op
+    return None
+
+
+def leaves(value: Value) -> Iterator[Value]:
+    return (each for each in walk_value(value) if not operands(each))
 
 
 def results(instruction: Instruction) -> Iterator[Result]:

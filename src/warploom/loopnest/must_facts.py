@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.loopnest.ir import Axis, Dim, Instruction
+from warploom.loopnest.pieces import piece_list
 from warploom.loopnest.space import NestSpace
 from warploom.loopnest.tiling import outer_size, tilings
 from warploom.search.branching.candidate import Bits, Candidates, Flags, Index, Numbers
@@ -31,11 +32,14 @@ Use: TypeAlias = tuple[int, bool] | None
 
 
 class Facts:
-    """What does not depend on the candidate: positions and tables."""
+    """What does not depend on the candidate: positions and tables. `insts` are the pieces of
+    instructions, each of one operator, and `whole` says which it is a piece of."""
 
     def __init__(self, space: NestSpace) -> None:
         self.space = space
-        self.insts: list[Instruction] = space.insts
+        listed = piece_list(space.insts)
+        self.insts: list[Instruction] = [each for each, _ in listed]
+        self.whole: list[Instruction] = [inst for _, inst in listed]
         self.dims: list[Dim] = space.dims
         self.number = {dim: at for at, dim in enumerate(self.dims)}
         self.kind_columns = space.propagator.columns(space.kind)
@@ -52,12 +56,17 @@ class Facts:
         """Where it is decided whether a dimension counts for an instruction."""
         columns = self.space.propagator.columns(self.space.iterates)
         table = np.zeros((len(self.insts), len(self.dims)), np.int64)
-        insts = {inst: at for at, inst in enumerate(self.insts)}
+        of = {inst: [at for at, each in enumerate(self.whole) if each is inst]
+              for inst in self.space.insts}  # fmt: skip
         for position, (inst, dim) in enumerate(self.space.iterates.instances, columns.start):
             assert isinstance(inst, Instruction)
             assert isinstance(dim, Dim)
-            table[insts[inst], self.number[dim]] = position
+            table[of[inst], self.number[dim]] = position
         return table
+
+    def last(self, inst: Instruction) -> int:
+        """The number of the piece that an instruction's result is."""
+        return len(self.whole) - 1 - self.whole[::-1].index(inst)
 
     def _flags(self) -> Index:
         """Where it is decided whether an instruction is there; -1 for those that always are."""
@@ -65,7 +74,7 @@ class Facts:
         found = np.full(len(self.insts), -1)
         for at, each in enumerate(self.space.program.temporaries):
             for inst in (each.put, each.get):
-                found[self.insts.index(inst)] = columns.start + at
+                found[self.last(inst)] = columns.start + at
         return found
 
     def _orders(self) -> tuple[Index, Bits]:

@@ -6,34 +6,41 @@ guard the addition.
 
 from __future__ import annotations
 
+from warploom.kernel.ir import Cast, Number, Operation, Value
 from warploom.loopnest import ir
 
 # Of zeros they make zero.
-KEEP_ZERO = frozenset({"+", "-", "*", "neg", "abs", "min", "max", "move", "cast", "fma"})
+KEEP_ZERO = frozenset({"+", "-", "*", "neg", "abs", "min", "max", "fma"})
 
 
 def unchanged_outside(fold: ir.Instruction, axis: ir.Axis) -> bool:
     """Whether it adds nothing but zeros where the index along an axis is beyond its end."""
     match fold.action:
-        case ir.Compute("+" | "fma", operands):
+        case ir.Compute("+" | "fma", operands) if isinstance(fold.action.value, Operation):
             others = [each for each in operands if not isinstance(each, ir.Running)]
             return all(zero_outside(each, axis) for each in others)
         case _:
             return False
 
 
-def zero_outside(operand: ir.Operand, axis: ir.Axis) -> bool:
+def zero_outside(value: Value, axis: ir.Axis) -> bool:
     """Both factors of a product have to be zero: of the other one nothing is known, and zero times
     infinity is no number."""
-    match operand:
-        case ir.Constant(value):
-            return value == 0
+    match value:
+        case Number(number):
+            return number == 0
+        case Operation(op, parts):
+            return op in KEEP_ZERO and all(zero_outside(each, axis) for each in parts)
+        case Cast(_, inner):
+            return zero_outside(inner, axis)
+        case ir.Element(access):
+            return axis in access.axes and access.other == 0
         case ir.Result(instruction):
             match instruction.action:
-                case ir.Load():
-                    return axis in instruction.axes
-                case ir.Compute(op, operands) if op in KEEP_ZERO and instruction.running is None:
-                    return all(zero_outside(each, axis) for each in operands)
+                case ir.Load(access):
+                    return axis in access.axes and access.other == 0
+                case ir.Compute() if instruction.running is None:
+                    return zero_outside(instruction.action.value, axis)
                 case _:
                     return False
         case _:

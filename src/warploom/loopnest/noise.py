@@ -48,12 +48,17 @@ class Noise:
             return start + self._folded(op, given, self._iterations(instruction)) + own
         if op == "cast":
             return given[0][1] + own
+        if op == "choose":  # which side it is does not move
+            return max(noise for _, noise in given) + own
         return _moved(op, given) + own
 
     def _folded(self, op: str, given: list[tuple[Numbers, float]], iterations: int) -> float:
         """An iteration adds its noise, and rounds what was added so far."""
-        if op in ("min", "max"):
+        if op in ("min", "max", "&", "|", "^"):
             return given[0][1]
+        if op == "*":
+            sizes = [float(np.abs(values).max(initial=1)) for values, _ in given]
+            return iterations * (given[0][1] + ROUNDED) * max(1.0, sizes[0]) ** min(iterations, 64)
         each = _moved("*", given) if op == "fma" else given[0][1]
         sizes = [float(np.abs(values).max(initial=0)) for values, _ in given]
         return iterations * (each + ROUNDED * math.sqrt(iterations) * math.prod(sizes))

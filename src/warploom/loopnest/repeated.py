@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from warploom.kernel.ir import operands, walk_value
 from warploom.loopnest.decided import Implementation, Loop, Node
 from warploom.loopnest.ir import Compute, Instruction
 
@@ -19,10 +20,12 @@ def repeated(made: Implementation) -> float:
     threads = math.prod(made.levels)
     issued = needed = 0.0
     for each, around in _placed(made.nests, ()):
-        if isinstance(each.action, Compute):
+        parts = [] if each.value is None else list(walk_value(each.value))
+        operators = sum(bool(operands(part)) for part in parts)
+        if isinstance(each.action, Compute) or operators:
             own = math.prod(loop.size for loop in around if loop.kind != "THREAD")
-            issued += own * threads
-            needed += math.prod(axis.size for axis in each.axes)
+            issued += max(1, operators) * own * threads
+            needed += max(1, operators) * math.prod(axis.size for axis in each.axes)
     return issued / max(1.0, needed)
 
 

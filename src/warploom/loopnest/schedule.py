@@ -7,12 +7,11 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from warploom.kernel.ir import Kernel, Registers, Shared, walk
+from warploom.kernel.ir import Kernel, Registers, Shared, Store, walk
 from warploom.kernel.schedule import Staged, and_words, schedule_text, tile_words
 from warploom.loopnest import ir
 from warploom.loopnest.bound import Reason
 from warploom.loopnest.decided import Implementation, Loop, Node
-from warploom.loopnest.indices import Places
 
 # The resources of a bound, as an engineer calls them.
 LIMITS = {
@@ -105,8 +104,7 @@ def _is_partial(lengths: Sequence[int], every: Sequence[int], tiles: Sequence[in
 
 def _axes(access: ir.Access) -> list[ir.Axis]:
     """The axes of an access, in the order of the array's dimensions."""
-    terms = (term for each in access.subscripts for term in each.terms)
-    return list(dict.fromkeys(axis for axis, _ in terms))
+    return list(dict.fromkeys(axis for each in access.subscripts for axis in each.axes))
 
 
 def _extent(
@@ -135,10 +133,10 @@ def _staged(made: Implementation, kernel: Kernel) -> list[Staged]:
             source_of(each),
             _shape(made, each),
             _stages(each, kernel),
-            Places(made).swizzle(each) is not None,
+            made.swizzle_of(each) is not None,
             made.padding[each],
-            made.fill.get(each) == "COPY",
-            tuple(made.size_of(put) for put, _ in reversed(Places(made).array_dims(each))),
+            _is_asynchronous(each, kernel),
+            tuple(made.size_of(put) for put, _ in reversed(made.array_dims(each))),
         )
         for each in made.lowered
     ]
@@ -157,7 +155,7 @@ def _sender(temporary: ir.Temporary) -> ir.Instruction:
 
 def _shape(made: Implementation, temporary: ir.Temporary) -> tuple[int, ...]:
     """The part that is in shared memory at once, as the array's own dimensions have it."""
-    there = [put for put, _ in Places(made).array_dims(temporary)]
+    there = [put for put, _ in made.array_dims(temporary)]
     action = _sender(temporary).action
     listed = _axes(action.access) if isinstance(action, ir.Load) else []
     axes = dict.fromkeys([*listed, *(dim.axis for dim in there)])
@@ -167,9 +165,19 @@ def _shape(made: Implementation, temporary: ir.Temporary) -> tuple[int, ...]:
 
 def _stages(temporary: ir.Temporary, kernel: Kernel) -> int:
     """How many arrays the kernel has for it."""
-    pattern = re.compile(rf"{re.escape(_plain(temporary.name))}(_other\d*)?")
     names = [each.name for each in kernel.body if isinstance(each, Shared)]
-    return sum(pattern.fullmatch(name) is not None for name in names)
+    return sum(_is_of(temporary, name) for name in names)
+
+
+def _is_asynchronous(temporary: ir.Temporary, kernel: Kernel) -> bool:
+    """Whether asynchronous copies fill it, as they do where a loop has them ahead of their use."""
+    ahead = (each.array for each in walk(kernel.body) if isinstance(each, Store) and each.ahead)
+    return any(_is_of(temporary, name) for name in ahead)
+
+
+def _is_of(temporary: ir.Temporary, name: str) -> bool:
+    """Whether a shared array of the kernel is the temporary's, or a further stage of it."""
+    return re.fullmatch(rf"{re.escape(_plain(temporary.name))}(_other\d*)?", name) is not None
 
 
 def _plain(name: str) -> str:

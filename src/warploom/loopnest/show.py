@@ -5,6 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_never
 
+from warploom.index.show import show as show_index
+from warploom.kernel.ir import (
+    Cast,
+    Cell,
+    Choose,
+    Compare,
+    FromIndex,
+    Number,
+    Operation,
+    Value,
+)
 from warploom.loopnest import ir
 
 
@@ -31,9 +42,8 @@ def show_instruction(instruction: ir.Instruction) -> str:
     over = _names(dim.axis for dim in instruction.over)
     end = f" over {', '.join(over)}" if over else ""
     match instruction.action:
-        case ir.Compute(op, operands):
-            parts = ", ".join(show_operand(each) for each in operands)
-            made = parts if op == "move" else f"{op}({parts})"
+        case ir.Compute():
+            made = show_operand(instruction.action.value)
         case ir.Load(access):
             made = f"load {show_access(access)}"
         case ir.Store(access, value):
@@ -56,27 +66,45 @@ def _names(axes: Iterator[ir.Axis]) -> list[str]:
     return list(dict.fromkeys(map(str, axes)))
 
 
-def show_operand(operand: ir.Operand) -> str:
-    match operand:
-        case ir.Constant(value):
-            return f"{value:g}"
-        case ir.Parameter(name):
-            return name
-        case ir.IndexOf(axis):
-            return f"index({axis})"
+def show_operand(value: Value) -> str:
+    match value:
         case ir.Result(instruction):
             return _varying(instruction)
         case ir.Running(start):
             return f"running from {_varying(start)}"
+        case ir.Element(access):
+            return show_access(access)
+        case Number(number):
+            return f"{number:g}"
+        case Cell(name):
+            return name
+        case FromIndex(expr):
+            return f"index({show_index(expr)})"
+        case Operation(op, parts):
+            return f"{op}({', '.join(map(show_operand, parts))})"
+        case Cast(_, inner):
+            return f"cast({show_operand(inner)})"
+        case Choose(Compare(op, left, right), then, otherwise):
+            condition = f"{show_operand(left)} {op} {show_operand(right)}"
+            return f"({condition} ? {show_operand(then)} : {show_operand(otherwise)})"
+        case Choose(condition, then, otherwise):
+            assert not isinstance(condition, Compare)
+            sides = f"{show_operand(then)} : {show_operand(otherwise)}"
+            return f"({show_index(condition)} ? {sides})"
         case _:
-            assert_never(operand)
+            assert_never(value)
 
 
 def show_access(access: ir.Access) -> str:
-    return f"{access.array}[{', '.join(map(show_affine, access.subscripts))}]"
+    found = f"{access.array}[{', '.join(map(show_subscript, access.subscripts))}]"
+    if access.where is None:
+        return found
+    return f"({show_index(access.where.condition)} ? {found} : {access.other:g})"
 
 
-def show_affine(value: ir.Affine) -> str:
+def show_subscript(value: ir.Subscript) -> str:
+    if isinstance(value, ir.Crooked):
+        return show_index(value.expr)
     parts = [str(a) if f == 1 else f"{f}*{a}" for a, f in value.factors.items()]
     if value.offset or not parts:
         parts.append(str(value.offset))

@@ -26,7 +26,7 @@ CACHES = ("NO_CACHE", "CACHE_GLOBAL", "CACHE_SHARED", "CACHE_READ_ONLY")
 def cuda_vectors(instruction: Instruction, dim: Dim) -> tuple[int, ...]:
     """Loads and stores of 2 or 4 neighbours, aligned; temporary arrays are laid out for it."""
     match instruction.action:
-        case Load(access) | Store(access):
+        case Load(access) | Store(access):  # what a store computes of is loaded as it lies
             return tuple(w for w in (2, 4) if is_aligned(access, dim, w))
         case Put() | Get():
             return (2, 4)
@@ -52,9 +52,10 @@ class Target:
     that may follow each row of a temporary array, `swizzles` how its cells may be exchanged. With
     `cooperative_copies` such an array may be filled by all threads of the block, whatever these do
     elsewhere; `stages` says how many of an array there may be, so that one is filled while
-    another is used, and `fills` by which way. Without `limits_registers` what has no room in them
-    is for the compiler to put elsewhere. With `tensor` products may be done by tensor cores, which
-    look at the leading bits of factors only (tf32), or have them rounded (bf16)."""
+    another is used, and `fills` by which way. With `folds_by_threads` threads may fold parts of an
+    axis beside each other. Without `limits_registers` what has no room in them is for the compiler
+    to put elsewhere. With `tensor` products may be done by tensor cores, which look at the leading
+    bits of factors only (tf32), or have them rounded (bf16)."""
 
     machine: Machine = CUDA
     unroll: int = 512
@@ -70,6 +71,7 @@ class Target:
     stages: tuple[int, ...] = (1,)
     fills: tuple[str, ...] = ("REGISTERS",)
     limits_registers: bool = True
+    folds_by_threads: bool = False
     tensor: TensorKind | None = None
 
     @property
@@ -112,10 +114,17 @@ def with_tensor_cores(machine: Machine, kind: TensorKind = "tf32") -> Target:
 def everything(machine: Machine) -> Target:
     """All that we know of, beyond the published system."""
     if not machine.copies:
-        return Target(machine, cooperative_copies=True, swizzles=("PLAIN", "XOR"), stages=(1, 2))
+        return Target(
+            machine,
+            cooperative_copies=True,
+            folds_by_threads=True,
+            swizzles=("PLAIN", "XOR"),
+            stages=(1, 2),
+        )
     return Target(
         machine,
         cooperative_copies=True,
+        folds_by_threads=True,
         swizzles=("PLAIN", "XOR"),
         stages=(1, 2, 3, 4),
         fills=("REGISTERS", "COPY"),

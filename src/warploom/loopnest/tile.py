@@ -17,14 +17,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from warploom.kernel.dtype import DType
-from warploom.kernel.tensor import COLUMNS, DEPTH
+from warploom.kernel.tensor import DEPTH
 from warploom.loopnest import ir
 from warploom.loopnest.choices import Choices
 from warploom.loopnest.neutral import unchanged_outside
+from warploom.schedule.product import GROUPS, LANES
 from warploom.search.space.ir import implies, some
-
-LANES = COLUMNS // 2  # threads of a warp along the columns: each has two of them
-GROUPS = 8  # and along the rows, each with two as well
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import product
+from typing import TypeAlias
 
 from warploom.errors import CheckError
 from warploom.loopnest.ir import Axis
+
+Tiles: TypeAlias = Sequence[int | Sequence[int]]
 
 # Sizes offered for one tile where the user gives only the largest.
 MOST_SIZES = 16
@@ -41,7 +44,7 @@ def outer_size(axis: Axis, row: tuple[int, ...]) -> int:
 def cut(
     name: str,
     size: int,
-    tiles: Sequence[int | Sequence[int]],
+    tiles: Tiles,
     *,
     dynamic: bool = True,
     tail: bool = False,

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from warploom.array.code.lower import lower
+from warploom.array.code.scheduled import schedule_of
 from warploom.array.code.spread import Spread
 from warploom.array.code.storage import dims_of, names_of, parts_of
 from warploom.array.language.evaluate import Value, as_value
@@ -30,6 +30,7 @@ from warploom.errors import CheckError, OperandError, Span
 from warploom.kernel.dtype import DType
 from warploom.kernel.ir import Kernel
 from warploom.pictured import Pictured
+from warploom.schedule.lower import lower
 
 # Runs a kernel on arrays and numbers, in place.
 Launch = Callable[[Kernel, list[Any]], object]
@@ -131,7 +132,9 @@ def compile_candidate(plan: Plan, candidate: Candidate) -> Compiled:
     check_mapping(plan, candidate)
     made = numbered(plan, candidate.sizes)
     try:
-        kernels = [lower(made, at, spread) for at, spread in enumerate(candidate.spreads)]
+        kernels = [
+            lower(schedule_of(made, at, spread)) for at, spread in enumerate(candidate.spreads)
+        ]
     except OperandError as error:  # of what the program says: no other candidate would do
         error.span = error.span or _undivided(plan.program)
         raise

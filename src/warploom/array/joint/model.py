@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.array.code.lower import raw
 from warploom.array.code.program import Candidate
+from warploom.array.code.scheduled import schedule_of
 from warploom.array.code.spread import Spread
 from warploom.array.joint.axes import Axis, axes_of
 from warploom.array.joint.least import Least
@@ -43,6 +43,7 @@ from warploom.kernel.ir import Shared
 from warploom.kernel.pool import pool_bytes
 from warploom.kernel.synchronise import synchronise
 from warploom.machine.record import Machine
+from warploom.schedule.lower import raw
 from warploom.search.budget import STOPS, Budget, reason_of
 from warploom.search.outcome import Found, Impossible, Outcome, Reason, Undecided
 
@@ -204,7 +205,7 @@ class JointModel:
     def _placed_inside(self, candidate: Candidate) -> bool:
         made = numbered(self.plan, candidate.sizes)
         for at, spread in enumerate(candidate.spreads):
-            kernel = allocate(synchronise(raw(made, at, spread)))
+            kernel = allocate(synchronise(raw(schedule_of(made, at, spread))))
             arrays = [each for each in kernel.body if isinstance(each, Shared)]
             if pool_bytes(arrays) > self.machine.shared_bytes:
                 return False

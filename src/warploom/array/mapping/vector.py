@@ -3,7 +3,7 @@ access."""
 
 from __future__ import annotations
 
-from warploom.array.plan.loops import Loop, Plan, Write, reads_of
+from warploom.array.plan.loops import Loop, Plan, Write, guards_of, reads_of
 from warploom.array.plan.view import Part, Path
 from warploom.index.ir import Expr, Var, variables
 from warploom.index.polynomial import Normal, Quotient
@@ -22,11 +22,10 @@ def is_consecutive(plan: Plan, loop: Loop) -> bool:
     steps = [] if write.memory in private else [step(write.path, counter)]
     if steps == [0]:
         return False  # every iteration would store to one place
-    for read in reads_of(write.value):
-        if any(counter in variables(guard.condition) for guard in read.guards):
-            return False
-        if read.memory not in private:
-            steps.append(step(read.path, counter))
+    if any(counter in variables(condition) for condition in guards_of(write.value)):
+        return False
+    read = (each for each in reads_of(write.value) if each.memory not in private)
+    steps += [step(each.path, counter) for each in read]
     return 1 in steps and set(steps) <= {0, 1}
 
 

@@ -1,8 +1,9 @@
 """What an expression becomes before anything is decided: loops, buffers, and writes of numbers.
 
 A *plan* has a loop for every concrete map and for every fold, in the order in which they would run
-one after another, and a buffer for everything that is written. Where its maps run, and how large
-symbolic sizes are, is left open; `mapping/` and `lower.py` decide that. Indices are not simplified.
+one after another, and a buffer for everything that is written. Values are those of kernels. Where
+its maps run, and how large symbolic sizes are, is left open: `mapping/` and `joint/` decide that.
+Indices are not simplified.
 """
 
 from __future__ import annotations
@@ -16,70 +17,39 @@ from warploom.array.language.op import Level, SpaceName
 from warploom.array.plan.view import Guard, Path
 from warploom.index.ir import Expr
 from warploom.kernel.dtype import DType
-from warploom.kernel.ir import Comparison, Operator
+from warploom.kernel.ir import Cell, Choose, Compare, Number, Value, dtype_of, walk_value
 
 # -- numbers ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
-    """An element of a buffer; where a guard fails, its number instead."""
+class Read(Cell):
+    """An element of a buffer, as a leaf of the values of kernels; where an element stands under a
+    guard, the value chooses between it and the guard's number."""
 
     memory: Param
     path: Path
-    guards: tuple[Guard, ...]
-    dtype: DType
 
 
-@dataclass(frozen=True, slots=True)
-class Fixed:
-    """A constant; where a guard fails, its number instead."""
-
-    value: float
-    guards: tuple[Guard, ...]
-    dtype: DType
+def read(memory: Param, path: Path, dtype: DType) -> Read:
+    return Read(memory.name, None, dtype, memory, path)
 
 
-@dataclass(frozen=True, slots=True)
-class Operated:
-    op: Operator
-    operands: tuple[Value, ...]
+def guarded(guards: tuple[Guard, ...], value: Value) -> Value:
+    """The value where all guards hold; the first that fails gives its number."""
+    for guard in reversed(guards):
+        value = Choose(guard.condition, value, Number(guard.value, dtype_of(value)))
+    return value
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """`then` where the comparison holds."""
-
-    op: Comparison
-    left: Value
-    right: Value
-    then: Value
-    otherwise: Value
+def reads_of(value: Value) -> list[Read]:
+    return [each for each in walk_value(value) if isinstance(each, Read)]
 
 
-@dataclass(frozen=True, slots=True)
-class Converted:
-    dtype: DType
-    value: Value
-
-
-Value: TypeAlias = Read | Fixed | Operated | Chosen | Converted
-
-
-def values_in(value: Value) -> Iterator[Value]:
-    """The value and everything inside it."""
-    yield value
-    match value:
-        case Operated(_, operands):
-            inner: tuple[Value, ...] = operands
-        case Chosen(_, left, right, then, otherwise):
-            inner = (left, right, then, otherwise)
-        case Converted(_, whole):
-            inner = (whole,)
-        case Read() | Fixed():
-            inner = ()
-    for each in inner:
-        yield from values_in(each)
+def guards_of(value: Value) -> list[Expr]:
+    """The conditions over indices that decide what a value is."""
+    chosen = (each for each in walk_value(value) if isinstance(each, Choose))
+    return [each.condition for each in chosen if not isinstance(each.condition, Compare)]
 
 
 # -- statements ------------------------------------------------------------------------------------
@@ -205,7 +175,3 @@ def _wanted(body: tuple[Node, ...], wanted: set[Param]) -> Iterator[Node]:
         inside = tuple(_wanted(node.body, wanted))
         if inside:
             yield replace(node, body=inside)
-
-
-def reads_of(value: Value) -> list[Read]:
-    return [each for each in values_in(value) if isinstance(each, Read)]

@@ -12,14 +12,12 @@ from dataclasses import dataclass, replace
 from warploom.array.language.ir import Param
 from warploom.array.language.size import value_of
 from warploom.array.plan import loops
-from warploom.array.plan.view import Guard, Part, Path
+from warploom.array.plan.view import Part, Path
 from warploom.array.types import type_with
-from warploom.index.ir import Const, Expr, substitute, variables
-from warploom.index.laws import simplify
-from warploom.index.ranges import range_of
-
-Ranges = Mapping[str, tuple[int, int]]
-TRUE, FALSE = Const(1), Const(0)
+from warploom.index.ir import Const, Expr, substitute
+from warploom.kernel.ir import Choose, Value
+from warploom.kernel.traverse import map_value
+from warploom.schedule.context import FALSE, TRUE, Bounds, simpler
 
 
 def numbered(plan: loops.Plan, sizes: Mapping[str, int]) -> loops.Plan:
@@ -37,69 +35,49 @@ def numbered(plan: loops.Plan, sizes: Mapping[str, int]) -> loops.Plan:
     )
 
 
-def simpler(expr: Expr, ranges: Ranges) -> Expr:
-    """An equal expression; one that has a single value is that value."""
-    made = simplify(expr, ranges)
-    if not isinstance(made, Const) and variables(made) <= ranges.keys():
-        known = range_of(made, ranges)
-        if known.low == known.high:
-            return Const(known.low)
-    return made
-
-
 @dataclass(frozen=True, slots=True)
 class _Putting:
     sizes: dict[str, int]
     memories: dict[Param, Param]
 
-    def nodes(self, body: tuple[loops.Node, ...], ranges: Ranges) -> Iterator[loops.Node]:
+    def nodes(self, body: tuple[loops.Node, ...], bounds: Bounds) -> Iterator[loops.Node]:
         for node in body:
             if isinstance(node, loops.Write):
-                made = self.write(node, ranges)
+                made = self.write(node, bounds)
                 if made is not None:
                     yield made
                 continue
             size = value_of(node.size, self.sizes)
-            inner = {**ranges, node.counter: (0, size - 1)}
+            inner = {**bounds, node.counter: (0, size - 1)}
             yield replace(node, size=Const(size), body=tuple(self.nodes(node.body, inner)))
 
-    def write(self, node: loops.Write, ranges: Ranges) -> loops.Write | None:
-        conditions = [self.expr(each, ranges) for each in node.conditions]
+    def write(self, node: loops.Write, bounds: Bounds) -> loops.Write | None:
+        conditions = [self.expr(each, bounds) for each in node.conditions]
         if FALSE in conditions:
             return None
         return loops.Write(
             self.memories[node.memory],
-            self.path(node.path, ranges),
+            self.path(node.path, bounds),
             tuple(each for each in conditions if each is not TRUE),
-            self.value(node.value, ranges),
+            self.value(node.value, bounds),
         )
 
-    def expr(self, expr: Expr, ranges: Ranges) -> Expr:
-        return simpler(substitute(expr, self.sizes), ranges)
+    def expr(self, expr: Expr, bounds: Bounds) -> Expr:
+        return simpler(substitute(expr, self.sizes), bounds)
 
-    def path(self, path: Path, ranges: Ranges) -> Path:
-        return tuple(s if isinstance(s, Part) else self.expr(s, ranges) for s in path)
+    def path(self, path: Path, bounds: Bounds) -> Path:
+        return tuple(s if isinstance(s, Part) else self.expr(s, bounds) for s in path)
 
-    def value(self, value: loops.Value, ranges: Ranges) -> loops.Value:
-        match value:
-            case loops.Read(memory, path, guards, dtype):
-                kept = self.guards(guards, ranges)
-                if kept and kept[0].condition is FALSE:
-                    return loops.Fixed(kept[0].value, (), dtype)
-                return loops.Read(self.memories[memory], self.path(path, ranges), kept, dtype)
-            case loops.Fixed(number, guards, dtype):
-                return loops.Fixed(number, self.guards(guards, ranges), dtype)
-            case loops.Operated(op, operands):
-                return loops.Operated(op, tuple(self.value(each, ranges) for each in operands))
-            case loops.Chosen(op, left, right, then, otherwise):
-                made = [self.value(each, ranges) for each in (left, right, then, otherwise)]
-                return loops.Chosen(op, made[0], made[1], made[2], made[3])
-            case loops.Converted(dtype, inner):
-                return loops.Converted(dtype, self.value(inner, ranges))
+    def value(self, value: Value, bounds: Bounds) -> Value:
+        def found(each: Value) -> Value:
+            match each:
+                case loops.Read(_, _, dtype, memory, path):
+                    return loops.read(self.memories[memory], self.path(path, bounds), dtype)
+                case Choose(condition, then, otherwise) if condition in (TRUE, FALSE):
+                    return then if condition is TRUE else otherwise
+            return each
 
-    def guards(self, guards: tuple[Guard, ...], ranges: Ranges) -> tuple[Guard, ...]:
-        made = [Guard(self.expr(each.condition, ranges), each.value) for each in guards]
-        return tuple(each for each in made if each.condition is not TRUE)
+        return map_value(value, lambda expr: self.expr(expr, bounds), found)
 
 
 def loop_size(loop: loops.Loop) -> int:

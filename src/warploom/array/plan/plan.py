@@ -51,18 +51,14 @@ from warploom.array.plan.home import asked, home_of, leaf_paths, memories_of, sp
 from warploom.array.plan.known import Known
 from warploom.array.plan.loops import (
     Buffer,
-    Chosen,
-    Converted,
-    Fixed,
     Loop,
     MapFacts,
     Node,
-    Operated,
     Plan,
-    Read,
     Stage,
-    Value,
     Write,
+    guarded,
+    read,
     reads_of,
     sites,
     without_unread,
@@ -72,6 +68,8 @@ from warploom.array.plan.view import Part, Path, is_readable, is_writable
 from warploom.array.types import Array, Tuple, Type, Vector, array, dtype_of
 from warploom.errors import InternalError, UnsupportedError
 from warploom.index.ir import Const, Expr, Var
+from warploom.kernel import ir as kernel
+from warploom.kernel.ir import Cast, Compare, Number, Operation, Value
 
 ZERO = Const(0)
 
@@ -442,15 +440,15 @@ class _Planner:
     def _value(self, ready: Term, path: Path) -> Value:
         match ready:
             case Apply(Compute(op), _, arguments):
-                return Operated(op, tuple(self._value(each, path) for each in arguments))
+                return Operation(op, tuple(self._value(each, path) for each in arguments))
             case Apply(Copy(), _, (argument,)):
                 return self._value(argument, path)
             case Apply(Convert(dtype), _, (argument,)):
-                return Converted(dtype, self._value(argument, path))
+                return Cast(dtype, self._value(argument, path))
             case Apply(Choose(), _, (Apply(Ask(op), _, (left, right)), then, otherwise)):
                 sides = [self._value(each, ()) for each in (left, right)]
                 ways = [self._value(each, path) for each in (then, otherwise)]
-                return Chosen(op, sides[0], sides[1], ways[0], ways[1])
+                return kernel.Choose(Compare(op, sides[0], sides[1]), ways[0], ways[1])
             case _:
                 return self._looked_up(ready, path)
 
@@ -463,8 +461,8 @@ class _Planner:
             )
         found = element_of(ready, path, self.known)
         if isinstance(found, Stored):
-            return Read(found.memory, found.path, found.guards, dtype)
-        return Fixed(found.value, found.guards, dtype)
+            return guarded(found.guards, read(found.memory, found.path, dtype))
+        return guarded(found.guards, Number(found.value, dtype))
 
 
 def _place(memory: Param, type_: Type) -> Target:
@@ -492,9 +490,9 @@ def _check_in_place(memory: Param, nodes: tuple[Node, ...]) -> None:
         if not any(site.write.memory is memory for site in found):
             continue
         for site in found:
-            for read in reads_of(site.write.value):
-                same = site.write.memory is memory and read.path == site.write.path
-                if read.memory is memory and not same:
+            for each in reads_of(site.write.value):
+                same = site.write.memory is memory and each.path == site.write.path
+                if each.memory is memory and not same:
                     raise UnsupportedError(
                         "a fold reads other elements of its accumulator than the one it writes",
                         advice="copy the accumulator first: let(to_private(map_(copy, s)), …)",
@@ -506,8 +504,8 @@ def _check_stages(made: Plan) -> None:
     home = {each.memory: each for each in made.buffers}
     for number, stage in enumerate(made.stages):
         for site in sites(stage.body):
-            for read in reads_of(site.write.value):
-                buffer = home[read.memory]
+            for each in reads_of(site.write.value):
+                buffer = home[each.memory]
                 lost = buffer.role == "temporary" and buffer.space != "global"
                 if lost and buffer.stage != number:
                     raise UnsupportedError(

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from itertools import product
 
 from warploom.loopnest import ir
-from warploom.loopnest.rebuild import Remake, rebuilt, same_with_tiles
+from warploom.loopnest.computation import Computation
+from warploom.loopnest.instructions import Remake, program_of, same_with_tiles
 
 Tiles = Sequence[Sequence[int]]
 
@@ -64,7 +65,7 @@ def tiled(
             raise NotMeantError(f"axis '{axis}' of {axis.size} has no room for its tiles")
         divides = all(axis.size % math.prod(row) == 0 for row in product(*room))
         new[axis] = same_with_tiles(room, not divides)
-    return rebuilt(program, new)
+    return program_of(Computation.of(program), new, published=False)
 
 
 def fitting(size: int, tiles: Tiles) -> Tiles | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from warploom.choices import STRATEGIES as SAID
+from warploom.loopnest.computation import Computation
+from warploom.loopnest.instructions import program_of
 from warploom.loopnest.ir import Program
 from warploom.loopnest.strategies import product, reduction, streaming
 from warploom.loopnest.strategies.form import NotMeantError, Strategy, Variant
@@ -24,7 +26,7 @@ STRATEGIES: Mapping[str, Strategy] = {
 def variants_of(program: Program, free: bool) -> tuple[list[Variant], dict[str, str]]:
     """What strategies make of a program, and for each that makes nothing the reason."""
     found: list[Variant] = []
-    program = with_one_sum(program)
+    program = program_of(with_one_sum(Computation.of(program)), published=False)
     refused = {}
     for each in STRATEGIES.values():
         try:

@@ -5,111 +5,90 @@ One sum is half the loops of two, and strategies know programs of one fold.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
+from warploom.kernel.ir import Number, Operation, Value, operands, walk_value
+from warploom.kernel.traverse import map_value
 from warploom.loopnest import ir
-from warploom.loopnest.build import Leaf, Node, Term
-from warploom.loopnest.rebuild import Rebuilding
-from warploom.loopnest.strategies.form import folds_of
+from warploom.loopnest.computation import Computation, Folded, Kept
 
 
-def with_one_sum(program: ir.Program) -> ir.Program:
-    """The program with its sums merged; as it is, where that is not the same."""
-    folds = folds_of(program)
-    users = [i for i in program.instructions if any(r.instruction in folds for r in ir.results(i))]
-    if len(folds) < 2 or any(each in folds for each in users) or not _alike(folds):
-        return program
-    return _Merging(program, folds).done_or(program)
+def with_one_sum(given: Computation) -> Computation:
+    """The computation with its sums merged; as it is, where that is not the same."""
+    folds = [each for each in given.leaves if isinstance(each, Folded)]
+    if len(folds) < 2 or not _alike(given, folds):
+        return given
+    kept = [each for each in given.leaves if isinstance(each, Kept)]
+    users = [each for each in kept if list(_sums_in(each.value, folds))]
+    inner = any(part in folds for each in folds for part in walk_value(each.value))
+    stored = any(part in folds for each in given.stores for part in walk_value(each.value))
+    if len(users) != 1 or inner or stored or not _is_linear(users[0].value, folds):
+        return given
+    (user,) = users
+    if set(_sums_in(user.value, folds)) != set(folds):
+        return given
+    one = _one(user, folds)
+    made = replace(user, value=one)
+
+    def found(each: Value) -> Value:
+        return made if each is user else each
+
+    leaves = [made if each is user else each for each in given.leaves if each not in folds]
+    stores = [replace(each, value=map_value(each.value, lambda expr: expr, found))
+              for each in given.stores]  # fmt: skip
+    return replace(given, leaves=(one, *leaves), stores=tuple(stores))
 
 
-def _alike(folds: list[ir.Instruction]) -> bool:
+def _alike(given: Computation, folds: list[Folded]) -> bool:
     """Whether all are sums of floats from zero over the same axes."""
-    kinds = {
-        (each.axes, tuple(dim.axis for dim in each.over if dim.tile is None)) for each in folds
-    }
-    starts = [each.running.start.action for each in folds if each.running is not None]
-    zero = all(
-        isinstance(a, ir.Compute) and isinstance(o := a.operands[0], ir.Constant) and o.value == 0
-        for a in starts
-    )
-    ops = {each.action.op for each in folds if isinstance(each.action, ir.Compute)}
-    floats = all(each.dtype.is_float for each in folds)
-    return len(kinds) == 1 and zero and ops <= {"+", "fma"} and floats
+    kinds = {(given.free(each), each.over) for each in folds}
+    plain = all(
+        each.op == "+" and each.dtype.is_float
+        and isinstance(each.start, Number) and each.start.value == 0
+        for each in folds
+    )  # fmt: skip
+    return len(kinds) == 1 and plain
 
 
-class _NotLinearError(Exception):
-    pass
+def _one(user: Kept, folds: list[Folded]) -> Folded:
+    """The sum of all; a factor that all have stands once."""
+    factors = [
+        list(each.value.operands)
+        if isinstance(each.value, Operation) and each.value.op == "*" else []
+        for each in folds
+    ]  # fmt: skip
+    common = next((f for f in factors[0] if all(f in own for own in factors)), None)
+
+    def found(each: Value) -> Value:
+        if each not in folds:
+            return each
+        assert isinstance(each, Folded)
+        if common is None:
+            return each.value
+        return next(part for part in operands(each.value) if part != common)
+
+    whole = map_value(user.value, lambda expr: expr, found)
+    if common is not None:
+        whole = Operation("*", (whole, common))
+    return replace(folds[-1], value=whole)
 
 
-class _Merging(Rebuilding):
-    """A sum stands for what it adds up, until who uses them all is written."""
+def _sums_in(value: Value, folds: list[Folded]) -> Iterator[Value]:
+    return (each for each in walk_value(value) if each in folds)
 
-    def __init__(self, program: ir.Program, folds: list[ir.Instruction]) -> None:
-        super().__init__(program, {})
-        self.folds = folds
-        self.summands: dict[Leaf, Term] = {}
-        self.merged = False
 
-    def done_or(self, program: ir.Program) -> ir.Program:
-        try:
-            made = self.done()
-        except _NotLinearError:
-            return program
-        return made if self.merged else program
-
-    def write(self, each: ir.Instruction) -> None:
-        if each in self.folds:
-            _, expression = self.summand(each)
-            stands = Leaf(ir.Constant(0.0), each.dtype)
-            self.values[each], self.summands[stands] = stands, expression
-            return
-        uses = [r for r in ir.results(each) if r.instruction in self.folds]
-        if isinstance(each.action, ir.Store) and uses:
-            raise _NotLinearError
-        tree = self.node(each) if isinstance(each.action, ir.Compute) else None
-        if tree is None or not (held := self._sums_in(tree)):
-            super().write(each)
-            return
-        if set(held) != set(self.summands) or not self._is_linear(tree):
-            raise _NotLinearError
-        self.values[each], self.merged = self._one(tree), True
-
-    def _one(self, tree: Term) -> Leaf:
-        """The sum of the tree, with a factor that all have outside."""
-        factors = [
-            set(each.operands) if isinstance(each, Node) and each.op == "*" else set()
-            for each in self.summands.values()
-        ]
-        common = next((f for f in factors[0] if all(f in own for own in factors)), None)
-        over = [self.axes[dim.axis].axes[0] for dim in self.folds[0].over if dim.tile is None]
-        whole = self._with(tree, common)
-        if common is not None:
-            whole = Node("*", (whole, common), whole.dtype)
-        return self.nest.sum(whole, over=over)
-
-    def _with(self, tree: Term, common: Term | None) -> Term:
-        if isinstance(tree, Leaf):
-            summand = self.summands.get(tree)
-            if summand is None or common is None or not isinstance(summand, Node):
-                return summand or tree
-            return next(each for each in summand.operands if each is not common)
-        return Node(tree.op, tuple(self._with(o, common) for o in tree.operands), tree.dtype)
-
-    def _sums_in(self, tree: Term) -> list[Leaf]:
-        if isinstance(tree, Leaf):
-            return [tree] if tree in self.summands else []
-        return [leaf for each in tree.operands for leaf in self._sums_in(each)]
-
-    def _is_linear(self, tree: Term) -> bool:
-        """A sum of multiples of the sums, by numbers that are the same everywhere."""
-        if isinstance(tree, Leaf):
-            return tree in self.summands
-        if tree.op in ("+", "-", "neg"):
-            return all(map(self._is_linear, tree.operands))
-        if tree.op != "*":
-            return False
-        scales = [each for each in tree.operands if not self._sums_in(each)]
-        others = [each for each in tree.operands if self._sums_in(each)]
-        numbers = all(
-            isinstance(each, Leaf) and isinstance(each.value, ir.Constant | ir.Parameter)
-            for each in scales
-        )
-        return numbers and len(others) == 1 and self._is_linear(others[0])
+def _is_linear(value: Value, folds: list[Folded]) -> bool:
+    """A sum of multiples of the sums, by numbers that are the same everywhere."""
+    if value in folds:
+        return True
+    if not isinstance(value, Operation):
+        return False
+    if value.op in ("+", "-", "neg"):
+        return all(_is_linear(each, folds) for each in value.operands)
+    if value.op != "*":
+        return False
+    scales = [each for each in value.operands if not list(_sums_in(each, folds))]
+    others = [each for each in value.operands if list(_sums_in(each, folds))]
+    numbers = all(isinstance(each, Number | ir.Parameter) for each in scales)
+    return numbers and len(others) == 1 and _is_linear(others[0], folds)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from warploom.errors import UnsupportedError
 from warploom.loopnest import ir
-from warploom.loopnest.rebuild import in_parts
+from warploom.loopnest.instructions import in_parts
 from warploom.loopnest.strategies.form import (
     NotMeantError,
     Tiles,

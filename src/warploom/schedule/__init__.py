@@ -1,0 +1,1 @@
+"""Decided schedules: loops with what runs them, buffers, writes; their lowering to kernels."""
