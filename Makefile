@@ -73,6 +73,8 @@ accept: $(STAMP)
 	$(BIN)/python -m bench.loopnest.estimates
 	$(BIN)/python -m bench.array.check
 	$(BIN)/python -m bench.layout.accept
+	$(BIN)/python -m bench.layout.speed
+	$(BIN)/python -m bench.layout.hopper_device --dry
 	$(BIN)/python -m bench.sketch.certificates
 	$(BIN)/python -m bench.search.store
 	$(BIN)/python -m bench.search.store_damage

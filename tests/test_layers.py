@@ -16,6 +16,7 @@ ORDER = (
     "index", "machine", "search", "layout", "kernel",
     "sketch.term", "sketch.holes", "sketch.front", "sketch.build", "sketch.given", "sketch.synth",
     "sketch.explain", "sketch.code", "sketch.simt",
+    "schedule",
     "loopnest", "array", "ptx",
     "emit", "runtime", "trust", "catalogue", "report", "without_gpu", "bench",
     "pipeline", "__init__", "pytest_plugin", "cli", "__main__",

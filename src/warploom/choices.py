@@ -14,6 +14,8 @@ CONVERSIONS = ("nothing", "renames", "shuffles", "shared", "matrices")  # ways: 
 VARIED = ("width", "matrices", "order")  # of accesses: `layout/patterns/ways.py`
 # What a sanitizer looks for, by the names of compute-sanitizer's tools: `ptx/findings.py`.
 TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
+# By which rules memory is judged: what breaks on GPUs, or all that the manual of PTX forbids.
+MODELS = ("practice", "ptx")
 FARTHEST = 31  # lanes that a shuffle reaches, in a warp of 32: `ptx/shuffle/`
 
 # Names of the catalogue that have a sketch, as `catalogue/` has them; a test compares.

@@ -143,6 +143,9 @@ class KernelError(DeviceError):
 
     output: tuple[str, ...] = ()
     culprit: Culprit | None = None
+    cause: str = ""  # what is missing, where that is known: proxy, scope, wait, …
+    manual: str = ""  # the section of the PTX manual about it
+    breaks: bool = True  # false of what the manual forbids, and all GPUs do right
 
 
 class RaceError(KernelError):

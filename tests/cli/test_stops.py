@@ -175,13 +175,21 @@ def test_explore_that_was_stopped_is_not_done(cli: Cli, monkeypatch: pytest.Monk
     def pressed(self: Bound, candidates: Any) -> Any:
         nonlocal looked
         looked += 1
-        if looked == 45:
+        if looked == 200:
             os.kill(os.getpid(), signal.SIGINT)
         return bound(self, candidates)
 
     monkeypatch.setattr(Bound, "__call__", pressed)
-    words = ["explore", "axpy", "--size", "n=64", "--evaluations", "100000", "--no-store"]
-    words += ["--strategy", "none"]
+    words = [
+        "explore",
+        "matmul",
+        "--size",
+        "m=32,n=32,k=32",
+        "--evaluations",
+        "100000",
+        "--no-store",
+    ]
+    words += ["--no-store", "--strategy", "none"]
     ran = cli(*words, "--emit", "cuda", "-o", "best.cu", "--keep", "kept.json", "--json", "r.json")
     assert ran.status == 130, ran.err
     assert "best: " in ran.out

@@ -12,13 +12,14 @@ from warploom.choices import CONVERSIONS
 from warploom.errors import CheckError, NoKernelError, ParseError, UnsupportedError, located, one_of
 from warploom.kernel.ir import Kernel
 from warploom.layout.conversion.convert import Conversion, convert
-from warploom.layout.conversion.fragment import Fragment
+from warploom.layout.conversion.fragment import LANES, Fragment
 from warploom.layout.conversion.staging import Staging
 from warploom.layout.formats.fragment_text import read_fragment
 from warploom.layout.formats.function_name import function_name
 from warploom.layout.formats.given import sizes
 from warploom.layout.language.show import show
 from warploom.layout.patterns.named import TYPES
+from warploom.machine.record import CUDA, machine_named
 from warploom.pictured import PublicResult
 from warploom.search.budget import Budget
 
@@ -78,6 +79,7 @@ def layout_converted(
     *,
     shape: str | tuple[int, ...] | None = None,
     element: str = "f32",
+    machine: str | None = None,
     way: str | None = None,
     seconds: float | None = None,
 ) -> ConvertedResult:
@@ -86,6 +88,7 @@ def layout_converted(
     Layouts are texts: CuTe's layout of threads and values, Triton's bases or layout objects, or
     `blocked(…)`, `mma_a(k)`, `mma_b(k)`, `mma_c()` by name. All ways are found: renames, the fewest
     rounds of shuffles, shared memory, ldmatrix and stmatrix. `way` takes another than the rule.
+    Layouts of 64 lanes are for `machine="gfx942"`, unless another is named.
 
     >>> import numpy as np, warploom
     >>> found = warploom.convert_layout("(32,4):(1,32)", "(32,4):(4,1)", way="shuffles")
@@ -99,9 +102,24 @@ def layout_converted(
     budget = Budget(seconds)
     with budget.interruptible():
         size = sizes(shape) if isinstance(shape, str) else shape
-        source, target = (read_fragment(_text(text), size) for text in (from_, to))
-        found = convert(source, target, TYPES[element], budget)
+        found = converted(_text(from_), _text(to), size, element, budget, machine)
     return ConvertedResult(found, taken(found, way))
+
+
+def converted(
+    source: str,
+    target: str,
+    shape: tuple[int, ...] | None,
+    element: str,
+    budget: Budget,
+    named: str | None,
+) -> Conversion:
+    """All ways between two layouts as texts; a machine that is named says how many lanes there
+    are."""
+    machine = None if named is None else machine_named(named)
+    lanes = LANES if machine is None else machine.lanes
+    held, wanted = (read_fragment(text, shape, lanes) for text in (source, target))
+    return convert(held, wanted, TYPES[element], budget, machine=machine)
 
 
 def _text(text: object) -> str:
@@ -169,8 +187,8 @@ def conversion_lines(found: Conversion) -> list[str]:
     what = "element" if found.unit_bytes == found.element_bytes else "word"
     lines = [
         f"{source.name} → {target.name}",
-        f"  {size} elements, {source.warps} warp{'s' * (source.warps != 1)} of 32 lanes, "
-        f"{source.registers} → "
+        f"  {size} elements, {source.warps} warp{'s' * (source.warps != 1)} of {source.lanes} "
+        f"lanes, {source.registers} → "
         f"{target.registers} registers of a thread, {found.unit_bytes} bytes each ({what}s)",
         "",
     ]
@@ -180,7 +198,11 @@ def conversion_lines(found: Conversion) -> list[str]:
         text = _way_text(found, way)
         cost = found.costs.get(way)
         lines.append(f"  {way:10}{text}" + ("" if cost is None else f"; estimate {cost:g}"))
-    return [*lines, "", f"  chosen by rule: {found.chosen}"]
+    lines += ["", f"  chosen by rule: {found.chosen}"]
+    if found.machine != CUDA:
+        name = found.machine.name
+        lines.append(f"  not measured here: how {name} serves lanes; estimates are of an H200")
+    return lines
 
 
 def _renamed(found: Conversion) -> str:
@@ -221,6 +243,7 @@ def conversion_record(found: Conversion, way: str) -> dict[str, Any]:
         "from": found.source.name,
         "to": found.target.name,
         "shape": list(found.source.shape),
+        "machine": found.machine.name,
         "element_bytes": found.element_bytes,
         "unit_bytes": found.unit_bytes,
         "chosen": found.chosen,

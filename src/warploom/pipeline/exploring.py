@@ -122,7 +122,7 @@ def _program(kernel: Any, sizes: dict[str, Any], space: str) -> Program:
             raise CheckError(
                 "a loop nest of your own says its sizes itself", advice="leave size out"
             )
-        return own_nest(kernel, "what is explored")
+        return own_nest(kernel, "what is explored", space)
     given = {name: _number(value) for name, value in sizes.items()}
     for value in given.values():
         check_number(value)

@@ -12,6 +12,8 @@ from typing import Any
 
 from warploom.errors import CheckError, ParseError, one_of, spelled
 from warploom.loopnest.build import LoopNest
+from warploom.loopnest.computation import Computation
+from warploom.loopnest.instructions import program_of
 from warploom.loopnest.ir import Program
 from warploom.loopnest.kernels import KERNELS, Cut
 from warploom.loopnest.target import Target, everything, paper, with_tensor_cores
@@ -53,7 +55,14 @@ def named_nest(
             raise CheckError(f"{name} has no '{each}'", advice=one_of(each, names))
     _check_complete(name, function, sizes, names)
     cut = Cut(proper=True) if space == "paper" else Cut(tail=True)
-    return function(**sizes, cut=cut)
+    return in_form(function(**sizes, cut=cut), space)
+
+
+def in_form(program: Program, space: str) -> Program:
+    """One operator to an instruction, as the published space has it, or whole expressions."""
+    if space == "paper" or not isinstance(program.source, Computation):
+        return program
+    return program_of(program.source, published=False)
 
 
 def _check_complete(
@@ -82,13 +91,13 @@ def check_number(value: object) -> None:
         raise CheckError(f"a size of {value}", advice="sizes are from 1 to 2**31 - 1")
 
 
-def own_nest(found: object, what: str, otherwise: str = "") -> Program:
+def own_nest(found: object, what: str, space: str, otherwise: str = "") -> Program:
     """The program of what a user has built."""
     match found:
         case LoopNest():
-            return found.done()
+            return in_form(found.done(), space)
         case Program():
-            return found
+            return in_form(found, space)
     raise CheckError(
         f"{what} is a {type(found).__name__}",
         advice=otherwise or "it should be a LoopNest, its program, or a function that returns one",

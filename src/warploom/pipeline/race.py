@@ -163,7 +163,8 @@ class TimedRace:
         while self.pending and not self._is_over(reserve):
             self.budget.check()
             done = wait(self.pending, timeout=_LOOK_EVERY, return_when=FIRST_COMPLETED).done
-            for future in done:
+            # What was good in an earlier run comes first, whatever else is ready.
+            for future in sorted(done, key=lambda each: not self.pending[each][2]):
                 worker, entry, contends = self.pending.pop(future)
                 self._submit(worker)
                 self._take(entry, future, contends)
@@ -178,7 +179,12 @@ class TimedRace:
             self.found.stopped = Reason.SECONDS
             return True
         enough = self.evaluations is not None and self.found.fresh >= self.evaluations
+        enough = enough and not self._contends()
         return enough or self.fruitless >= FRUITLESS or self.failures >= FAILURES
+
+    def _contends(self) -> bool:
+        """Whether something of an earlier run is not measured yet."""
+        return bool(self.first) or any(contends for _, _, contends in self.pending.values())
 
     def _take(self, entry: int, future: Future[Drawn], contends: bool) -> None:
         """What a worker made; what was good in an earlier run is measured again."""

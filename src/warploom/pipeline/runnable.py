@@ -14,7 +14,6 @@ from warploom.emit.dialect import Language
 from warploom.errors import DeviceError, UnsupportedError, located
 from warploom.kernel.ir import Kernel
 from warploom.layout.conversion.convert import Conversion
-from warploom.layout.conversion.fragment import LANES
 from warploom.layout.language.expression import names_of
 from warploom.pictured import PublicResult
 from warploom.pipeline.converted import ConvertedResult
@@ -134,7 +133,7 @@ def _converted(result: ConvertedResult, device: Device) -> Runnable:
         _matrices(conversion, device) if result.way == "matrices" else load(result.kernel, device)
     )
     parts = conversion.unit_bytes // conversion.element_bytes
-    threads = LANES * conversion.source.warps
+    threads = conversion.source.lanes * conversion.source.warps
     held, wanted = (each.registers * parts for each in (conversion.source, conversion.target))
     dtype = DTYPES[conversion.unit_bytes].numpy
 
@@ -167,9 +166,10 @@ def _matrices(conversion: Conversion, device: Device) -> Callable[..., object]:
             advice="device='ptx' is the emulator; .text('cuda') is the kernel for a GPU",
         )
     kernel = load_ptx(compile_cuda(matrix_text(conversion)).text).kernel("convert")
+    threads = conversion.source.lanes * conversion.source.warps
 
     def call(blocks: int, x: Any, y: Any) -> None:
-        kernel.launch(blocks, LANES * conversion.source.warps, [np.int32(blocks), x, y])
+        kernel.launch(blocks, threads, [np.int32(blocks), x, y])
 
     return call
 

@@ -143,7 +143,7 @@ ABOUT: tuple[About, ...] = (
         Example({}, ((4, 4),), (4, 4)),
         {**_AXES, "main": "the axis whose coordinate is changed; alone, no second one is used"},
         {
-            "xor": "the constant c, or t by the second coordinate k: k, k+1, 1<<k, …",
+            "xor": "the constant c, or t by the second coordinate k: k, k+1, 1<<k, k&2, …",
             "turn": "all bits turned by so many places",
             "reverse": "all bits, the low or the high ones reversed",
         },

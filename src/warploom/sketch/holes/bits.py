@@ -4,10 +4,12 @@ A row (turn, start, count, second, factor, offset) turns x, with a second coordi
 M·x ^ t(k) ^ offset, where M reverses `count` bits from bit `start` on and then turns all of them by
 `turn` places, and t(k) is one of
 
-    none   k   k+1   f<<k   h>>k   (2<<k)-1        f the factor, h half of the size
+    none   k   k+1   f<<k   h>>k   (2<<k)-1   k&f
 
-so that butterflies (x ^ 1<<k, x ^ h>>k, x ^ (2<<k)-1, x ^ k+1), bit reversals and rotations can be
-said. A row is affine over F2 for every k.
+where f is the factor and h half of the size. So butterflies (x ^ 1<<k, x ^ h>>k, x ^ (2<<k)-1,
+x ^ k+1), bit reversals and rotations can be said. In k&f the factor is a mask of adjacent bits:
+x ^ k&f along x and along k, three times in turn, exchanges these bits of x and k (Eklundh's
+transposition). A row is affine over F2 for every k.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from warploom.sketch.term.gather import GatherSet, Sense, Setting, Settings
 
 COLUMNS = ("turn", "start", "count", "second", "factor", "offset")
 TURN, START, COUNT, SECOND, FACTOR, OFFSET = range(6)
-SECONDS = ("none", "k", "k+1", "f<<k", "h>>k", "(2<<k)-1")
+SECONDS = ("none", "k", "k+1", "f<<k", "h>>k", "(2<<k)-1", "k&f")
 
 
 class Second(IntEnum):
@@ -46,6 +48,10 @@ class Second(IntEnum):
     UP = 3
     DOWN = 4
     ONES = 5
+    MASKED = 6
+
+
+_PLAIN = tuple(kind for kind in Second if kind != Second.MASKED)
 
 
 class BitForms(OfTwo):
@@ -84,7 +90,8 @@ class BitForms(OfTwo):
         """What may be done with the second coordinate: the kind, and its factor."""
         most = (self.size - 1) >> (self.turns - 1) if self.turns > 1 else 0
         shifted = ((Second.UP, factor) for factor in range(2, most + 1))
-        for kind, factor in (*((kind, 1) for kind in Second), *shifted):
+        masked = ((Second.MASKED, mask) for mask in _runs((self.turns - 1).bit_length()))
+        for kind, factor in (*((kind, 1) for kind in _PLAIN), *shifted, *masked):
             if self.allows(kind, factor):
                 yield kind, factor
 
@@ -93,13 +100,14 @@ class BitForms(OfTwo):
         last = self.turns - 1
         if kind == Second.NONE or last == 0:
             return kind == Second.NONE
-        most = (0, last, last + 1, factor << min(last, 62), 0, (2 << min(last, 61)) - 1)[kind]
-        return most < self.size and (kind != Second.DOWN or last < self.bits)
+        up, ones = factor << min(last, 62), (2 << min(last, 61)) - 1
+        most = (0, last, last + 1, up, 0, ones, factor)[kind]
+        return 0 <= most < self.size and (kind != Second.DOWN or last < self.bits)
 
     def _matrices(self, kind: int, factor: int) -> list[tuple[int, int, int]]:
-        """Turns and reversals (turn, start, count); a factor of its own goes with neither."""
+        """Turns and reversals (turn, start, count); a factor or a mask goes with neither."""
         n = self.bits
-        if kind == Second.UP and factor > 1:
+        if kind == Second.MASKED or (kind == Second.UP and factor > 1):
             return [(0, 0, 0)]
         parts = range(2, n)
         return [
@@ -146,6 +154,8 @@ class BitForms(OfTwo):
                 return self.size // 2 >> k
             case Second.ONES:
                 return (2 << k) - 1
+            case Second.MASKED:
+                return k & int(row[FACTOR])
             case _:
                 assert_never(kind)
 
@@ -203,6 +213,13 @@ class BitForms(OfTwo):
         return np.array([whole_number(name, numbers[name]) for name in COLUMNS], np.int64)
 
 
+def _runs(bits: int) -> Iterator[int]:
+    """Masks of adjacent bits, the single ones first; all bits together are k itself."""
+    for length in range(1, bits):
+        for start in range(bits - length + 1):
+            yield (1 << length) - 1 << start
+
+
 @lru_cache(maxsize=4096)
 def _matrix(bits: int, turn: int, start: int, count: int, offset: int) -> BitMap:
     return xor(bits, offset) @ rotation(bits, turn) @ reversal(bits, start, count)
@@ -227,7 +244,8 @@ class Bits(Moving):
             parts.append(f"rotate={turn}")
         k = f"x{self.functions.second}"
         half = self.functions.size // 2
-        turned = ("", k, f"{k}+1", f"{factor}<<{k}", f"{half}>>{k}", f"(2<<{k})-1")[second]
+        shifted = f"{factor}<<{k}", f"{half}>>{k}"
+        turned = ("", k, f"{k}+1", *shifted, f"(2<<{k})-1", f"{k}&{factor}")[second]
         mask = [*([turned] if turned else []), *([str(offset)] if offset else [])]
         if mask:
             parts.append(f"xor={' ^ '.join(mask)}")
