@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -154,7 +155,7 @@ def run_kernel(asked: Run, context: Context) -> None:
                 counters=asked.counters, prove=asked.prove,
                 seconds=left(deadline), heap_bytes=asked.heap, cluster=launch.cluster,
                 volatile="weak" if asked.volatile is Volatile.WEAK else "relaxed",
-                model=asked.model.value,
+                model=asked.model.value, schedule=asked.schedule, explore=asked.explore,
             )  # fmt: skip
             record = _run_record(report, asked.counters)
             with kept_free(asked.json_file):
@@ -172,6 +173,9 @@ def run_kernel(asked: Run, context: Context) -> None:
                 _write_certificate(asked, (launch.grid, launch.block), chosen, report.proof)
                 if not report.races and report.proof.reach is Reach.THIS_SCHEDULE:
                     status = Status.UNDECIDED
+            if report.explored is not None:
+                told |= {"explored": asdict(report.explored)}
+                lines.append(report.explored.text)
         except KernelError as error:
             with kept_free(asked.json_file):
                 _print_output(error.output)

@@ -186,9 +186,13 @@ class Judges:
     def cause(self, apart: ConflictScope, other: Semantics, entry: int, thread: Array) -> Cause:
         """What is missing between an earlier access and one of this thread."""
         entries = np.array([entry])
+        unordered = bool(self.clocks.unordered(entries, thread)[0])
         if apart in (ConflictScope.UNTOLD, ConflictScope.UNBEGUN):
-            return Cause.INIT
-        if self.clocks.unordered(entries, thread)[0]:
+            # Within a block a barrier is enough, or there is none.
+            differ = self.layout.differ(entries, self.clocks.now(thread))
+            near = not (differ >> self.layout.inner_bits).any()
+            return Cause.ORDER if near and unordered else Cause.INIT
+        if unordered:
             narrow = self.narrow and self.heard(entries, thread, NARROW)[0]
             return Cause.SCOPE if narrow else Cause.ORDER
         if other.under_way:

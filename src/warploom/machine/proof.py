@@ -27,6 +27,25 @@ class Unproved:
 
 
 @dataclass(frozen=True, slots=True)
+class Explored:
+    """Other schedules of a launch that were run, none of which failed: of how many in which one
+    warp is held back once, and how many in which several are. `differs` is one whose results are
+    others than those of the first run."""
+
+    single: int
+    singles: int
+    several: int
+    differs: str = ""
+
+    @property
+    def text(self) -> str:
+        """One line."""
+        found = f"explored: {self.single} of {self.singles} schedules that hold one warp back once"
+        found += f", {self.several} that hold back several; none fails"
+        return found + (f", but results differ under '{self.differs}'" if self.differs else "")
+
+
+@dataclass(frozen=True, slots=True)
 class Proof:
     """`failed` are the conditions in the way of more; `assumed` is what a reader has to grant."""
 

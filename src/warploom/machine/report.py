@@ -10,7 +10,7 @@ from typing import Any
 
 from warploom.errors import DeviceError
 from warploom.machine.counters import Counters
-from warploom.machine.proof import Proof
+from warploom.machine.proof import Explored, Proof
 from warploom.machine.race import Race
 
 _FIGURES = [each.name for each in fields(Counters) if each.name != "serving"]
@@ -46,6 +46,7 @@ class Report(Counters):
     counted: bool = False
     races_checked: bool = False
     proof: Proof | None = None  # for what this run stands, where that was asked for
+    explored: Explored | None = None  # other schedules that were run, where that was asked for
 
     def __str__(self) -> str:
         head, *rest = self._sentences()

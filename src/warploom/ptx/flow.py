@@ -64,9 +64,10 @@ class Graph:
 
 def build(
     module: ir.Module, function: ir.Function, after: frozenset[Control] = JUMPS,
-    before: frozenset[Control] = frozenset(),
+    before: frozenset[Control] = frozenset(), cut: Callable[[ir.Instruction], bool] | None = None,
 ) -> Graph:  # fmt: skip
-    """Blocks end after and begin before instructions of the given kinds, and at labels.
+    """Blocks end after and begin before instructions of the given kinds, and at labels; where there
+    is a `cut`, also before instructions for which it holds.
 
     A branch to an unknown label is a `CheckError`.
     """
@@ -78,6 +79,8 @@ def build(
     controls = [control_of(step) for step in timed(code)]
     cuts |= {at + 1 for at, control in enumerate(controls) if control in after}
     cuts |= {at for at, control in enumerate(controls) if control in before}
+    if cut is not None:
+        cuts |= {at for at, step in enumerate(timed(code)) if cut(step)}
     starts = sorted(cuts)
     blocks = [Block(a, b) for a, b in zip(starts, [*starts[1:], len(code)], strict=True)]
     number_at = {start: number for number, start in enumerate(starts)}

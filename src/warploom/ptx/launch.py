@@ -30,6 +30,7 @@ from warploom.errors import (
 )
 from warploom.machine.heap import Heap
 from warploom.machine.memory import WINDOWS, Memory, allocate
+from warploom.machine.proof import Explored, Reach
 from warploom.machine.record import CUDA, H200, NVIDIA, Machine, for_ptx
 from warploom.machine.report import Report
 from warploom.ptx.demangle import called, demangled
@@ -49,6 +50,7 @@ from warploom.ptx.emulate.code import Code
 from warploom.ptx.emulate.compile import alignment, byte_size, compile_function
 from warploom.ptx.emulate.excuse import Kept, writable_bytes
 from warploom.ptx.emulate.frame import Triple
+from warploom.ptx.emulate.hold import Hold, Schedule, text_of
 from warploom.ptx.emulate.judge import Judge
 from warploom.ptx.emulate.trial import Around
 from warploom.ptx.emulate.work import TooMuch, Work
@@ -59,6 +61,7 @@ from warploom.ptx.fidelity import fidelity
 from warploom.ptx.ir import Function, Instruction, Module, Variable
 from warploom.ptx.parse import parse
 from warploom.ptx.patience import deadline_of, timed, within
+from warploom.ptx.prove.explore import Attempt, check_seconds, explored
 from warploom.ptx.prove.flags import FlagLoops
 from warploom.ptx.prove.spins import Spins
 from warploom.ptx.prove.verdict import Evidence, verdict
@@ -154,6 +157,10 @@ class LoadedModule:
             symbols[name] = region.base - WINDOWS[space]
         self.heap.attach(memory)
         return memory, symbols
+
+
+def _is_proved(report: Report) -> bool:
+    return report.proof is not None and report.proof.reach is not Reach.THIS_SCHEDULE
 
 
 @located
@@ -255,7 +262,7 @@ class Kernel:
         counters: bool = False,
         seconds: float | None = None,
         batch_threads: int | None = None,
-        schedule: int | None = None,
+        schedule: Schedule = None,
         engine: EngineName = "auto",
         cluster: int | Sequence[int] | None = None,
         cores: int | None = None,
@@ -264,6 +271,7 @@ class Kernel:
         machine: Machine = H200,
         prove: bool = False,
         model: Model = "practice",
+        explore: float | None = None,
     ) -> Report:
         """Runs the kernel on all blocks of the grid.
 
@@ -274,16 +282,19 @@ class Kernel:
         `excuse`). Batches hold `batch_threads` threads at most (one block at least); without
         it what is quick, or what an H200 runs at once where blocks may wait for each other.
         `schedule` is a seed: lanes diverge, wait and meet at random, as a machine may let them;
-        without one they meet as early as they can. `engine`: "numpy" is the evaluator that defines
-        the meaning; "c" compiles the kernel, where it can, and gives the same answers sooner;
-        "auto" does that for launches with enough work to repay it. `cluster`: how many blocks are
-        one, where the kernel does not say it. `cores`: on how many a compiled kernel may run its
+        without one they meet as early as they can. A text such as "0:1@5" holds the threads of
+        block 0, warp 1 back before their event 5 until nobody else can go on. `engine`: "numpy" is
+        the evaluator that defines the meaning; "c" compiles the kernel, where it can, and gives the
+        same answers sooner; "auto" does that for launches with enough work to repay it. `cluster`:
+        how many blocks are one, where the kernel does not say it. `cores`: on how many a compiled kernel may run its
         blocks, where their order makes no difference; all that there are, if it is not said.
         `heap_bytes`: what malloc may give, from this launch on (8 MiB if it is never said).
         `volatile`: "weak" has races take volatile accesses for plain ones, as C++ does.
         `machine`: whose limits hold, and who serves shared memory. `prove`: the report's `proof`
         says whether all schedules do the same, for all data or for these. `model`: "ptx" has races
-        judged by the manual's rules alone, also where no GPU is known to need them.
+        judged by the manual's rules alone, also where no GPU is known to need them. `explore`: for
+        so many seconds other schedules are run, unless a proof says that all do the same; a fault
+        names the one that shows it.
         """
         started, deadline = time.monotonic(), deadline_of(seconds)
         grid_size, block_size = triple(grid, "grid"), triple(block, "block")
@@ -300,6 +311,7 @@ class Kernel:
         together = self._cluster(grid_size, cluster)
         with within(deadline, f"making the kernel '{self.name}' ready to run"):
             code, memory, symbols = self._ready(args)
+            code = self._cut_code() if isinstance(schedule, str) else code
             asked = Asked(
                 grid_size, block_size, memory, symbols, shared_bytes, check, races, benign,
                 counters, deadline, schedule, together, batch_threads, volatile == "weak",
@@ -309,19 +321,52 @@ class Kernel:
             loops = FlagLoops(code, Spins(code)) if prove else None
             if loops is not None:
                 asked = replace(asked, loops=loops.found)
+            start = Kept(asked.memory) if explore is not None else None
             report = self._run(asked, code, "numpy" if prove else engine, cores)
+            report.fidelity = fidelity(self._executed(report))
             if prove:
                 raced = bool(report.races)
                 registers = self.registers(prod(block_size))
                 found = Evidence(code, self._judge.skeletons, raced, benign, registers, loops)
                 report.proof = verdict(found)
+            if start is not None and not report.races and not _is_proved(report):
+                report.explored = self._explored(asked, start, check_seconds(explore))
         report.seconds = time.monotonic() - started
         report.kernel = demangled(self.name)
-        report.fidelity = fidelity(self._executed(report))
         report.counted, report.races_checked = counters, bool(races)
         if not counters:
             report.drop_uncounted()
         return report
+
+    def _explored(self, asked: Asked, start: Kept, seconds: float) -> Explored:
+        """Other schedules from the same memory, which is afterwards as the launch left it."""
+        end, code = Kept(asked.memory), self._cut_code()
+        races = bool(asked.races)
+
+        def run(holds: tuple[Hold, ...], until: float) -> Attempt:
+            start.restore()
+            latest = until if asked.deadline is None else min(until, asked.deadline)
+            other = replace(
+                asked, schedule=text_of(holds), races=races, counters=False, prove=False,
+                deadline=latest, loops={},
+            )  # fmt: skip
+            self._judge.run(other, code, start)
+            return Attempt(self._judge.events, Kept(asked.memory).digest())
+
+        try:
+            return explored(run, seconds)
+        finally:
+            end.restore()
+
+    def _cut_code(self) -> Code:
+        """The kernel with a block for each event, so that a schedule may come between them."""
+        key = f"{self.name}, by events"
+        if key not in self._codes:
+            code = compile_function(
+                self.owner.module, self.function, self._shared, self._call, cut=True
+            )
+            self._codes[key] = self.function, code
+        return self._codes[key][1]
 
     def _executed(self, report: Report) -> Iterator[Instruction]:
         """The instructions that some thread came to. Compiled code knows their opcodes alone, so

@@ -116,6 +116,7 @@ def emulate(
     cluster: int | Sequence[int] | None = None,
     prove: bool = False,
     model: Model = "practice",
+    explore: float | None = None,
 ) -> Emulated:
     """Somebody's kernel, to be launched without a GPU on NumPy arrays or CPU tensors.
 
@@ -131,6 +132,7 @@ def emulate(
     and without `races` and `counters` they use as many `cores` as there are, or as are said.
     `heap_bytes` are for device malloc (8 MiB). `cluster`: how many blocks are one, if the kernel
     does not say it. With `prove` a report's `proof` says whether all schedules do the same.
+    With `explore` other schedules are run for so many seconds, unless such a proof covers them all.
     `model="ptx"` reports all races that PTX's manual forbids, also those that no GPU gets wrong.
 
     `warploom ptx run` runs the same launch. It looks for races with `--races` alone, and leaves
@@ -166,7 +168,7 @@ def emulate(
     options = {
         "races": races, "benign": benign, "check": check, "counters": counters, "seconds": seconds,
         "cores": cores, "heap_bytes": heap_bytes, "volatile": volatile, "cluster": cluster,
-        "prove": prove, "model": model,
+        "prove": prove, "model": model, "explore": explore,
     }  # fmt: skip
     for what in ("races", "benign", "counters", "prove"):
         if not isinstance(options[what], bool):

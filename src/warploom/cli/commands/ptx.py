@@ -180,6 +180,12 @@ class Run(Launched):
     certificate: Path | None = option(
         None, "--certificate", metavar="FILE", help="With --prove: write the proof."
     )
+    explore: float | None = option(
+        None, "--explore", metavar="SECONDS", help="Run other schedules, unless a proof covers all."
+    )
+    schedule: str | None = option(
+        None, "--schedule", metavar="WHO", help="Hold warps back, as --explore says: 0:1@5."
+    )
     volatile: Volatile = option(
         Volatile.RELAXED,
         "--volatile",

@@ -15,6 +15,7 @@ from warploom.errors import DeviceError
 from warploom.machine.memory import Memory
 from warploom.machine.serving import Serving
 from warploom.ptx.emulate.frame import Triple
+from warploom.ptx.emulate.hold import Hold, Schedule, parse_holds
 from warploom.ptx.emulate.skeleton import FlagLoop
 
 EngineName = Literal["auto", "numpy", "c"]
@@ -38,7 +39,7 @@ class Asked:
     benign: bool
     counters: bool
     deadline: float | None
-    schedule: int | None
+    schedule: Schedule
     cluster: Triple
     batch_threads: int | None
     weak_volatile: bool
@@ -55,7 +56,13 @@ class Asked:
     @property
     def chance(self) -> np.random.Generator | None:
         """A random generator, equal for every run of the launch; None without a schedule."""
-        return None if self.schedule is None else np.random.default_rng(self.schedule)
+        seed = self.schedule
+        return None if seed is None or isinstance(seed, str) else np.random.default_rng(seed)
+
+    @property
+    def holds(self) -> tuple[Hold, ...] | None:
+        """Who is held back, where a schedule says so."""
+        return parse_holds(self.schedule) if isinstance(self.schedule, str) else None
 
 
 def check_options(
@@ -64,7 +71,9 @@ def check_options(
     """What is said of a launch beside its shape: refused, never taken for something else."""
     if cores is not None and (not isinstance(cores, numbers.Integral) or cores < 1):
         raise DeviceError(f"a launch on {cores!r} cores", advice="one is the least")
-    if schedule is not None and (not isinstance(schedule, numbers.Integral) or schedule < 0):
+    if isinstance(schedule, str):
+        parse_holds(schedule)
+    elif schedule is not None and (not isinstance(schedule, numbers.Integral) or schedule < 0):
         raise DeviceError(f"{schedule!r} is no seed of a schedule", advice="give 0 or more")
     if engine not in get_args(EngineName):
         known = ", ".join(get_args(EngineName))

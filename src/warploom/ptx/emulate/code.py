@@ -43,6 +43,7 @@ class CodeBlock:
     members: Members | None = None
     looks: bool = False  # it reads what other threads may be meant to write meanwhile
     looks_far: bool = False  # … of other blocks, perhaps
+    event: bool = False  # it begins with what other threads may notice (`hold.py`)
     refusal: str = ""  # of its first instruction that cannot be run: its step says this
 
     @property

@@ -42,6 +42,7 @@ from warploom.ptx.emulate.barrier import Barrier
 from warploom.ptx.emulate.code import Code, CodeBlock, LiveSlots
 from warploom.ptx.emulate.context import CARRY, Context, Fetch, Step, constant
 from warploom.ptx.emulate.frame import Frame
+from warploom.ptx.emulate.hold import is_event
 from warploom.ptx.emulate.lanes import Members
 from warploom.ptx.emulate.ordering import looks_at_flags, may_look_far
 from warploom.ptx.emulate.poison import PoisonTransfer, poison_transfer_of
@@ -69,26 +70,29 @@ LONGEST_NAME = 160  # of an instruction, in an error
 
 def compile_function(
     module: ir.Module, function: ir.Function, shared: dict[str, int], call: CallCompiler,
-    unfused: frozenset[int] = frozenset(),
+    unfused: frozenset[int] = frozenset(), cut: bool = False,
 ) -> Code:  # fmt: skip
-    """`unfused`: where those fma stand that are to round their product before they add."""
+    """`unfused`: where those fma stand that are to round their product before they add. `cut`: a
+    block begins at each event, so that a schedule may hold threads back before it."""
     with collector_paused():
-        return _compiled(Context(module, function, shared, unfused=unfused), call)
+        return _compiled(Context(module, function, shared, unfused=unfused), call, cut)
 
 
-def _compiled(ctx: Context, call: CallCompiler) -> Code:
+def _compiled(ctx: Context, call: CallCompiler, cut: bool) -> Code:
     module, function = ctx.module, ctx.function
     ctx.slot_of(CARRY, "pred")
     if function.kind == "entry" and stack.has_stack(module):
         ctx.local_size = stack.STACK
     _lay_out_locals(ctx, function)
     # Who waits for others waits at the start of a block; a block barrier is one by itself.
-    graph = flow.build(module, function, after=frozenset({Control.BARRIER}), before=WAITS)
+    after = frozenset({Control.BARRIER})
+    graph = flow.build(module, function, after, WAITS, is_event if cut else None)
     rank = flow.loop_order([block.successors for block in graph.blocks])
     blocks = [CodeBlock() for _ in graph.blocks]
     for number, block in enumerate(timed(graph.blocks)):
         code = blocks[rank[number]]
         code.successors = [rank[s] for s in block.successors]
+        code.event = any(is_event(ins) for ins in graph.instructions(block)[:1])
         _fill(ctx, graph.instructions(block), code, call)
     live = _live_slots(ctx, graph, rank)
     made = Code(

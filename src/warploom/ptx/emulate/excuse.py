@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,12 @@ class Kept:
 
     def _written(self) -> list[Any]:
         return [region for region in self.memory.regions if not region.read_only]
+
+    def digest(self) -> bytes:
+        made = sha256()
+        for data in self.data:
+            made.update(data.tobytes())
+        return made.digest()
 
     def restore(self) -> None:
         for region, data in zip(self._written(), self.data, strict=True):

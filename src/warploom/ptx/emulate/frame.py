@@ -69,6 +69,7 @@ class Batch:
     dynamic_shared: int
     check: bool = True  # values and shared memory that nobody wrote
     chance: np.random.Generator | None = None  # decides who runs next, instead of the code's order
+    holding: Any = None  # … or who is held back does: `hold.Holding`
     special: dict[str, Array] = field(default_factory=dict)
     causes: list[str] = field(default_factory=list)  # of registers that hold no value
     cluster: tuple[int, int, int] = (1, 1, 1)

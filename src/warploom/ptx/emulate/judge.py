@@ -27,6 +27,7 @@ from warploom.ptx.emulate.excuse import (
     one_value,
     readers_among,
 )
+from warploom.ptx.emulate.hold import Hold
 from warploom.ptx.emulate.ordering import follows_looks, uses_flags
 from warploom.ptx.emulate.origins import AllOfUse, Origins, Reader
 from warploom.ptx.emulate.skeleton import Recorded
@@ -45,6 +46,7 @@ class Judge:
     shared: dict[str, int]
     call: CallCompiler
     skeletons: list[Recorded] = field(default_factory=list, init=False)  # of the last launch
+    events: dict[Hold, int] = field(default_factory=dict, init=False)  # … where a schedule counts
     _unfused: Code | None = field(default=None, init=False)
 
     def run(self, asked: Asked, code: Code, before: Kept, work: Work | None = None) -> Report:
@@ -65,7 +67,7 @@ class Judge:
             if more is None:
                 if fault is not None:
                     raise fault
-                self.skeletons = launch.skeletons
+                self.skeletons, self.events = launch.skeletons, launch.events
                 return launch.report
             before.restore()
             excused, work = more, None  # compiled code would only suspect the same

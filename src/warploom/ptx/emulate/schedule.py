@@ -32,6 +32,7 @@ from warploom.ptx.emulate.code import MOST_KEPT, Code, CodeBlock
 from warploom.ptx.emulate.context import Fetch, Step
 from warploom.ptx.emulate.deadlock import Watch, land_copies
 from warploom.ptx.emulate.frame import NOTHING, Batch, Frame
+from warploom.ptx.emulate.hold import Holding
 from warploom.ptx.emulate.lanes import Held, Members, WarpBarriers, missing, note_meeting
 from warploom.ptx.emulate.poison import PoisonTransfer
 from warploom.ptx.emulate.registers import RegisterWaits
@@ -85,14 +86,18 @@ class Runner:
     def run(self, mask: Mask | None) -> None:
         self.add(self.code.entry, mask)
         while True:
-            while self.pending:
-                self._visit(*self._next())
-            if not (self._resume() or self._settle()):
+            while self.pending and (group := self._next()) is not None:
+                self._visit(*group)
+            if self._resume() or self._settle() or self._release():
+                continue
+            if not self.pending:
                 self._refuse_waiting()
                 return
 
-    def _next(self) -> tuple[int, Mask | None]:
-        """The group that runs now, and where."""
+    def _next(self) -> tuple[int, Mask | None] | None:
+        """The group that runs now, and where; None if all that could are held back."""
+        if self.batch.holding is not None:
+            return self._in_turn(self.batch.holding)
         if self.batch.chance is not None:
             return self._by_chance(self.batch.chance)
         rank = min(self.pending)
@@ -130,6 +135,30 @@ class Runner:
                 return rank
         self.credit = 0
         return None
+
+    def _in_turn(self, holding: Holding) -> tuple[int, Mask | None] | None:
+        """The next place, in a circle, with threads that are not held back."""
+        order = sorted(self.pending, key=lambda rank: (rank <= holding.last, rank))
+        for rank in order:
+            mask, block = _as_mask(self.pending[rank], self.batch.threads), self.code.blocks[rank]
+            kept = holding.kept_back(rank, block, mask)
+            going = mask & ~kept
+            if going.any():
+                del self.pending[rank]
+                if kept.any():
+                    self.pending[rank] = kept
+                holding.last = rank
+                holding.came(rank, block, going)
+                return rank, going
+        return None
+
+    def _release(self) -> bool:
+        """Nobody else can go on: who is held back may."""
+        holding = self.batch.holding
+        if holding is None or not holding.release():
+            return False
+        self.watch.effect()
+        return True
 
     def _by_chance(self, chance: np.random.Generator) -> tuple[int, Mask | None]:
         """Any group, or some lanes of it: lanes need not stay together, nor meet again."""
@@ -498,6 +527,14 @@ class Runner:
         running = self.frame.full_mask().copy()
         for mask in self.pending.values():
             running |= _as_mask(mask, batch.threads)
+        held = None if batch.holding is None else batch.holding.held & running
+        if held is not None and held.any():
+            if spinning is not None and not (running & ~held & ~spinning).any():
+                if land_copies(self.frame):
+                    self.watch.effect()
+                else:
+                    self._release()
+            return
         if spinning is None or (running & ~spinning).any() or not batch.resident:
             return
         others = (batch.alive & ~running).copy()

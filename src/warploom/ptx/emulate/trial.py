@@ -22,6 +22,7 @@ from warploom.ptx.emulate.asked import Asked
 from warploom.ptx.emulate.code import Code
 from warploom.ptx.emulate.excuse import Excused
 from warploom.ptx.emulate.frame import Batch, Frame, in_grid
+from warploom.ptx.emulate.hold import Hold, Holding
 from warploom.ptx.emulate.ordering import may_look_far
 from warploom.ptx.emulate.origins import Origins
 from warploom.ptx.emulate.schedule import Runner
@@ -81,6 +82,7 @@ class Trial:
     waits: bool = False  # as many blocks run together as a GPU runs at once
     same_shape: dict[str, Array] = field(default_factory=dict)  # what batches have in common
     skeletons: list[Recorded] = field(default_factory=list)  # of each batch, where it is asked for
+    events: dict[Hold, int] = field(default_factory=dict)  # of warps: where, if schedules count
     chance: np.random.Generator | None = field(init=False)
     report: Report = field(init=False)
 
@@ -189,6 +191,8 @@ class Trial:
         )  # fmt: skip
         if self.same_shape and self.same_shape["threads"].size == total:
             batch.special |= self.same_shape
+        if asked.holds is not None:
+            batch.holding = Holding(batch, asked.holds, self.events)
         frame = Frame(batch, self.code.new_registers(), 0, 0)
         undefined.begin(frame, self.code.slots, self.code.live[self.code.entry])
         Runner(self.code, frame).run(None)
