@@ -286,8 +286,9 @@ class Kernel:
         block 0, warp 1 back before their event 5 until nobody else can go on. `engine`: "numpy" is
         the evaluator that defines the meaning; "c" compiles the kernel, where it can, and gives the
         same answers sooner; "auto" does that for launches with enough work to repay it. `cluster`:
-        how many blocks are one, where the kernel does not say it. `cores`: on how many a compiled kernel may run its
-        blocks, where their order makes no difference; all that there are, if it is not said.
+        how many blocks are one, where the kernel does not say it. `cores`: on how many a compiled
+        kernel may run its blocks, where their order makes no difference; all that there are, if it
+        is not said.
         `heap_bytes`: what malloc may give, from this launch on (8 MiB if it is never said).
         `volatile`: "weak" has races take volatile accesses for plain ones, as C++ does.
         `machine`: whose limits hold, and who serves shared memory. `prove`: the report's `proof`
