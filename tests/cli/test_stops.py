@@ -175,7 +175,7 @@ def test_explore_that_was_stopped_is_not_done(cli: Cli, monkeypatch: pytest.Monk
     def pressed(self: Bound, candidates: Any) -> Any:
         nonlocal looked
         looked += 1
-        if looked == 200:
+        if looked == 100:
             os.kill(os.getpid(), signal.SIGINT)
         return bound(self, candidates)
 

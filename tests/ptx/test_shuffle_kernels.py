@@ -173,7 +173,8 @@ def published_count(module: Module, function: Function, limit: int) -> int:
     return sum(any(s not in sources for s in found) for found in sources.values())
 
 
-@pytest.mark.parametrize("rounds", [1, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("rounds", [1, 4])
 def test_larger_stencils_compute_the_same(rounds: int) -> None:
     report = check(STENCIL, rewrite(STENCIL, select="all").text, rounds=rounds)
     assert report.mismatch is None
