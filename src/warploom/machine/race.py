@@ -44,8 +44,7 @@ _Met = tuple[Semantics, int, int, bool, bool]
 Store = Latest | ByLabel | History | UnderWay | PendingCompletions
 Pair = frozenset[tuple[Kind, Hashable]]
 RELAXED = Order()
-MAP_UNIT = 16
-MAP_READ = Semantics(Kind.READ, tensor_map=True)
+MAP_READ = Semantics(Kind.READ, under_way=True, tensor_map=True)  # until its copy is done
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,14 +258,9 @@ class RaceDetector:
             raise InternalError("more tensor maps than the race detector was made for")
         return way
 
-    def read_map(
-        self, region: Hashable, size: int, thread: int, place: int, width: int, label: Hashable
-    ) -> list[Race]:
-        """A copy of this thread reads the tensor map at a place."""
+    def use_map(self, region: Hashable, place: int) -> None:
+        """What is read next with `MAP_READ` is the tensor map at this place."""
         self.judges.map = self._map_way((region, place))
-        start, unit = np.arange(place, place + width, MAP_UNIT), MAP_UNIT
-        who = np.full(start.size, thread)
-        return self.access(region, size, who, start, unit, MAP_READ, label)
 
     def lanes_meet(self, threads: Array, group: Array) -> None:
         """Lanes of one group are at one instruction, which orders no memory.

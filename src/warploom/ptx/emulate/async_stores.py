@@ -143,7 +143,9 @@ def _tensor(ctx: Context, ins: Instruction) -> Step:
     def step(f: Frame) -> None:
         maps, starts, sources = each_of(f, map_), coordinates_of(f, coordinates), each_of(f, of)
         for number, thread in enumerate(f.index.tolist()):
-            box, places = placed(f, copier, thread, maps[number], sources[number], starts[number])
+            box, places, used = placed(
+                f, copier, thread, maps[number], sources[number], starts[number]
+            )
             if min(starts[number]) < 0:
                 message = f"a reduction of a box that begins before the array, at {starts[number]}"
                 raise copier.fail(f, message, thread)
@@ -156,7 +158,7 @@ def _tensor(ctx: Context, ins: Instruction) -> Step:
             put_bytes(region.data, there, combine(bytes_at(region, there, box.size), data))
             leaving(
                 f, copier, thread, runs_of(places), bulk.UNIT, region, runs_of(there), bulk.UNIT,
-                _semantics(kind, Scope.GRID),
+                _semantics(kind, Scope.GRID), used,
             )  # fmt: skip
 
     return step
