@@ -71,6 +71,12 @@ class Verdict:
     proved: str = ""
     seconds: float = 0.0
 
+    @property
+    def told(self) -> str:
+        """The finding as the page quotes it: its kind, if the words do not begin so, and they."""
+        words = self.message.partition("; in ")[0]
+        return words if words.startswith(self.kind) else f"{self.kind}: {words}"
+
 
 def exhibits() -> list[Exhibit]:
     return [read(path.stem) for path in sorted(FOLDER.glob("*.cu"))]
