@@ -29,7 +29,7 @@ FOLDER = Path("tests/ptx/museum")
 ARCH = "sm_90a"
 _SIGN = re.compile(r"//([-+]?!?)$")
 _HEAD = re.compile(r"// (?P<project>[^#:]+) #(?P<number>\d+): (?P<title>.+)")
-_KEY = re.compile(r"// (mend|launch|before|after|earlier): (.*)")
+_KEY = re.compile(r"// (mend|launch|before|after): (.*)")
 _NUMBER = re.compile(r"(grid|block|cluster|n) (\d+)")
 WORDS = 4096  # of each array
 
@@ -124,12 +124,16 @@ def look(name: str, mended: bool, schedule: int | None = None) -> Verdict:
     """Launches a kernel with races and a proof; with a schedule, without a proof."""
     exhibit, module = read(name), loaded(name, mended)
     started = process_time()
-    sizes = exhibit.launch
+    sizes, given = exhibit.launch, [*arrays(), exhibit.launch["n"]]
+    shape = sizes["grid"], sizes["block"]
+    before = None
+    if "earlier" in module.kernels:  # a launch that may still run
+        before = module.kernel("earlier").launch(*shape, given, races="all", dependents=True)
+        assert not before.races, name
     try:
         report = module.kernel("fault").launch(
-            sizes["grid"], sizes["block"], [*arrays(), sizes["n"]], cluster=sizes["cluster"],
-            races="all", prove=schedule is None, model=exhibit.model, seconds=60,
-            schedule=schedule,
+            *shape, given, cluster=sizes["cluster"], races="all", prove=schedule is None,
+            model=exhibit.model, seconds=60, schedule=schedule, after=before,
         )  # fmt: skip
     except WarploomError as error:
         verdict = _of_error(module, error)

@@ -10,6 +10,7 @@ from typing import Any
 
 from warploom.errors import DeviceError
 from warploom.machine.counters import Counters
+from warploom.machine.overlap import Footprint
 from warploom.machine.proof import Proof
 from warploom.machine.race import Race
 
@@ -46,6 +47,7 @@ class Report(Counters):
     counted: bool = False
     races_checked: bool = False
     proof: Proof | None = None  # for what this run stands, where that was asked for
+    footprint: Footprint | None = None  # what it touched, for a launch that overlaps it
 
     def __str__(self) -> str:
         head, *rest = self._sentences()

@@ -30,6 +30,7 @@ from warploom.errors import (
 )
 from warploom.machine.heap import Heap
 from warploom.machine.memory import WINDOWS, Memory, allocate
+from warploom.machine.proof import Proof
 from warploom.machine.record import CUDA, H200, NVIDIA, Machine, for_ptx
 from warploom.machine.report import Report
 from warploom.ptx.demangle import called, demangled
@@ -41,6 +42,7 @@ from warploom.ptx.emulate.asked import (
     Races,
     Volatile,
     check_options,
+    check_overlap,
     heap_limit,
     triple,
 )
@@ -264,6 +266,8 @@ class Kernel:
         machine: Machine = H200,
         prove: bool = False,
         model: Model = "practice",
+        dependents: bool = False,
+        after: Report | None = None,
     ) -> Report:
         """Runs the kernel on all blocks of the grid.
 
@@ -283,7 +287,8 @@ class Kernel:
         `volatile`: "weak" has races take volatile accesses for plain ones, as C++ does.
         `machine`: whose limits hold, and who serves shared memory. `prove`: the report's `proof`
         says whether all schedules do the same, for all data or for these. `model`: "ptx" has races
-        judged by the manual's rules alone, also where no GPU is known to need them.
+        judged by the manual's rules alone, also where no GPU is known to need them. `dependents`:
+        the next launch may begin before this one has ended; it is given this report as `after`.
         """
         started, deadline = time.monotonic(), deadline_of(seconds)
         grid_size, block_size = triple(grid, "grid"), triple(block, "block")
@@ -295,6 +300,7 @@ class Kernel:
                 "a proof needs races and check, and the evaluator",
                 advice="give races=True, and neither check=False nor engine='c'",
             )
+        before = check_overlap(dependents, after, races, engine)
         if heap_bytes is not None:
             self.owner.heap.limit = heap_limit(heap_bytes)
         together = self._cluster(grid_size, cluster)
@@ -304,24 +310,27 @@ class Kernel:
                 grid_size, block_size, memory, symbols, shared_bytes, check, races, benign,
                 counters, deadline, schedule, together, batch_threads, volatile == "weak",
                 machine.serving if counters else NVIDIA, prove, model,
-                self.registers(prod(block_size)),
+                self.registers(prod(block_size)), dependents=dependents, after=before,
             )  # fmt: skip
             loops = FlagLoops(code, Spins(code)) if prove else None
-            if loops is not None:
-                asked = replace(asked, loops=loops.found)
-            report = self._run(asked, code, "numpy" if prove else engine, cores)
+            asked = asked if loops is None else replace(asked, loops=loops.found)
+            report = self._run(asked, code, "numpy" if prove or asked.overlaps else engine, cores)
             if prove:
-                raced = bool(report.races)
-                registers = self.registers(prod(block_size))
-                found = Evidence(code, self._judge.skeletons, raced, benign, registers, loops)
-                report.proof = verdict(found)
+                report.proof = self._proof(asked, code, report, loops)
         report.seconds = time.monotonic() - started
         report.kernel = demangled(self.name)
-        report.fidelity = fidelity(self._executed(report))
+        report.fidelity = fidelity(self._executed(report), overlaps=asked.overlaps)
         report.counted, report.races_checked = counters, bool(races)
         if not counters:
             report.drop_uncounted()
         return report
+
+    def _proof(self, asked: Asked, code: Code, report: Report, loops: FlagLoops | None) -> Proof:
+        found = Evidence(
+            code, self._judge.skeletons, bool(report.races), asked.benign, asked.registers, loops,
+            asked.after is not None,
+        )  # fmt: skip
+        return verdict(found)
 
     def _executed(self, report: Report) -> Iterator[Instruction]:
         """The instructions that some thread came to. Compiled code knows their opcodes alone, so

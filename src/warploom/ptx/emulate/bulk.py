@@ -427,15 +427,8 @@ def _tensor_out(ctx: Context, ins: Instruction) -> Step:
     of = shared_address(ctx, ins.operands[1])
 
     def step(f: Frame) -> None:
-        maps, starts, sources = each_of(f, map_), coordinates_of(f, coordinates), each_of(f, of)
-        for number, thread in enumerate(f.index.tolist()):
-            box, places, used = placed(
-                f, copier, thread, maps[number], sources[number], starts[number]
-            )
-            if min(starts[number]) < 0:  # an H200 ends the kernel as an illegal instruction
-                message = f"a store of a box that begins before the array, at {starts[number]}"
-                raise copier.fail(f, message, thread)
-            inside, offsets = box.elements(starts[number])
+        for thread, box, places, used, at in boxes_out(f, copier, (map_, of), coordinates, "store"):
+            inside, offsets = box.elements(at)
             region, start = copier.region(f, thread, box.address, 0)
             data = bytes_at(f.batch.shared, places, box.size)
             put_bytes(region.data, start + offsets[inside], data[inside])
@@ -444,6 +437,21 @@ def _tensor_out(ctx: Context, ins: Instruction) -> Step:
             leaving(f, copier, thread, runs, UNIT, region, written, UNIT, used=used)
 
     return step
+
+
+def boxes_out(
+    f: Frame, copier: Copier, fetches: tuple[Fetch, Fetch], coordinates: list[Fetch], what: str
+) -> Iterator[tuple[int, Map, Array, Done, tuple[int, ...]]]:
+    """Boxes that threads store: each thread, its map, where the elements lie in shared memory, what
+    ends the reading of the map, and where the box begins."""
+    maps, sources = (each_of(f, each) for each in fetches)
+    starts = coordinates_of(f, coordinates)
+    for number, thread in enumerate(f.index.tolist()):
+        box, places, used = placed(f, copier, thread, maps[number], sources[number], starts[number])
+        if min(starts[number]) < 0:  # an H200 ends the kernel as an illegal instruction
+            message = f"a {what} of a box that begins before the array, at {starts[number]}"
+            raise copier.fail(f, message, thread)
+        yield thread, box, places, used, starts[number]
 
 
 def placed(
