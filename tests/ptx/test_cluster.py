@@ -13,6 +13,7 @@ from tests.cli.calls import called
 import warploom
 from warploom import ptx
 from warploom.errors import DeviceError, KernelError, LimitError, UnsupportedError
+from warploom.machine.judges import Cause
 from warploom.ptx.emulate.frame import in_grid
 
 HEAD = """.version 8.8
@@ -261,3 +262,21 @@ def test_a_cluster_that_the_caller_of_emulate_gives(tmp_path: Path) -> None:
     assert called(words).exit_code == 2
     assert called([*words, "--cluster", "2"]).exit_code == 0
     assert called([*words, "--cluster", "2,x"]).exit_code == 2
+
+
+@pytest.mark.parametrize("arrives", ["cta", "cluster"])
+@pytest.mark.parametrize("waits", ["cta", "cluster"])
+def test_an_arrival_at_a_peer_has_the_scope_that_is_written(arrives: str, waits: str) -> None:
+    """The second block writes its own memory and tells the first, which reads it there."""
+    body = f"""
+setp.ne.u32 %p1, %r0, 0; @!%p1 mbarrier.init.shared.b64 [bar], 32; @!%p1 fence.mbarrier_init.release.cluster;
+{MEET} mov.u32 %r12, bar; setp.eq.u32 %p2, %r1, 0; @%p2 bra FIRST;
+st.shared.u32 [%r6], %r4; mapa.shared::cluster.u32 %r13, %r12, 0;
+mbarrier.arrive.release.{arrives}.shared::cluster.b64 _, [%r13]; bra DONE;
+FIRST: mbarrier.try_wait.parity.acquire.{waits}.shared::cta.b64 %p3, [bar], 0; @!%p3 bra FIRST;
+mapa.shared::cluster.u32 %r8, %r6, 1; ld.shared::cluster.u32 %r9, [%r8]; st.global.u32 [%d2], %r9;
+DONE: {MEET}
+"""
+    _, races = run(body, blocks=2)
+    wide = arrives == waits == "cluster"
+    assert [race.cause for race in races] == ([] if wide else [Cause.SCOPE])

@@ -11,6 +11,7 @@ from tests.ptx.test_async import BEGIN, WAIT, run
 
 from warploom import ptx
 from warploom.errors import KernelError
+from warploom.machine.judges import Cause
 from warploom.machine.race import Race
 
 ZERO = "shl.b32 %r1, %t, 2; add.u32 %r1, %r1, %s; add.u32 %r1, %r1, 1024; mov.u32 %r2, 0; st.shared.u32 [%r1], %r2; bar.warp.sync -1;\n"
@@ -112,3 +113,31 @@ def test_bytes_that_are_no_map() -> None:
     scribbled = ZERO.replace("mov.u32 %r2, 0;", "mov.u32 %r2, 77;")
     with pytest.raises(KernelError, match="no tensor map"):
         launch(COPY + ACQUIRE.format("%l6"), scribbled + fields())
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_map_is_read_until_its_copy_is_done(waits: bool) -> None:
+    """A copy that nobody has waited for may fetch half of the map that is written next."""
+    begun, waited = LOAD.split("\nJ:\n")
+    again = f"{begun}\nJ:\n{waited}\n{COPY}" if waits else f"{begun}\nJ:\n{COPY}{waited}"
+    array, out = np.arange(40 * 24, dtype=np.uint32).reshape(40, 24), np.zeros((4, 8), np.uint32)
+    text = BEGIN + ZERO + fields() + ROOM + COPY + ACQUIRE.format("%l6") + again
+    report = run(text, [array, np.zeros(256, np.uint8), out], races="all", prove=True)
+    assert [race.cause for race in report.races] == ([] if waits else [Cause.WAIT])
+    assert waits or report.races[0].first.words == "asynchronous read"
+
+
+def test_a_map_is_read_until_its_store_is_waited_for() -> None:
+    """With `.read`, too, which waits for all that is read."""
+    store = (
+        "fence.proxy.async; bar.sync 0; mov.u32 %r4, 8; mov.u32 %r5, 3; @!%p1 bra S;\n"
+        "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%l6, {%r4, %r5}], [tile];\n"
+        "cp.async.bulk.commit_group; WAITS\nS: bar.sync 0;\n"
+    )
+    array = np.zeros((40, 24), np.uint32)
+    filled = "shl.b32 %r1, %t, 2; add.u32 %r1, %r1, %s; mov.u32 %r2, 7; st.shared.u32 [%r1], %r2;\n"
+    for waits, races in (("cp.async.bulk.wait_group.read 0;", 0), ("", 1)):
+        text = BEGIN + ZERO + fields() + ROOM + COPY + ACQUIRE.format("%l6") + filled
+        text += store.replace("WAITS", waits) + COPY
+        report = run(text, [array, np.zeros(256, np.uint8)], races="all")
+        assert len(report.races) == races

@@ -23,6 +23,7 @@ from warploom.machine.clock import Array, Clocks, Ints, Layout, Mask, Nested, Ve
 from warploom.machine.flag import Flags, Order
 from warploom.machine.judges import Cause, Judges, of_any_cell
 from warploom.machine.knowledge import Knowledge, joined
+from warploom.machine.overlap import Footprint, Overlap
 from warploom.machine.proxy import (
     ASYNC,
     BEGUN,
@@ -44,8 +45,7 @@ _Met = tuple[Semantics, int, int, bool, bool]
 Store = Latest | ByLabel | History | UnderWay | PendingCompletions
 Pair = frozenset[tuple[Kind, Hashable]]
 RELAXED = Order()
-MAP_UNIT = 16
-MAP_READ = Semantics(Kind.READ, tensor_map=True)
+MAP_READ = Semantics(Kind.READ, under_way=True, tensor_map=True)  # until its copy is done
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +168,8 @@ class RaceDetector:
         self._sources = 0
         self._maps: dict[tuple[Hashable, int], int] = {}  # by place of a tensor map, its way
         self._begun: dict[int, Knowledge] = {}  # by thread: mbarriers that it tells of
+        self.footprint: Footprint | None = None  # of this launch, where another may overlap it
+        self.overlap: Overlap | None = None  # with launches before this one
 
     # -- batches and synchronisation ----------------------------------------------------------
 
@@ -259,14 +261,9 @@ class RaceDetector:
             raise InternalError("more tensor maps than the race detector was made for")
         return way
 
-    def read_map(
-        self, region: Hashable, size: int, thread: int, place: int, width: int, label: Hashable
-    ) -> list[Race]:
-        """A copy of this thread reads the tensor map at a place."""
+    def use_map(self, region: Hashable, place: int) -> None:
+        """What is read next with `MAP_READ` is the tensor map at this place."""
         self.judges.map = self._map_way((region, place))
-        start, unit = np.arange(place, place + width, MAP_UNIT), MAP_UNIT
-        who = np.full(start.size, thread)
-        return self.access(region, size, who, start, unit, MAP_READ, label)
 
     def lanes_meet(self, threads: Array, group: Array) -> None:
         """Lanes of one group are at one instruction, which orders no memory.
@@ -332,7 +329,7 @@ class RaceDetector:
             elif semantics.kind.writes:
                 self.flags.weak_write(region, start, width)
         first = start >> (shadow.unit.bit_length() - 1)
-        found: list[Race] = []
+        found = self._overlapping(region, size, threads, start, width, semantics, mine)
         for part in range(width // shadow.unit):
             cells = first + part if part else first
             for chosen, how in _by_success(semantics, failed):
@@ -342,6 +339,37 @@ class RaceDetector:
                 self._told(shadow, semantics).begin(cells, mine, completion)
         self.races += found
         return found
+
+    def wait_for_launches(self, threads: Array) -> None:
+        """These threads wait until the launches before this one have ended."""
+        if self.footprint is not None:
+            self.footprint.waited = True
+        if self.overlap is not None:
+            for source in self.overlap.awaited:
+                self.vector.learn(threads, Completion(source, 0).known(1))
+
+    def _overlapping(
+        self, region: Hashable, size: int, threads: Array, start: Array, width: int,
+        semantics: Semantics, mine: Ints,
+    ) -> list[Race]:  # fmt: skip
+        """Accesses of launches that may still run; notes these for launches to come."""
+        if self.footprint is not None:
+            self.footprint.note(region, size, start, width, semantics.kind, mine)
+        if self.overlap is None:
+            return []
+        none = np.zeros(threads.size, np.int64)
+        return self._fresh([
+            Race(region, met.offset, met.side, self._side(semantics, int(mine[met.position])),
+                 cause=Cause.GRID)
+            for met in self.overlap.met(
+                region, start, width, semantics.kind,
+                lambda source: ~self.vector.told(none + source, none, none, threads),
+            )
+        ])  # fmt: skip
+
+    def side(self, kind: Kind, entry: int) -> Side:
+        """Who made an access of this launch."""
+        return self._side(Semantics(kind), entry)
 
     def add(self, race: Race) -> bool:
         """Something that an evaluator found by itself; whether it is new."""

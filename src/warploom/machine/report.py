@@ -10,6 +10,7 @@ from typing import Any
 
 from warploom.errors import DeviceError
 from warploom.machine.counters import Counters
+from warploom.machine.overlap import Footprint
 from warploom.machine.proof import Explored, Proof
 from warploom.machine.race import Race
 
@@ -47,6 +48,7 @@ class Report(Counters):
     races_checked: bool = False
     proof: Proof | None = None  # for what this run stands, where that was asked for
     explored: Explored | None = None  # other schedules that were run, where that was asked for
+    footprint: Footprint | None = None  # what it touched, for a launch that overlaps it
 
     def __str__(self) -> str:
         head, *rest = self._sentences()

@@ -30,7 +30,7 @@ from warploom.errors import (
 )
 from warploom.machine.heap import Heap
 from warploom.machine.memory import WINDOWS, Memory, allocate
-from warploom.machine.proof import Explored, Reach
+from warploom.machine.proof import Explored, Proof, Reach
 from warploom.machine.record import CUDA, H200, NVIDIA, Machine, for_ptx
 from warploom.machine.report import Report
 from warploom.ptx.demangle import called, demangled
@@ -42,6 +42,7 @@ from warploom.ptx.emulate.asked import (
     Races,
     Volatile,
     check_options,
+    check_overlap,
     heap_limit,
     triple,
 )
@@ -272,6 +273,8 @@ class Kernel:
         prove: bool = False,
         model: Model = "practice",
         explore: float | None = None,
+        dependents: bool = False,
+        after: Report | None = None,
     ) -> Report:
         """Runs the kernel on all blocks of the grid.
 
@@ -295,18 +298,21 @@ class Kernel:
         says whether all schedules do the same, for all data or for these. `model`: "ptx" has races
         judged by the manual's rules alone, also where no GPU is known to need them. `explore`: for
         so many seconds other schedules are run, unless a proof says that all do the same; a fault
-        names the one that shows it.
+        names the one that shows it. `dependents`: the next launch may begin before this one has
+        ended; it is given this report as `after`.
         """
         started, deadline = time.monotonic(), deadline_of(seconds)
         grid_size, block_size = triple(grid, "grid"), triple(block, "block")
         for_ptx(machine, "lanes", "sector_bytes")
         self._check_shape(machine, grid_size, block_size, shared_bytes)
         check_options(races, schedule, engine, cores, volatile, model)
+        others = None if explore is None else check_seconds(explore)
         if prove and (not races or not check or engine == "c"):
             raise DeviceError(
                 "a proof needs races and check, and the evaluator",
                 advice="give races=True, and neither check=False nor engine='c'",
             )
+        before = check_overlap(dependents, after, races, engine)
         if heap_bytes is not None:
             self.owner.heap.limit = heap_limit(heap_bytes)
         together = self._cluster(grid_size, cluster)
@@ -317,21 +323,17 @@ class Kernel:
                 grid_size, block_size, memory, symbols, shared_bytes, check, races, benign,
                 counters, deadline, schedule, together, batch_threads, volatile == "weak",
                 machine.serving if counters else NVIDIA, prove, model,
-                self.registers(prod(block_size)),
+                self.registers(prod(block_size)), dependents=dependents, after=before,
             )  # fmt: skip
             loops = FlagLoops(code, Spins(code)) if prove else None
-            if loops is not None:
-                asked = replace(asked, loops=loops.found)
-            start = Kept(asked.memory) if explore is not None else None
-            report = self._run(asked, code, "numpy" if prove else engine, cores)
-            report.fidelity = fidelity(self._executed(report))
+            asked = asked if loops is None else replace(asked, loops=loops.found)
+            start = None if others is None else Kept(asked.memory)
+            report = self._run(asked, code, "numpy" if prove or asked.overlaps else engine, cores)
+            report.fidelity = fidelity(self._executed(report), overlaps=asked.overlaps)
             if prove:
-                raced = bool(report.races)
-                registers = self.registers(prod(block_size))
-                found = Evidence(code, self._judge.skeletons, raced, benign, registers, loops)
-                report.proof = verdict(found)
-            if start is not None and not report.races and not _is_proved(report):
-                report.explored = self._explored(asked, start, check_seconds(explore))
+                report.proof = self._proof(asked, code, report, loops)
+            if start is not None and others and not report.races and not _is_proved(report):
+                report.explored = self._explored(asked, start, others)
         report.seconds = time.monotonic() - started
         report.kernel = demangled(self.name)
         report.counted, report.races_checked = counters, bool(races)
@@ -368,6 +370,13 @@ class Kernel:
             )
             self._codes[key] = self.function, code
         return self._codes[key][1]
+
+    def _proof(self, asked: Asked, code: Code, report: Report, loops: FlagLoops | None) -> Proof:
+        found = Evidence(
+            code, self._judge.skeletons, bool(report.races), asked.benign, asked.registers, loops,
+            asked.after is not None,
+        )  # fmt: skip
+        return verdict(found)
 
     def _executed(self, report: Report) -> Iterator[Instruction]:
         """The instructions that some thread came to. Compiled code knows their opcodes alone, so

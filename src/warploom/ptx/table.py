@@ -55,7 +55,7 @@ WITHOUT_EFFECT = {
     "ftz": "no number that could be flushed comes in or out, or an H200 does the same without it",
     "noftz": "subnormal values are kept without it too",
     "sat": "an integer made of a floating number is always the nearest there is",
-    **dict.fromkeys(["launch_dependents", "wait"], "one grid runs at a time"),
+    **dict.fromkeys(["launch_dependents", "wait"], "they matter to launches that overlap alone"),
     "sync": "a warp comes as a whole",
     "mask": "events of the profiler are not recorded",
     **dict.fromkeys(["shared", "shared::cta"],

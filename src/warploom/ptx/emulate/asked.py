@@ -13,6 +13,7 @@ import numpy as np
 from warploom.choices import MODELS
 from warploom.errors import DeviceError
 from warploom.machine.memory import Memory
+from warploom.machine.overlap import Footprint
 from warploom.machine.serving import Serving
 from warploom.ptx.emulate.frame import Triple
 from warploom.ptx.emulate.hold import Hold, Schedule, parse_holds
@@ -48,10 +49,17 @@ class Asked:
     model: Model = "practice"  # by which rules races are judged
     registers: int | None = None  # of a thread as it starts, where that is known
     loops: Mapping[int, FlagLoop] = field(default_factory=dict)  # that look at flags
+    dependents: bool = False  # the next launch may overlap: keep what is touched
+    after: Footprint | None = None  # of a launch that may still run
 
     @property
     def threads(self) -> int:
         return prod(self.grid) * prod(self.block)
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether another launch may run beside this one."""
+        return self.dependents or self.after is not None
 
     @property
     def chance(self) -> np.random.Generator | None:
@@ -84,6 +92,21 @@ def check_options(
         raise DeviceError(f"volatile={volatile!r}", advice='write "relaxed" or "weak"')
     if model not in MODELS:
         raise DeviceError(f"model={model!r}", advice='write "practice" or "ptx"')
+
+
+def check_overlap(
+    dependents: Any, after: Any, races: Races, engine: EngineName
+) -> Footprint | None:
+    """What the launch before touched; to overlap others needs a detector of races, which the
+    evaluator has."""
+    if (dependents or after is not None) and (not races or engine == "c"):
+        advice = "give races=True, and not engine='c'"
+        raise DeviceError("launches that overlap need races, and the evaluator", advice=advice)
+    footprint: Footprint | None = getattr(after, "footprint", None)
+    if after is not None and footprint is None:
+        advice = "give the report of a launch with dependents=True"
+        raise DeviceError("'after' is no launch that another may overlap", advice=advice)
+    return footprint
 
 
 def heap_limit(given: Any) -> int:

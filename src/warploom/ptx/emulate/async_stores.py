@@ -20,13 +20,12 @@ from warploom.ptx.emulate.bulk import (
     Copier,
     across,
     barrier_site,
+    boxes_out,
     bytes_at,
-    coordinates_of,
     each_of,
     landed,
     leaving,
     map_of,
-    placed,
     plain_out,
     put_bytes,
     runs_of,
@@ -141,14 +140,10 @@ def _tensor(ctx: Context, ins: Instruction) -> Step:
     of = shared_address(ctx, ins.operands[1])
 
     def step(f: Frame) -> None:
-        maps, starts, sources = each_of(f, map_), coordinates_of(f, coordinates), each_of(f, of)
-        for number, thread in enumerate(f.index.tolist()):
-            box, places = placed(f, copier, thread, maps[number], sources[number], starts[number])
-            if min(starts[number]) < 0:
-                message = f"a reduction of a box that begins before the array, at {starts[number]}"
-                raise copier.fail(f, message, thread)
+        boxes = boxes_out(f, copier, (map_, of), coordinates, "reduction")
+        for thread, box, places, used, at in boxes:
             kind = _kind_of(f, copier, thread, name, box)
-            inside, offsets = box.elements(starts[number])
+            inside, offsets = box.elements(at)
             region, start = copier.region(f, thread, box.address, 0)
             there = start + offsets[inside]
             data = bytes_at(f.batch.shared, places, box.size)[inside]
@@ -156,7 +151,7 @@ def _tensor(ctx: Context, ins: Instruction) -> Step:
             put_bytes(region.data, there, combine(bytes_at(region, there, box.size), data))
             leaving(
                 f, copier, thread, runs_of(places), bulk.UNIT, region, runs_of(there), bulk.UNIT,
-                _semantics(kind, Scope.GRID),
+                _semantics(kind, Scope.GRID), used,
             )  # fmt: skip
 
     return step

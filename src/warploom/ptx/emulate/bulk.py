@@ -17,6 +17,7 @@ import numpy.typing as npt
 from warploom.errors import Culprit, KernelError
 from warploom.machine.async_completion import Completion
 from warploom.machine.memory import FIRST_ADDRESS, WINDOWS, Region
+from warploom.machine.race import MAP_READ
 from warploom.machine.semantics import Kind, Scope, Semantics
 from warploom.ptx.emulate import memory
 from warploom.ptx.emulate.access import REMOTE, SHARED, Site, race_error, tallied
@@ -133,27 +134,30 @@ class Copier:
         if found and not f.batch.races.every:
             raise race_error(f, self.site, found[0])
 
-    def note_map(self, f: Frame, thread: int, region: Region, at: int) -> None:
-        """The tensor map of a copy is read, by a way to memory of its own."""
+    def note_map(self, f: Frame, thread: int, region: Region, at: int) -> Done:
+        """The tensor map of a copy is read by a way to memory of its own, until it is done."""
         races = f.batch.races
         if races is None or region.read_only or at % UNIT:
-            return
-        size, label = region.data.size, self.site.span
-        found = races.read_map(region.base, size, thread, at, MAP_BYTES, label)
-        if found and not races.every:
-            raise race_error(f, self.site, found[0])
+            return lambda _: None
+        races.use_map(region.base, at)
+        size, places = region.data.size, np.array([at])
+        return once(self.note(f, thread, region.base, size, places, MAP_BYTES, Kind.READ, MAP_READ))
 
     def note_source(self, f: Frame, thread: int, region: Region, places: Array, width: int) -> Done:
         """Global memory that is read; of a multicast, until the first of its blocks has it."""
         size = region.data.size
-        done = self.note(f, thread, region.base, size, places, width, Kind.READ)
-        waiting = [done]
+        return once(self.note(f, thread, region.base, size, places, width, Kind.READ))
 
-        def once(completion: Completion | None) -> None:
-            while waiting:
-                waiting.pop()(completion)
 
-        return once
+def once(*parts: Done) -> Done:
+    """Ends all of these, at the first call."""
+    waiting = list(parts)
+
+    def done(completion: Completion | None) -> None:
+        while waiting:
+            waiting.pop()(completion)
+
+    return done
 
 
 def mark(region: Region, start: int, size: int) -> None:
@@ -333,12 +337,14 @@ def plain_out(
 
 def leaving(
     f: Frame, copier: Copier, thread: int, read: Array, read_width: int, region: Region,
-    written: Array, write_width: int, how: Semantics | None = None,
+    written: Array, write_width: int, how: Semantics | None = None, used: Done | None = None,
 ) -> None:  # fmt: skip
-    """Bytes go out of shared memory; `how` is how they are written, if not plainly."""
+    """Bytes go out of shared memory; `how` is how they are written, if not plainly, and `used`
+    ends the reading of their tensor map."""
     shared = f.batch.shared
+    source = copier.note(f, thread, SHARED, shared.data.size, read, read_width, Kind.READ)
     parts = [
-        copier.note(f, thread, SHARED, shared.data.size, read, read_width, Kind.READ),
+        source if used is None else once(source, used),
         copier.note(
             f, thread, region.base, region.data.size, written, write_width, Kind.WRITE, how
         ),
@@ -396,7 +402,7 @@ def _tensor_in(ctx: Context, ins: Instruction) -> Step:
         targets, maps, starts = each_of(f, to), each_of(f, map_), coordinates_of(f, coordinates)
         for number, thread, meant in _barriers(f, copier, at, mask):
             target = targets[number] & (1 << REMOTE) - 1
-            box, own = placed(f, copier, thread, maps[number], target, starts[number])
+            box, own, used = placed(f, copier, thread, maps[number], target, starts[number])
             base = copier.shared(f, thread, target, 0)
             inside, offsets = box.elements(starts[number])
             region, start = copier.region(f, thread, box.address, 0)
@@ -404,7 +410,7 @@ def _tensor_in(ctx: Context, ins: Instruction) -> Step:
             data[:] = box.outside()
             data[inside] = bytes_at(region, start + offsets[inside], box.size)
             runs = runs_of(start + offsets[inside])
-            read = copier.note_source(f, thread, region, runs, UNIT)
+            read = once(copier.note_source(f, thread, region, runs, UNIT), used)
             for place, barrier in _targets(f, copier, thread, targets[number], 0, meant):
                 places = own - base + place
                 put_bytes(f.batch.shared.data, places, data)
@@ -421,31 +427,41 @@ def _tensor_out(ctx: Context, ins: Instruction) -> Step:
     of = shared_address(ctx, ins.operands[1])
 
     def step(f: Frame) -> None:
-        maps, starts, sources = each_of(f, map_), coordinates_of(f, coordinates), each_of(f, of)
-        for number, thread in enumerate(f.index.tolist()):
-            box, places = placed(f, copier, thread, maps[number], sources[number], starts[number])
-            if min(starts[number]) < 0:  # an H200 ends the kernel as an illegal instruction
-                message = f"a store of a box that begins before the array, at {starts[number]}"
-                raise copier.fail(f, message, thread)
-            inside, offsets = box.elements(starts[number])
+        for thread, box, places, used, at in boxes_out(f, copier, (map_, of), coordinates, "store"):
+            inside, offsets = box.elements(at)
             region, start = copier.region(f, thread, box.address, 0)
             data = bytes_at(f.batch.shared, places, box.size)
             put_bytes(region.data, start + offsets[inside], data[inside])
             written = runs_of(start + offsets[inside])
             runs = runs_of(places)
-            leaving(f, copier, thread, runs, UNIT, region, written, UNIT)
+            leaving(f, copier, thread, runs, UNIT, region, written, UNIT, used=used)
 
     return step
 
 
+def boxes_out(
+    f: Frame, copier: Copier, fetches: tuple[Fetch, Fetch], coordinates: list[Fetch], what: str
+) -> Iterator[tuple[int, Map, Array, Done, tuple[int, ...]]]:
+    """Boxes that threads store: each thread, its map, where the elements lie in shared memory, what
+    ends the reading of the map, and where the box begins."""
+    maps, sources = (each_of(f, each) for each in fetches)
+    starts = coordinates_of(f, coordinates)
+    for number, thread in enumerate(f.index.tolist()):
+        box, places, used = placed(f, copier, thread, maps[number], sources[number], starts[number])
+        if min(starts[number]) < 0:  # an H200 ends the kernel as an illegal instruction
+            message = f"a {what} of a box that begins before the array, at {starts[number]}"
+            raise copier.fail(f, message, thread)
+        yield thread, box, places, used, starts[number]
+
+
 def placed(
     f: Frame, copier: Copier, thread: int, address: int, target: int, start: tuple[int, ...]
-) -> tuple[Map, Array]:
-    """A map, and where in shared memory each element of its box lies."""
+) -> tuple[Map, Array, Done]:
+    """A map, where in shared memory each element of its box lies, and what ends its reading."""
     if address < FIRST_ADDRESS["global"]:  # a parameter's address without its window
         address += WINDOWS["param"]
     region, at = copier.region(f, thread, address, MAP_BYTES)
-    copier.note_map(f, thread, region, at)
+    used = copier.note_map(f, thread, region, at)
     try:
         box = read_map(region.data[at : at + MAP_BYTES])
     except MapError as error:
@@ -458,7 +474,7 @@ def placed(
         message = f"the first coordinate, {start[0]}, is not at a multiple of {UNIT} bytes"
         raise copier.fail(f, message, thread)
     base = copier.shared(f, thread, target, box.room)
-    return box, base - target + box.swizzled(target)
+    return box, base - target + box.swizzled(target), used
 
 
 def bytes_at(region: Region, starts: Array, size: int) -> Bytes:

@@ -13,9 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import KernelError, Span, WarploomError
-from warploom.machine.race import Pair, Race, RaceDetector
+from warploom.machine.overlap import Footprint, Overlap
+from warploom.machine.race import Pair, Race, RaceDetector, Side
 from warploom.machine.record import CUDA
 from warploom.machine.report import Report
+from warploom.machine.semantics import Kind
 from warploom.ptx.emulate.asked import Asked
 from warploom.ptx.emulate.code import Code
 from warploom.ptx.emulate.compile import CallCompiler, compile_function, meets_in_part
@@ -68,9 +70,25 @@ class Judge:
                 if fault is not None:
                     raise fault
                 self.skeletons, self.events = launch.skeletons, launch.events
+                self._keep_footprint(asked, launch)
                 return launch.report
             before.restore()
             excused, work = more, None  # compiled code would only suspect the same
+
+    def _keep_footprint(self, asked: Asked, launch: Trial) -> None:
+        """What the launch touched, for one that overlaps it; its threads are named by now."""
+        races = launch.races
+        if races is None or races.footprint is None:
+            return
+
+        def side(kind: Kind, entry: int) -> Side:
+            found = launch.named_side(races.side(kind, entry))
+            label = found.label
+            place = self.around.places.at(label) if isinstance(label, Span) else None
+            return replace(found, label=(place.span() if place else None) or label)
+
+        races.footprint.end(asked.memory.regions, side)
+        launch.report.footprint = races.footprint
 
     def _excused(
         self, asked: Asked, code: Code, before: Kept, known: Excused, met: list[Race]
@@ -129,11 +147,16 @@ class Judge:
             return None
         functions = [f for f in self.around.module.functions if f.kind == "func"]
         steps = [step for f in (self.function, *functions) for step in timed(f.instructions())]
-        return RaceDetector(
+        detector = RaceDetector(
             prod(asked.grid), prod(asked.block), CUDA.lanes, len(steps) + 1,
             partial=any(meets_in_part(step) for step in steps),
-            flags=any(uses_flags(step) for step in steps) or follows_looks(steps),
+            flags=asked.overlaps or any(uses_flags(step) for step in steps) or follows_looks(steps),
             every=asked.races == "all", benign=asked.benign, cluster=prod(asked.cluster),
             meetings=any(s.opcode == "mbarrier" and "inval" in s.modifiers for s in steps),
             rounded=excused.rounded_pairs, strict=asked.model == "ptx",
         )  # fmt: skip
+        if asked.dependents:
+            detector.footprint = Footprint(() if asked.after is None else (asked.after,))
+        if asked.after is not None:
+            detector.overlap = Overlap.of(asked.after, asked.memory, detector.new_source)
+        return detector

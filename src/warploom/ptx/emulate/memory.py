@@ -350,6 +350,18 @@ def nothing(_: Context, __: Instruction) -> Step:
     return lambda _: None
 
 
+def griddepcontrol(ctx: Context, ins: Instruction) -> Step:
+    """.wait: the launches before have ended; .launch_dependents orders nothing."""
+    if "wait" not in ins.modifiers:
+        return nothing(ctx, ins)
+
+    def step(f: Frame) -> None:
+        if f.batch.races is not None:
+            f.batch.races.wait_for_launches(f.index)
+
+    return step
+
+
 def policy(ctx: Context, ins: Instruction) -> Step:
     """createpolicy: a number that only hints to caches take."""
     store = ctx.write(ins.operands[0], "b64")
@@ -359,6 +371,6 @@ def policy(ctx: Context, ins: Instruction) -> Step:
 TABLE: dict[str, Compile] = {
     "mov": mov, "ld": ld, "ldu": ld, "st": st, "cvta": cvta, "isspacep": isspacep,
     "prefetch": nothing, "prefetchu": nothing, "membar": fence, "fence": fence,
-    "discard": nothing, "applypriority": nothing, "griddepcontrol": nothing, "nanosleep": nothing,
-    "pmevent": nothing, "createpolicy": policy,
+    "discard": nothing, "applypriority": nothing, "nanosleep": nothing,
+    "pmevent": nothing, "createpolicy": policy, "griddepcontrol": griddepcontrol,
 }  # fmt: skip

@@ -57,7 +57,7 @@ def uses_flags(ins: Instruction) -> bool:
     """Whether an instruction may order memory other than by barriers of the block."""
     if ins.opcode in ("membar", "fence") or ins.opcode in ("mbarrier", "wgmma"):
         return True
-    if ins.opcode == "tensormap":
+    if ins.opcode in ("tensormap", "griddepcontrol"):
         return True
     if ins.opcode == "mapa" or (ins.opcode == "barrier" and "cluster" in ins.modifiers):
         return True

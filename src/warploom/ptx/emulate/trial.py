@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.machine.heap import Heap
+from warploom.machine.judges import Cause
 from warploom.machine.memory import owner_stride, per_owner
 from warploom.machine.race import Race, RaceDetector, Side
 from warploom.machine.record import H200
@@ -97,13 +98,14 @@ class Trial:
         """The races so far, as the detector numbers their blocks."""
         return [] if self.races is None else self.races.races
 
+    def named_side(self, side: Side) -> Side:
+        """With its block numbered as the grid does."""
+        number = in_grid(np.array(side.block), self.asked.grid, self.asked.cluster)
+        return replace(side, block=int(number))
+
     def _named(self, races: list[Race]) -> list[Race]:
         """The races with their memory in words, their blocks numbered as the grid does."""
         stride = owner_stride(self.around.static_shared + self.asked.shared_bytes)
-
-        def named(side: Side) -> Side:
-            number = in_grid(np.array(side.block), self.asked.grid, self.asked.cluster)
-            return replace(side, block=int(number))
 
         def place(race: Race) -> str:
             if race.region == SHARED:
@@ -114,7 +116,12 @@ class Trial:
             return "" if region is None else f"byte {race.offset} of {region.name}"
 
         return [
-            replace(race, first=named(race.first), second=named(race.second), place=place(race))
+            replace(
+                race,
+                first=race.first if race.cause is Cause.GRID else self.named_side(race.first),
+                second=self.named_side(race.second),
+                place=place(race),
+            )
             for race in races
         ]
 

@@ -40,6 +40,7 @@ class Evidence:
     benign: bool
     registers: int | None = None  # of a thread as it starts, where the kernel bounds them
     loops: FlagLoops | None = None
+    after: bool = False  # the launch before is known, and may overlap
 
 
 def verdict(evidence: Evidence) -> Proof:
@@ -50,7 +51,7 @@ def verdict(evidence: Evidence) -> Proof:
         *_ordered(evidence),
         *_pooled(evidence),
         *_waited(spins),
-        *_not_covered(spins, flags),
+        *_not_covered(spins, flags, after=evidence.after),
         *_flagged(evidence),
     ]
     data: list[Unproved] = []
@@ -135,12 +136,13 @@ def _flagged(evidence: Evidence) -> Iterator[Unproved]:
         yield Unproved("flags", "more blocks than run at once, of which some look at flags")
 
 
-def _not_covered(spins: Spins, flags: frozenset[int]) -> Iterator[Unproved]:
+def _not_covered(spins: Spins, flags: frozenset[int], *, after: bool) -> Iterator[Unproved]:
     """What ran that orders or decides things in ways that are not looked into."""
     used = {key for rank in spins.ran for key in _used(spins, rank)}
     for rank in sorted(spins.ran):
         for ins in spins.instructions(rank):
-            message = "" if ins.start in flags else _uncovered(ins, used)
+            known = ins.start in flags or (after and ins.opcode == "griddepcontrol")
+            message = "" if known else _uncovered(ins, used)
             if message:
                 yield Unproved("memory", message, spins.code.module.span(ins))
 
@@ -157,7 +159,7 @@ def _used(spins: Spins, rank: int) -> Iterator[str]:
 def _uncovered(ins: Instruction, used: set[str]) -> str:
     if ins.opcode == "call":
         return "calls of functions are not looked into"
-    if ins.opcode == "griddepcontrol":
+    if ins.opcode == "griddepcontrol" and "wait" in ins.modifiers:
         return "the kernel depends on another launch"
     if ins.opcode in ("ld", "ldu") and STRONG & set(ins.modifiers) and space_of(ins) != "param":
         return "what this load sees may depend on who came first"
