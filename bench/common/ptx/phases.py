@@ -29,6 +29,7 @@ from warploom.ptx.emulate.skeleton import (
 )
 
 MOST_STATES = 20_000
+ASKED_IN_VAIN = 0.05  # how often a run has a wait say no and be asked again
 BYTES = 16
 WORDS = {
     "arrive": Act.ARRIVE, "full": Act.ARRIVE, "expect": Act.EXPECT, "copy": Act.COPY,
@@ -41,6 +42,7 @@ WRITES = STORES + ADDS  # to a flag
 RELEASING = ("set", "add")
 LOOKS = ("look", "equal", "glance")  # at a flag, again and again
 FLYING = (*ENDS_LATER, *WRITES, "glance")  # what began may end when its thread is further on
+OF_FLAGS = frozenset(("fence", *WRITES, *LOOKS))
 HELD_BACK = ("wait", "peek", "token", "look", "equal", "fence", "sync", "come")  # what comes later
 
 
@@ -125,11 +127,12 @@ def steps(case: Case, state: State) -> Iterator[Step | Overrun]:
             yield from _meets(case, state, t, i, op)
         elif op.word in ("wait", "peek", "token"):
             yield from _waits(state, t, i, op)
-        elif op.word in ("fence", *WRITES, *LOOKS):
+        elif op.word in OF_FLAGS:
             yield from _flags(case, state, t, i, op)
         else:
             yield from _counts(case, state, t, i, op)
-        yield from _sooner(case, state, t)
+        if case.flags:
+            yield from _sooner(case, state, t)
     for t, i in state.flying:
         op = case.program[t][i]
         if op.word in ENDS_LATER:
@@ -141,8 +144,9 @@ def steps(case: Case, state: State) -> Iterator[Step | Overrun]:
 
 
 def _on(state: State, t: int) -> State:
-    at, held = _put(state.at, t, state.at[t] + 1), _put(state.held, t, -1)
-    return state._replace(at=at, held=held)
+    at = _put(state.at, t, state.at[t] + 1)
+    held = state.held if state.held[t] < 0 else _put(state.held, t, -1)
+    return State(at, held, *state[2:])
 
 
 def _waits(state: State, t: int, i: int, op: Op) -> Iterator[Step | Overrun]:
@@ -150,7 +154,8 @@ def _waits(state: State, t: int, i: int, op: Op) -> Iterator[Step | Overrun]:
     if op.word != "token":
         if phase & 1 != op.number:
             yield Step((t, i, "b"), phase - 1, _on(state, t))
-        asked = state if op.word == "wait" else state._replace(held=_put(state.held, t, 0))
+        again = op.word == "wait" or state.held[t] == 0
+        asked = state if again else state._replace(held=_put(state.held, t, 0))
         yield Step((t, i, "n"), 0, asked)  # it may say no, whatever the phase is
         return
     token = state.tokens[t][op.number]
@@ -289,7 +294,7 @@ def explore(case: Case, log: Log) -> str:
         for step in steps(case, state):
             if isinstance(step, str):
                 return step
-            if step.state == state:
+            if step.state is state:
                 continue  # a no, and the same is asked again
             some = True
             if _compared(case, step.who) and log[step.who] != step.phase:
@@ -326,9 +331,10 @@ def schedule(case: Case, r: Random) -> tuple[Log, Recorded] | None:
         found = list(steps(case, state))
         if any(isinstance(each, str) for each in found):
             return None
-        if all(isinstance(each, Step) and each.state == state for each in found):
+        going = [each for each in found if isinstance(each, Step) and each.state is not state]
+        if not going:
             break
-        step = r.choice(found)
+        step = r.choice(found if r.random() < ASKED_IN_VAIN else going)
         assert isinstance(step, Step)
         log[step.who], state = step.phase, step.state
     return (log, _skeleton(case, log, state)) if ended(case, state) else None
@@ -360,7 +366,7 @@ def _events(op: Op, log: Log, t: int, i: int) -> list[Event]:
         group = ("barrier", 0, op.where)
         go = [Event(Act.GO, group, phase)] if op.word == "sync" else []
         return [Event(Act.COME, group, phase), *go]
-    if op.word in ("fence", *WRITES, *LOOKS):
+    if op.word in OF_FLAGS:
         return _flag_events(op)
     act = WORDS[op.word]
     amount = {"arrive": 1, "full": 1, "counted": 1}.get(op.word, 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.common.ptx.phases import ADDS, BYTES, LOOKS, RELEASING, WRITES, Case, Op
+from bench.common.ptx.phases import ADDS, BYTES, OF_FLAGS, RELEASING, WRITES, Case, Op
 
 
 def text(case: Case) -> str:
@@ -39,7 +39,7 @@ def _lines(case: Case, op: Op, t: int, i: int) -> list[str]:
         asks = f"mbarrier.try_wait{by}.shared::cta.b64 %p2, {at}, {given};"
         first = [asks, f"@%p2 bra P{t}_{i};"] if op.word == "peek" else []
         return [*first, f"W{t}_{i}:", asks, f"@!%p2 bra W{t}_{i};", f"P{t}_{i}:"]
-    if op.word in ("fence", *WRITES, *LOOKS):
+    if op.word in OF_FLAGS:
         return _flag_lines(op, t, i)
     if op.word in ("sync", "come"):
         word = "sync" if op.word == "sync" else "arrive"
