@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from bench.common.ptx.agreement import from_ptx
-from bench.common.ptx.phases import explore, schedule
+from bench.common.ptx.phases import Case, Op, explore, schedule
 from bench.common.ptx.phases_drawn import draw
 from tests.ptx.pipeline import MUTANTS, RING, WAIT_FULL, mutant
 
@@ -187,6 +187,20 @@ def test_what_is_accepted_as_ptx_has_the_same_phases_in_every_schedule(seed: int
         log, _ = next(run for run in runs if run is not None)
         assert explore(case, log) in ("same", "too many"), case
     assert accepted >= 1
+
+
+@pytest.mark.parametrize(
+    "threads",
+    [
+        ((Op("counted", 0),), (Op("arrive", 0),)),
+        ((Op("counted", 1), Op("arrive", 0), Op("arrive", 1)), ()),
+        ((Op("later", 0), Op("arrive", 0), Op("arrive", 0)),),
+    ],
+)
+def test_an_arrival_that_comes_in_another_phase_than_its_own_is_not_proved(threads: Any) -> None:
+    """Found by random programs: nobody waits, so the run itself brings it in the phase after."""
+    failed = from_ptx(Case(threads, (1, 1)))
+    assert failed == {"C1"}
 
 
 # -- what depends on data and on who comes first ---------------------------------------------------

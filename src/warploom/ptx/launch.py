@@ -47,6 +47,13 @@ from warploom.ptx.emulate.asked import (
 from warploom.ptx.emulate.call import CallCompiler
 from warploom.ptx.emulate.code import Code
 from warploom.ptx.emulate.compile import alignment, byte_size, compile_function
+from warploom.ptx.emulate.driver import (
+    GIVEN,
+    RESERVED,
+    add_workspace,
+    check_together,
+    reserved_bytes,
+)
 from warploom.ptx.emulate.excuse import Kept, writable_bytes
 from warploom.ptx.emulate.frame import Triple
 from warploom.ptx.emulate.judge import Judge
@@ -181,6 +188,7 @@ class Kernel:
         self.function = function
         self.name = function.name
         self._shared: dict[str, int] = {}
+        self._asked_of_driver: set[str] = set()
         self._static_shared = self._lay_out_shared()
         self._codes: dict[str, tuple[Function, Code]] = {}
         names = {address: name for name, address in owner.functions.items()}
@@ -188,7 +196,7 @@ class Kernel:
         self.fast = FastKernel(owner.module, function, self._shared)
         around = Around(
             owner.module, owner.functions, owner.heap, owner.places, self._codes,
-            self._static_shared, self._shared,
+            self._static_shared, self._shared, reserved_bytes(self._asked_of_driver),
         )  # fmt: skip
         self._judge = Judge(around, function, self._shared, self._call)
 
@@ -201,7 +209,8 @@ class Kernel:
             declared = (s for s in timed(function.flat()) if isinstance(s, Variable))
             variables += [v for v in declared if v.space == "shared"]
         used = _words(self.owner.module, bodies)
-        place = 0
+        self._asked_of_driver = used & set(GIVEN)
+        place = reserved_bytes(used)
         dynamic: list[Variable] = []
         for variable in variables:
             if variable.name not in used:
@@ -298,6 +307,10 @@ class Kernel:
         if heap_bytes is not None:
             self.owner.heap.limit = heap_limit(heap_bytes)
         together = self._cluster(grid_size, cluster)
+        if self._asked_of_driver - {RESERVED}:
+            shared = self._static_shared + shared_bytes
+            registers = self.registers(prod(block_size))
+            check_together(machine, grid_size, block_size, shared, registers)
         with within(deadline, f"making the kernel '{self.name}' ready to run"):
             code, memory, symbols = self._ready(args)
             asked = Asked(
@@ -398,6 +411,7 @@ class Kernel:
             )
         memory, symbols = self.owner.new_memory()
         symbols |= bind(self.owner.module, self.function, args, memory)
+        symbols |= add_workspace(self._asked_of_driver, memory)
         return found[1], memory, symbols
 
     def _cluster(self, grid: Triple, asked: int | Sequence[int] | None) -> Triple:
@@ -471,7 +485,8 @@ class Kernel:
             raise DeviceError(f"{dynamic!r} bytes of shared memory", advice="give a whole number")
         if dynamic < 0:
             raise DeviceError("shared_bytes is negative")
-        declared, most = self._static_shared, machine.shared_bytes_most
+        declared = self._static_shared - reserved_bytes(self._asked_of_driver)
+        most = machine.shared_bytes_most
         if declared > machine.shared_bytes:
             raise DeviceError(
                 f"{declared} bytes of shared memory are declared, {machine.shared_bytes} at most",
