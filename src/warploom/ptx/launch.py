@@ -307,10 +307,6 @@ class Kernel:
         if heap_bytes is not None:
             self.owner.heap.limit = heap_limit(heap_bytes)
         together = self._cluster(grid_size, cluster)
-        if self._asked_of_driver - {RESERVED}:
-            shared = self._static_shared + shared_bytes
-            registers = self.registers(prod(block_size))
-            check_together(machine, grid_size, block_size, shared, registers)
         with within(deadline, f"making the kernel '{self.name}' ready to run"):
             code, memory, symbols = self._ready(args)
             asked = Asked(
@@ -466,6 +462,9 @@ class Kernel:
             if any(size > side for size, side in zip(shape, sides, strict=True)):
                 raise DeviceError(f"a {what} of {shape}; at most {sides} is possible")
         self._check_shared(machine, shared_bytes)
+        if self._asked_of_driver - {RESERVED}:
+            shared = self._static_shared + shared_bytes
+            check_together(machine, grid, block, shared, self.registers(threads))
         for directive in self.function.directives:
             sizes = [int(w) for w in directive.words if w.isdigit()]
             if directive.name == "maxntid" and threads > prod(sizes):
