@@ -107,9 +107,9 @@ def test_a_lock_orders_what_its_scope_holds(scope: str, racing: bool) -> None:
 # -- what only a driver gives --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["%reserved_smem_offset_1", "%envreg1"])
+@pytest.mark.parametrize("name", ["%reserved_smem_offset_0", "%envreg0"])
 def test_memory_of_the_driver_is_refused_and_no_fault_of_the_kernel(name: str) -> None:
-    """Tiles of several warps keep their barriers there, and grids that meet."""
+    """But for grids that meet and tiles of several warps (`test_groups.py`)."""
     with pytest.raises(UnsupportedError, match=f"{name}, which a driver sets"):
         launched(f"  mov.u32 %r2, {name};\n  st.shared.u32 [%r2], %r0;")
 

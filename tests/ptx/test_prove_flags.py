@@ -116,3 +116,46 @@ def test_what_a_round_leaves_behind_is_not_proved() -> None:
 def test_a_flag_set_from_data_is_not_proved_for_all_data() -> None:
     set_ = "ld.global.u32 %r8, [%rd3];\nmin.u32 %r8, %r8, 1;\n" + ADD.replace("1;", "%r8;")
     assert proved(set_, SET_YET, 1).reach is Reach.THIS_DATA
+
+
+def without(old: str, new: str = "") -> Proof:
+    """The kernel with a change, its arrays empty: what it hands over is not what is asked about."""
+    text = KERNEL.replace("SET\n", ADD + "\n").replace("LOOK\n", ALL + "\n")
+    text = text.replace("st.global.u32 [%rd3], %r2;", "").replace(old, new)
+    text = text.replace("ld.global.u32 %r5, [%rd1];", "mov.u32 %r5, 1;")
+    data, flags = np.zeros(4, np.uint32), np.zeros(1, np.uint32)
+    kernel = load(text, "k.ptx").kernel("k")
+    report = kernel.launch(4, 1, [data, flags, 3], races="all", prove=True)
+    assert report.proof is not None
+    return report.proof
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("fence.acq_rel.gpu;\nred", "red", "no release"),
+        ("fence.acq_rel.gpu;\nred", "fence.acq_rel.cta;\nred", "no release"),
+        ("fence.acq_rel.gpu;\nmov", "mov", "no acquire"),
+        ("fence.acq_rel.gpu;\nmov", "fence.acq_rel.cta;\nmov", "no acquire"),
+        ("fence.acq_rel.gpu;\nmov", "bar.sync 0;\nfence.acq_rel.gpu;\nmov", "no acquire"),
+    ],
+)
+def test_a_flag_without_its_order_is_not_proved(old: str, new: str, said: str) -> None:
+    """No data race tells of it: nothing but the flag itself is handed over."""
+    proof = without(old, new)
+    assert proof.reach is Reach.THIS_SCHEDULE
+    assert {each.condition for each in proof.failed} == {"flags"}
+    assert all(said in each.message and each.span is not None for each in proof.failed)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("", ""), ("fence.acq_rel.gpu;\nred.relaxed", "red.release"),
+        ("ld.relaxed.gpu.global.u32 %r6", "ld.acquire.gpu.global.u32 %r6"),
+        ("fence.acq_rel.gpu;\nred", "fence.sc.gpu;\nfence.acq_rel.cta;\nred"),
+        ("fence.acq_rel.gpu;\nred", "membar.sys;\nred"),
+    ],
+)  # fmt: skip
+def test_a_flag_with_its_order_is_proved(old: str, new: str) -> None:
+    assert without(old, new).failed == ()

@@ -5,17 +5,11 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from bench.common.ptx.phases import Case, Op, draw, explore, schedule
-
-from warploom.ptx.emulate.skeleton import Recorded
-from warploom.ptx.prove.conditions import check
+from bench.common.ptx.agreement import broken
+from bench.common.ptx.phases import Case, Op, explore, schedule
+from bench.common.ptx.phases_drawn import draw
 
 PROGRAMS = 200
-
-
-def broken(recorded: Recorded) -> set[str]:
-    """The conditions that fail; these programs wait for no copy before they end."""
-    return {each.condition for each in check(recorded)} - {"exit"}
 
 
 def test_what_is_accepted_has_the_same_phases_in_every_schedule() -> None:
@@ -56,6 +50,13 @@ NEEDED = {
         ),
         (1,), (2, 2),
     ),
+    "flags": Case(  # whose fence is missing: the phase before answers
+        (
+            (Op("arrive", 0), Op("wait", 0, 0), Op("set", 0, 1)),
+            (Op("glance", 0, 1), Op("arrive", 0), Op("wait", 0, 1)),
+        ),
+        (1,), (), (0,),
+    ),
 }  # fmt: skip
 
 
@@ -68,3 +69,49 @@ def test_every_condition_is_needed(condition: str) -> None:
             found.add(explore(case, run[0]))
     assert found
     assert "same" not in found
+
+
+FLAG = (Op("arrive", 0), Op("wait", 0, 0)), (Op("arrive", 0), Op("wait", 0, 1))
+WRITTEN = {"set": True, "add": True, "fence bare": True, "fence more": True, "bare": False,
+           "more": False}  # fmt: skip
+LOOKED = {"look": True, "equal": True, "glance fence": True, "glance": False}
+
+
+@pytest.mark.parametrize("look", LOOKED)
+@pytest.mark.parametrize("write", WRITTEN)
+def test_a_flag_orders_phases_where_it_is_released_and_acquired(write: str, look: str) -> None:
+    """By every way to write and to look. Behind a wait a write is not seen too soon, released or
+    not, but what follows a loop without an acquire may be done before it."""
+    before, after = FLAG
+    first = (*before, *(Op(word, 0, 1) for word in write.split()))
+    second = (*(Op(word, 0, 1) for word in look.split()), *after)
+    case, r = Case((first, second), (1,), (), (0,)), Random(1)
+    runs = [run for run in (schedule(case, r) for _ in range(40)) if run is not None]
+    assert runs
+    right = WRITTEN[write] and LOOKED[look]
+    for log, recorded in runs:
+        assert (broken(recorded) == set()) == right
+        assert (explore(case, log) == "same") == LOOKED[look]
+
+
+def test_a_write_without_a_release_is_seen_before_what_stands_before_it() -> None:
+    first = (Op("arrive", 0), Op("bare", 0, 1))
+    second = (Op("look", 0, 1), Op("arrive", 0))
+    case, found = Case((first, second), (1,), (), (0,)), set()
+    for seed in range(60):
+        run = schedule(case, Random(seed))
+        if run is not None:
+            assert "flags" in broken(run[1])
+            found.add(explore(case, run[0]))
+    assert found
+    assert "same" not in found
+
+
+@pytest.mark.parametrize("word", ["wait", "peek"])
+def test_a_wait_that_says_no_for_no_reason_changes_nothing(word: str) -> None:
+    case = Case(((Op("arrive", 0), Op(word, 0, 0)), (Op(word, 0, 0),)), (1,))
+    told = [run for run in (schedule(case, Random(n)) for n in range(20)) if run is not None]
+    assert any(who[2] == "n" for log, _ in told for who in log)
+    for log, recorded in told:
+        assert explore(case, log) == "same"
+        assert broken(recorded) == set()

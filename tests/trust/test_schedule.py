@@ -8,12 +8,14 @@ from random import Random
 from typing import Any
 
 import pytest
-from bench.common.ptx.phases import draw, explore, schedule
+from bench.common.ptx.phases import Case, Log, explore, schedule
+from bench.common.ptx.phases_drawn import draw
 from tests.ptx.pipeline import RING
 from tests.ptx.test_prove import proof_of, run_ring
 
 from warploom.errors import CheckError
 from warploom.machine.proof import Proof, Reach
+from warploom.ptx.emulate.skeleton import Recorded
 from warploom.ptx.prove.certificate import certificate
 from warploom.ptx.prove.conditions import check
 from warploom.trust.checked import digest
@@ -105,15 +107,26 @@ def test_other_numbers_are_noticed() -> None:
         assert not holds(changed(change))
 
 
+def _brings_no_end(case: Case, log: Log, recorded: Recorded) -> bool:
+    """Whether a copy is of a phase that is never complete, which the checker refuses at once; the
+    conditions do so for copies of which they know the block."""
+    return any(
+        op.word == "copy" and log[t, i, "b"] >= recorded.mbarriers[op.where].phases
+        for t, ops in enumerate(case.program) for i, op in enumerate(ops)
+    )  # fmt: skip
+
+
 def test_what_both_accept_is_the_same_and_true() -> None:
     """On small programs: the checker accepts what the conditions accept, and nothing wrong."""
     r, accepted = Random(5), 0
     for _ in range(100):
         case = draw(r)
         run = schedule(case, r)
-        if run is None:
+        if run is None or case.flags:  # flags are not certified
             continue
         log, recorded = run
+        if _brings_no_end(case, log, recorded):
+            continue
         proof = Proof(Reach.ALL_DATA, skeletons=(recorded,))
         record = certificate("k", (1, 1, 1), (len(case.program), 1, 1), proof, None)
         if holds(record):

@@ -8,35 +8,39 @@ from random import Random
 from typing import Any
 
 import numpy as np
-from bench.common.ptx.phases import Case, Log, draw, explore, schedule, text
+from bench.common.ptx.phases import LOOKS, LOOPS, Case, Log, explore, schedule
+from bench.common.ptx.phases_drawn import draw
+from bench.common.ptx.phases_text import text
 
 from warploom.errors import DeviceError
 from warploom.ptx import load
 from warploom.ptx.emulate.skeleton import Recorded
 from warploom.ptx.prove.conditions import check
+from warploom.ptx.prove.flags import check_flags
 
 AS_PTX = 100  # one in so many is run as PTX, too
 
 
 def broken(recorded: Recorded) -> set[str]:
     """The conditions that fail; these programs wait for no copy before they end."""
-    return {each.condition for each in check(recorded)} - {"exit"}
+    failed = [*check(recorded), *check_flags(recorded, LOOPS)]
+    return {each.condition for each in failed} - {"exit"}
 
 
-def from_ptx(case: Case) -> Recorded | None:
-    """The skeleton of the program as PTX; None where it does not come to its end."""
+def from_ptx(case: Case) -> set[str] | None:
+    """What is in the way of a proof of the program as PTX; None where it does not come to its end.
+
+    Its copies bring the same bytes to the same place: that they race is no matter here."""
     kernel = load(text(case), "program.ptx").kernel("k")
-    source = np.zeros(16, np.uint8)
+    source, flags = np.zeros(16, np.uint8), np.array([*case.flags, 0], np.uint32)
     try:
         report = kernel.launch(
-            1, 32 * len(case.program), [source], races="all", prove=True, seconds=60
+            1, 32 * len(case.program), [source, flags], races="all", prove=True, seconds=60
         )
     except DeviceError:
         return None
     assert report.proof is not None
-    (recorded,) = report.proof.skeletons
-    found: Recorded = recorded
-    return found
+    return {each.condition for each in report.proof.failed} - {"exit", "races"}
 
 
 def looked_at(seed: int, programs: int) -> dict[str, Any]:
@@ -66,17 +70,22 @@ def _count(
     counts["programs"] += 1
     counts["third phase"] += any(phase >= 2 for phase in log.values())
     counts["same in all schedules"] += truth == "same"
+    used = {op.word for ops in case.program for op in ops}
+    flags, peeks = bool(used & {*LOOKS}), "peek" in used
+    counts["with flags"] += flags
+    counts["with a wait that may say no once"] += peeks
     if not broken(recorded):
         counts["accepted"] += 1
+        counts["accepted with flags"] += flags
         if truth != "same":
             counts["wrong"] += 1
             wrong.append(f"{truth}: {case}")
 
 
 def _as_ptx(counts: Counter[str], wrong: list[str], case: Case, log: Log) -> None:
-    recorded = from_ptx(case)
+    failed = from_ptx(case)
     counts["as ptx"] += 1
-    if recorded is not None and not broken(recorded):
+    if failed is not None and not failed:
         counts["accepted as ptx"] += 1
         truth = explore(case, log)
         if truth not in ("same", "too many"):

@@ -1,37 +1,62 @@
-"""Small programs of mbarriers and named barriers, and an explorer of all their schedules.
+"""Small programs of mbarriers, named barriers and flags, and an explorer of all their schedules.
 
 A program is, for each thread, a list of `Op`. `explore` says whether every schedule has the phases
-of one run; `schedule` makes that run, as a skeleton; `text` is the program as PTX. Copies and
-asynchronous arrivals end at any time after they begin. What the explorer has of the rules is its
-own: nothing of it is taken from the emulator or from the proofs.
+of one run; `schedule` makes that run, as a skeleton. Copies and asynchronous arrivals end at any
+time after they begin; a `try_wait` may say no whatever the phase is; what is written to a flag is
+seen later, and what no fence or release holds back is seen sooner than what stands before it. What
+the explorer has of the rules is its own: nothing of it is taken from the emulator or the proofs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from warploom.ptx.emulate.skeleton import Act, Agent, Broken, Ended, Event, Recorded
+from warploom.errors import Source, Span
+from warploom.machine.semantics import Scope
+from warploom.ptx.emulate.skeleton import (
+    ACQUIRES,
+    RELEASES,
+    Act,
+    Agent,
+    Broken,
+    Ended,
+    Event,
+    FlagLoop,
+    Recorded,
+)
 
 MOST_STATES = 20_000
+ASKED_IN_VAIN = 0.05  # how often a run has a wait say no and be asked again
 BYTES = 16
 WORDS = {
     "arrive": Act.ARRIVE, "full": Act.ARRIVE, "expect": Act.EXPECT, "copy": Act.COPY,
-    "later": Act.LATER, "counted": Act.LATER, "wait": Act.WAIT, "token": Act.TOKEN,
+    "later": Act.LATER, "counted": Act.LATER, "wait": Act.WAIT, "peek": Act.WAIT,
+    "token": Act.TOKEN,
 }  # fmt: skip
 ENDS_LATER = ("copy", "later", "counted")
+STORES, ADDS = ("set", "bare"), ("add", "more")
+WRITES = STORES + ADDS  # to a flag
+RELEASING = ("set", "add")
+LOOKS = ("look", "equal", "glance")  # at a flag, again and again
+FLYING = (*ENDS_LATER, *WRITES, "glance")  # what began may end when its thread is further on
+OF_FLAGS = frozenset(("fence", *WRITES, *LOOKS))
+HELD_BACK = ("wait", "peek", "token", "look", "equal", "fence", "sync", "come")  # what comes later
 
 
 class Op(NamedTuple):
     """`full` is an arrival that expects bytes; `later` an arrival that counts itself in first, and
     `counted` one that does not; `token` waits for the phase of an earlier arrival, which `number`
-    names; `sync` and `come` are bar.sync and bar.arrive of a named barrier."""
+    names; `peek` asks once, and waits after a no; `sync` and `come` are bar.sync and bar.arrive of
+    a named barrier. `set` stores `number` to a flag and `add` adds it, with release; `bare` and
+    `more` do it without. `look` waits for that number at least, `equal` for that very one, with
+    acquire; `glance` is a `look` without. `fence` is one for all threads of the GPU."""
 
     word: str
     where: int
-    number: int = 0  # the parity of a wait, the arrival of a token
+    number: int = 0  # the parity of a wait, the arrival of a token, a number of a flag
 
 
 Program = tuple[tuple[Op, ...], ...]
@@ -42,135 +67,31 @@ class Case:
     program: Program
     counts: tuple[int, ...]  # arrivals of each mbarrier
     needed: tuple[int, ...] = ()  # threads of each named barrier
-
-
-# -- drawing --------------------------------------------------------------------------------------
-
-
-def draw(r: Random) -> Case:
-    """One of several shapes, with none to two mistakes in it."""
-    case = r.choice((_ring, _ring, _turns, _meetings, _anything))(r)
-    for _ in range(r.choice((0, 0, 1, 1, 2))):
-        case = _mistaken(case, r)
-    return case
-
-
-def _ring(r: Random) -> Case:
-    """A producer that copies, and consumers that give places back."""
-    stages, rounds, consumers = r.choice((1, 1, 2)), r.choice((2, 3, 3, 4)), r.choice((1, 1, 2))
-    way = r.choice(("copy", "apart", "counted", "plain"))
-    made: list[Op] = []
-    taken: list[Op] = []
-    for i in range(rounds):
-        s, parity = i % stages, i // stages & 1
-        full, empty = s, stages + s
-        made += [Op("wait", empty, parity ^ 1)]
-        made += {
-            "copy": [Op("full", full), Op("copy", full)],
-            "apart": [Op("expect", full), Op("copy", full), Op("arrive", full)],
-            "counted": [Op("counted", full)], "plain": [Op("arrive", full)],
-        }[way]  # fmt: skip
-        taken += [Op("wait", full, parity), Op("arrive", empty)]
-    if r.random() < 0.3:  # places are given back one round later, as a product is waited for
-        taken = _late(taken)
-    if stages == 1 and rounds * consumers > 6:
-        consumers = 1
-    counts = (1,) * stages + (consumers,) * stages
-    return Case((tuple(made), *(tuple(taken),) * consumers), counts)
-
-
-def _late(ops: list[Op]) -> list[Op]:
-    arrivals = [op for op in ops if op.word == "arrive"]
-    waits = [op for op in ops if op.word == "wait"]
-    out = [waits[0]]
-    for wait, arrival in zip(waits[1:], arrivals, strict=False):
-        out += [wait, arrival] if wait.where != waits[0].where else [arrival, wait]
-    return [*out, arrivals[-1]]
-
-
-def _turns(r: Random) -> Case:
-    """Threads that arrive at one mbarrier and wait for it, round after round."""
-    threads, rounds = r.choice((2, 2, 3)), r.choice((2, 3, 4))
-    way = r.choice(("parity", "token", "later"))
-    program = []
-    for _ in range(threads):
-        ops: list[Op] = []
-        for i in range(rounds):
-            at = len(ops)
-            if way == "later":
-                ops += [Op("later", 0), Op("arrive", 0), Op("wait", 0, i & 1)]
-            elif way == "token":
-                ops += [Op("arrive", 0), Op("token", 0, at)]
-            else:
-                ops += [Op("arrive", 0), Op("wait", 0, i & 1)]
-        program.append(tuple(ops))
-    return Case(tuple(program), (threads,))
-
-
-def _meetings(r: Random) -> Case:
-    """Two that pass a place to and fro by named barriers, as ping-pong kernels do."""
-    rounds = r.choice((2, 3, 4))
-    first = tuple(op for _ in range(rounds) for op in (Op("come", 0), Op("sync", 1)))
-    second = tuple(op for _ in range(rounds) for op in (Op("sync", 0), Op("come", 1)))
-    if r.random() < 0.4:
-        first = second = tuple(Op("sync", i % 2) for i in range(rounds))
-    more = ((Op("arrive", 0), Op("wait", 0, 0)),) if r.random() < 0.3 else ()
-    return Case((first, second, *more), (1,), (2, 2))
-
-
-def _anything(r: Random) -> Case:
-    barriers, threads = r.choice((1, 1, 2)), r.choice((2, 2, 3, 4))
-    words = ("arrive",) * 5 + ("wait",) * 6 + ("full", "expect", "copy", "later", "counted")
-    program = tuple(
-        tuple(
-            Op(r.choice(words), r.randrange(barriers), r.randrange(2))
-            for _ in range(r.randint(1, 5 if threads < 4 else 3))
-        )
-        for _ in range(threads)
-    )
-    return Case(program, tuple(r.choice((1, 1, 2)) for _ in range(barriers)))
-
-
-def _mistaken(case: Case, r: Random) -> Case:
-    """Something left out, done twice, in another order, of another parity or another place."""
-    t = r.randrange(len(case.program))
-    ops = list(case.program[t])
-    if not ops:
-        return case
-    i, kind = r.randrange(len(ops)), r.randrange(5)
-    if any(op.word == "token" for op in ops) and kind < 3:
-        return replace(case, counts=(*case.counts[:-1], max(1, case.counts[-1] - 1)))
-    if kind == 0:
-        del ops[i]
-    elif kind == 1:
-        ops.insert(i, ops[i])
-    elif kind == 2:
-        j = r.randrange(len(ops))
-        ops[i], ops[j] = ops[j], ops[i]
-    elif ops[i].word == "wait":
-        ops[i] = ops[i]._replace(number=1 - ops[i].number)
-    elif ops[i].word not in ("sync", "come", "token"):
-        ops[i] = ops[i]._replace(where=r.randrange(len(case.counts)))
-    return replace(case, program=(*case.program[:t], tuple(ops), *case.program[t + 1 :]))
+    flags: tuple[int, ...] = ()  # what each flag begins with
 
 
 # -- what a schedule does -------------------------------------------------------------------------
 
 Bar = tuple[int, int, int]  # phase, pending, bytes
 Named = tuple[int, int]  # generation, how many came
+Flag = tuple[int, int]  # number, how many writes
+Who = tuple[int, int]  # a thread, and which of its ops
 
 
 class State(NamedTuple):
     at: tuple[int, ...]  # the next op of each thread
-    held: tuple[int, ...]  # generation at which a thread waits at a named barrier, or -1
+    held: tuple[int, ...]  # generation at which a thread waits at a named barrier, or -1; of an
+    # mbarrier that was asked once, 0
     tokens: tuple[tuple[int, ...], ...]  # of each thread, by op: phase at its arrival
-    flying: frozenset[tuple[int, int]]  # what began and has not ended
+    flying: frozenset[Who]  # what began and has not ended
+    early: frozenset[Who]  # writes that were seen before their thread came to them
     bars: tuple[Bar, ...]
     named: tuple[Named, ...]
+    flags: tuple[Flag, ...]
 
 
 class Step(NamedTuple):
-    who: tuple[int, int, str]  # thread, op, begins (b), ends (e) or goes on (g)
+    who: tuple[int, int, str]  # thread, op, begins (b), ends (e), goes on (g) or was told no (n)
     phase: int
     state: State
 
@@ -182,8 +103,8 @@ def start(case: Case) -> State:
     threads = len(case.program)
     bars = tuple((0, count, 0) for count in case.counts)
     tokens = tuple((-1,) * len(ops) for ops in case.program)
-    return State((0,) * threads, (-1,) * threads, tokens, frozenset(), bars,
-                 ((0, 0),) * len(case.needed))  # fmt: skip
+    return State((0,) * threads, (-1,) * threads, tokens, frozenset(), frozenset(), bars,
+                 ((0, 0),) * len(case.needed), tuple((each, 0) for each in case.flags))  # fmt: skip
 
 
 def _put(row: tuple, at: int, value: object) -> tuple:  # type: ignore[type-arg]
@@ -204,23 +125,38 @@ def steps(case: Case, state: State) -> Iterator[Step | Overrun]:
         op = ops[i]
         if op.word in ("sync", "come"):
             yield from _meets(case, state, t, i, op)
-        elif op.word in ("wait", "token"):
+        elif op.word in ("wait", "peek", "token"):
             yield from _waits(state, t, i, op)
+        elif op.word in OF_FLAGS:
+            yield from _flags(case, state, t, i, op)
         else:
             yield from _counts(case, state, t, i, op)
+        if case.flags:
+            yield from _sooner(case, state, t)
     for t, i in state.flying:
-        yield _ends(case, state, t, i)
+        op = case.program[t][i]
+        if op.word in ENDS_LATER:
+            yield _ends(case, state, t, i)
+        elif op.word == "glance":
+            yield from _sees(state, (t, i, "e"), op)
+        elif not _kept_back(case, state, t, i):
+            yield _seen(state, (t, i), op, state.flying - {(t, i)}, state.early)
 
 
 def _on(state: State, t: int) -> State:
-    return state._replace(at=_put(state.at, t, state.at[t] + 1))
+    at = _put(state.at, t, state.at[t] + 1)
+    held = state.held if state.held[t] < 0 else _put(state.held, t, -1)
+    return State(at, held, *state[2:])
 
 
 def _waits(state: State, t: int, i: int, op: Op) -> Iterator[Step | Overrun]:
     phase = state.bars[op.where][0]
-    if op.word == "wait":
+    if op.word != "token":
         if phase & 1 != op.number:
             yield Step((t, i, "b"), phase - 1, _on(state, t))
+        again = op.word == "wait" or state.held[t] == 0
+        asked = state if again else state._replace(held=_put(state.held, t, 0))
+        yield Step((t, i, "n"), 0, asked)  # it may say no, whatever the phase is
         return
     token = state.tokens[t][op.number]
     if phase > token + 1:
@@ -267,8 +203,7 @@ def _meets(case: Case, state: State, t: int, i: int, op: Op) -> Iterator[Step]:
     generation, came = state.named[op.where]
     if state.held[t] >= 0:
         if generation > state.held[t]:
-            after = _on(state, t)._replace(held=_put(state.held, t, -1))
-            yield Step((t, i, "g"), state.held[t], after)
+            yield Step((t, i, "g"), state.held[t], _on(state, t))
         return
     full = came + 1 == case.needed[op.where]
     now = (generation + 1, 0) if full else (generation, came + 1)
@@ -279,8 +214,71 @@ def _meets(case: Case, state: State, t: int, i: int, op: Op) -> Iterator[Step]:
         yield Step((t, i, "b"), generation, after._replace(held=_put(state.held, t, generation)))
 
 
+# -- flags ----------------------------------------------------------------------------------------
+
+
+def _flags(case: Case, state: State, t: int, i: int, op: Op) -> Iterator[Step]:
+    ops = case.program[t]
+    glances = any(u == t and ops[j].word == "glance" for u, j in state.flying)
+    if op.word in ("fence", *RELEASING) and glances:
+        return  # what was read before is read by now
+    if op.word in ("look", "equal"):
+        yield from _sees(state, (t, i, "b"), op)
+    elif (t, i) in state.early:
+        yield Step((t, i, "b"), 0, _on(state._replace(early=state.early - {(t, i)}), t))
+    elif op.word == "fence":
+        yield Step((t, i, "b"), 0, _on(state, t))
+    else:
+        yield Step((t, i, "b"), 0, _on(state._replace(flying=state.flying | {(t, i)}), t))
+
+
+def _sees(state: State, who: tuple[int, int, str], op: Op) -> Iterator[Step]:
+    """A loop that looks at a flag is left; its phase is how many writes it has seen."""
+    value, writes = state.flags[op.where]
+    if value == op.number if op.word == "equal" else value >= op.number:
+        after = state._replace(flying=state.flying - {who[:2]})
+        yield Step(who, writes, after if who[2] == "e" else _on(state, who[0]))
+
+
+def _seen(
+    state: State, who: Who, op: Op, flying: frozenset[Who], early: frozenset[Who]
+) -> Step:  # fmt: skip
+    """A write to a flag is seen."""
+    value, writes = state.flags[op.where]
+    value = value + op.number if op.word in ADDS else op.number
+    flags = _put(state.flags, op.where, (value, writes + 1))
+    return Step((*who, "e"), 0, state._replace(flags=flags, flying=flying, early=early))
+
+
+def _kept_back(case: Case, state: State, t: int, i: int) -> bool:
+    """Whether a write is seen only after an earlier one of its thread."""
+    ops = case.program[t]
+    return any(
+        u == t and j < i and ops[j].word in WRITES
+        and (ops[j].where == ops[i].where or ops[i].word in RELEASING
+             or any(each.word == "fence" for each in ops[j:i]))
+        for u, j in state.flying
+    )  # fmt: skip
+
+
+def _sooner(case: Case, state: State, t: int) -> Iterator[Step]:
+    """Writes that nothing holds back may be seen before what stands before them is done."""
+    ops, i = case.program[t], state.at[t]
+    passed = {ops[j].where for u, j in state.flying if u == t and ops[j].word in WRITES}
+    for j in range(i, len(ops)):
+        op = ops[j]
+        if op.word in HELD_BACK:
+            return
+        bare = op.word in ("bare", "more") and j > i and op.where not in passed
+        if bare and (t, j) not in state.early:
+            yield _seen(state, (t, j), op, state.flying, state.early | {(t, j)})
+        if op.word in (*WRITES, *LOOKS):
+            passed.add(op.where)
+
+
 def ended(case: Case, state: State) -> bool:
-    return all(at >= len(ops) for at, ops in zip(state.at, case.program, strict=True))
+    done = all(at >= len(ops) for at, ops in zip(state.at, case.program, strict=True))
+    return done and all(case.program[t][i].word in ENDS_LATER for t, i in state.flying)
 
 
 Log = dict[tuple[int, int, str], int]
@@ -296,9 +294,10 @@ def explore(case: Case, log: Log) -> str:
         for step in steps(case, state):
             if isinstance(step, str):
                 return step
+            if step.state is state:
+                continue  # a no, and the same is asked again
             some = True
-            begins = step.who[2] == "b" and case.program[step.who[0]][step.who[1]].word
-            if begins not in ENDS_LATER and log[step.who] != step.phase:
+            if _compared(case, step.who) and log[step.who] != step.phase:
                 return "another phase"
             if step.state not in seen:
                 seen.add(step.state)
@@ -310,7 +309,19 @@ def explore(case: Case, log: Log) -> str:
     return "same"
 
 
+def _compared(case: Case, who: tuple[int, int, str]) -> bool:
+    t, i, what = who
+    return what in "eg" or (what == "b" and case.program[t][i].word not in ENDS_LATER)
+
+
 # -- one run as a skeleton --------------------------------------------------------------------------
+
+_SOURCE = Source("program", "")
+LOOPS = {
+    at: FlagLoop(Span(_SOURCE, 1, at + 1), compare, "u32", None, -1, holds=True, taken=True)
+    for at, compare in enumerate(("ge", "eq"))
+}
+SITES = tuple(loop.load for loop in LOOPS.values())
 
 
 def schedule(case: Case, r: Random) -> tuple[Log, Recorded] | None:
@@ -320,9 +331,10 @@ def schedule(case: Case, r: Random) -> tuple[Log, Recorded] | None:
         found = list(steps(case, state))
         if any(isinstance(each, str) for each in found):
             return None
-        if not found:
+        going = [each for each in found if isinstance(each, Step) and each.state is not state]
+        if not going:
             break
-        step = r.choice(found)
+        step = r.choice(found if r.random() < ASKED_IN_VAIN else going)
         assert isinstance(step, Step)
         log[step.who], state = step.phase, step.state
     return (log, _skeleton(case, log, state)) if ended(case, state) else None
@@ -344,7 +356,8 @@ def _skeleton(case: Case, log: Log, state: State) -> Recorded:
         Ended(str(where), 0, count, *bar, BYTES)
         for where, (count, bar) in enumerate(zip(case.counts, state.bars, strict=True))
     )
-    return Recorded(tuple(agents), bars, (), tuple(broken), 1, 0, True)
+    initial: dict[Any, int] = {("flag", 0, where): each for where, each in enumerate(case.flags)}
+    return Recorded(tuple(agents), bars, SITES, tuple(broken), 1, 0, True, initial=initial)
 
 
 def _events(op: Op, log: Log, t: int, i: int) -> list[Event]:
@@ -353,56 +366,21 @@ def _events(op: Op, log: Log, t: int, i: int) -> list[Event]:
         group = ("barrier", 0, op.where)
         go = [Event(Act.GO, group, phase)] if op.word == "sync" else []
         return [Event(Act.COME, group, phase), *go]
+    if op.word in OF_FLAGS:
+        return _flag_events(op)
     act = WORDS[op.word]
     amount = {"arrive": 1, "full": 1, "counted": 1}.get(op.word, 0)
     bytes_ = BYTES if op.word in ("full", "expect", "copy") else 0
     return [Event(act, op.where, phase, amount, bytes_)]
 
 
-# -- as PTX -----------------------------------------------------------------------------------------
-
-
-def text(case: Case) -> str:
-    """A kernel with a warp for each thread, of which all lanes but the first leave."""
-    bars = len(case.counts)
-    lines = [
-        ".version 8.3", ".target sm_90a", ".address_size 64",
-        ".visible .entry k(.param .u64 in)", "{", ".reg .pred %p<4>;", ".reg .b32 %r<9>;",
-        f".reg .b64 %rd<{4 + max(map(len, case.program), default=0)}>;",
-        f".shared .align 8 .b64 bars[{bars}];", ".shared .align 16 .b8 data[16];",
-        "ld.param.u64 %rd1, [in];", "cvta.to.global.u64 %rd1, %rd1;", "mov.u32 %r1, %tid.x;",
-        "mov.u32 %r2, bars;", "mov.u32 %r3, data;", "setp.ne.u32 %p1, %r1, 0;", "@%p1 bra INITED;",
-        *(f"mbarrier.init.shared::cta.b64 [%r2+{8 * at}], {n};" for at, n in enumerate(case.counts)),
-        "fence.mbarrier_init.release.cluster;", "INITED:", "bar.sync 0;",
-        "and.b32 %r4, %r1, 31;", "setp.ne.u32 %p1, %r4, 0;", "@%p1 exit;", "shr.u32 %r5, %r1, 5;",
-    ]  # fmt: skip
-    for t in range(1, len(case.program)):
-        lines += [f"setp.eq.u32 %p1, %r5, {t};", f"@%p1 bra T{t};"]
-    for t, ops in enumerate(case.program):
-        lines.append(f"T{t}:")
-        for i, op in enumerate(ops):
-            lines += _lines(case, op, t, i)
-        lines.append("exit;")
-    return "\n".join([*lines, "}"])
-
-
-def _lines(case: Case, op: Op, t: int, i: int) -> list[str]:
-    at, token = f"[%r2+{8 * op.where}]", f"%rd{4 + i}"
-    if op.word in ("wait", "token"):
-        by, given = (
-            (".parity", str(op.number)) if op.word == "wait" else ("", f"%rd{4 + op.number}")
-        )
-        return [f"W{t}_{i}:", f"mbarrier.try_wait{by}.shared::cta.b64 %p2, {at}, {given};",
-                f"@!%p2 bra W{t}_{i};"]  # fmt: skip
-    if op.word in ("sync", "come"):
-        word = "sync" if op.word == "sync" else "arrive"
-        return [f"bar.{word} {op.where + 1}, {32 * case.needed[op.where]};"]
-    return [{
-        "arrive": f"mbarrier.arrive.shared::cta.b64 {token}, {at};",
-        "full": f"mbarrier.arrive.expect_tx.shared::cta.b64 {token}, {at}, {BYTES};",
-        "expect": f"mbarrier.expect_tx.relaxed.cta.shared::cta.b64 {at}, {BYTES};",
-        "copy": "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
-                f"[%r3], [%rd1], {BYTES}, {at};",
-        "later": f"cp.async.mbarrier.arrive.shared::cta.b64 {at};",
-        "counted": f"cp.async.mbarrier.arrive.noinc.shared::cta.b64 {at};",
-    }[op.word]]  # fmt: skip
+def _flag_events(op: Op) -> list[Event]:
+    flag = ("flag", 0, op.where)
+    orders = Event(Act.ORDERS, None, amount=Scope.GRID, bytes=ACQUIRES | RELEASES)
+    if op.word == "fence":
+        return [orders]
+    if op.word in WRITES:
+        write = Event(Act.COME, flag, 0, op.number, int(op.word in ADDS))
+        return [orders, write] if op.word in RELEASING else [write]
+    go = Event(Act.GO, flag, 0, op.number, site=int(op.word == "equal"))
+    return [go] if op.word == "glance" else [go, orders]

@@ -49,6 +49,13 @@ from warploom.ptx.emulate.asked import (
 from warploom.ptx.emulate.call import CallCompiler
 from warploom.ptx.emulate.code import Code
 from warploom.ptx.emulate.compile import alignment, byte_size, compile_function
+from warploom.ptx.emulate.driver import (
+    GIVEN,
+    RESERVED,
+    add_workspace,
+    check_together,
+    reserved_bytes,
+)
 from warploom.ptx.emulate.excuse import Kept, writable_bytes
 from warploom.ptx.emulate.frame import Triple
 from warploom.ptx.emulate.hold import Hold, Schedule, text_of
@@ -189,6 +196,7 @@ class Kernel:
         self.function = function
         self.name = function.name
         self._shared: dict[str, int] = {}
+        self._asked_of_driver: set[str] = set()
         self._static_shared = self._lay_out_shared()
         self._codes: dict[str, tuple[Function, Code]] = {}
         names = {address: name for name, address in owner.functions.items()}
@@ -196,7 +204,7 @@ class Kernel:
         self.fast = FastKernel(owner.module, function, self._shared)
         around = Around(
             owner.module, owner.functions, owner.heap, owner.places, self._codes,
-            self._static_shared, self._shared,
+            self._static_shared, self._shared, reserved_bytes(self._asked_of_driver),
         )  # fmt: skip
         self._judge = Judge(around, function, self._shared, self._call)
 
@@ -209,7 +217,8 @@ class Kernel:
             declared = (s for s in timed(function.flat()) if isinstance(s, Variable))
             variables += [v for v in declared if v.space == "shared"]
         used = _words(self.owner.module, bodies)
-        place = 0
+        self._asked_of_driver = used & set(GIVEN)
+        place = reserved_bytes(used)
         dynamic: list[Variable] = []
         for variable in variables:
             if variable.name not in used:
@@ -453,6 +462,7 @@ class Kernel:
             )
         memory, symbols = self.owner.new_memory()
         symbols |= bind(self.owner.module, self.function, args, memory)
+        symbols |= add_workspace(self._asked_of_driver, memory)
         return found[1], memory, symbols
 
     def _cluster(self, grid: Triple, asked: int | Sequence[int] | None) -> Triple:
@@ -507,6 +517,9 @@ class Kernel:
             if any(size > side for size, side in zip(shape, sides, strict=True)):
                 raise DeviceError(f"a {what} of {shape}; at most {sides} is possible")
         self._check_shared(machine, shared_bytes)
+        if self._asked_of_driver - {RESERVED}:
+            shared = self._static_shared + shared_bytes
+            check_together(machine, grid, block, shared, self.registers(threads))
         for directive in self.function.directives:
             sizes = [int(w) for w in directive.words if w.isdigit()]
             if directive.name == "maxntid" and threads > prod(sizes):
@@ -526,7 +539,8 @@ class Kernel:
             raise DeviceError(f"{dynamic!r} bytes of shared memory", advice="give a whole number")
         if dynamic < 0:
             raise DeviceError("shared_bytes is negative")
-        declared, most = self._static_shared, machine.shared_bytes_most
+        declared = self._static_shared - reserved_bytes(self._asked_of_driver)
+        most = machine.shared_bytes_most
         if declared > machine.shared_bytes:
             raise DeviceError(
                 f"{declared} bytes of shared memory are declared, {machine.shared_bytes} at most",

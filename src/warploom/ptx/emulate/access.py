@@ -77,6 +77,11 @@ class Site:
     def kind(self) -> Kind:
         return self.semantics.kind
 
+    @property
+    def releases(self) -> int:
+        """The scope in which it releases what was done before; 0 if it does not."""
+        return int(self.semantics.scope) if self.order.releases else 0
+
     def error(
         self, f: Frame, message: str, thread: int, kind: type[KernelError] = KernelError
     ) -> KernelError:
@@ -346,7 +351,8 @@ def watch(
             writes=site.kind.writes,
         )  # fmt: skip
     elif batch.skeleton is not None and batch.skeleton.loops and site.kind is Kind.STRONG_READ:
-        batch.skeleton.look(site.span, threads, region, start)
+        acquires = int(site.semantics.scope) if site.order.acquires else 0
+        batch.skeleton.look(site.span, threads, region, start, acquires)
     if batch.races is not None and (site.space == "shared" or site.counted):
         key = SHARED if site.space == "shared" else region.base
         semantics = site.as_weak if batch.weak_volatile and site.as_weak else site.semantics

@@ -112,7 +112,7 @@ def _step(
                     adds = name == "add" and not is_float(kind) and count == 1
                     f.batch.skeleton.write(
                         site.span, f.index[chosen], region, index * site.width, b[chosen],
-                        width=site.width, adds=adds, plain=not adds,
+                        width=site.width, adds=adds, plain=not adds, releases=site.releases,
                     )  # fmt: skip
                 before = None if f.batch.refused is None else memory[at].tobytes()
                 old[chosen] = apply(memory, at, b[chosen], c[chosen], store is not None)

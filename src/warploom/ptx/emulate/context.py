@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from warploom.errors import DeviceError, UnsupportedError, WarploomError
 from warploom.ptx import ir
+from warploom.ptx.emulate.driver import GIVEN
 from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.emulate.special import special_fetch
 from warploom.ptx.types import BOOL, DTYPES, F16, F32, F64, U32, U64, UNSIGNED, is_float, scalar
@@ -25,8 +26,8 @@ Fetch = Callable[[Frame], Array]
 Store = Callable[[Frame, Array], None]
 Step = Callable[[Frame], None]
 CARRY = "%cc"
-# Cooperative groups find memory there that only a driver gives: read as 0, it would be the kernel
-# that is blamed for where it then reads and writes.
+# What a driver puts there is known for grids that meet and for tiles of warps: another one, read
+# as 0, would have the kernel blamed for where it then reads and writes.
 OF_THE_DRIVER = ("%envreg", "%reserved_smem")
 
 
@@ -92,8 +93,8 @@ class Context:
                 raise self.fail(f"a floating constant cannot be read as .{kind}")
             case ir.Immediate():
                 return constant(immediate(operand, kind))
-            case ir.Special(name) if name.startswith(OF_THE_DRIVER):
-                raise self.unknown(f"{name}, which a driver sets (grids that meet, tiles of warps)")
+            case ir.Special(name) if name.startswith(OF_THE_DRIVER) and name not in GIVEN:
+                raise self.unknown(f"{name}, which a driver sets")
             case ir.Special(name):
                 return _typed(special_fetch(name), DTYPES[kind])
             case ir.Negated(inner):

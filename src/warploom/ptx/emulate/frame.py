@@ -84,6 +84,7 @@ class Batch:
     variables: Mapping[str, int] = field(default_factory=dict)  # of shared memory: where they lie
     refused: dict[int, Any] | None = None  # by thread: what it waits for, while that is looked at
     swapped: bool = False  # an atomic changed memory, while that is looked at
+    reserved: int = 0  # bytes of shared memory that are kept for the system
     registers: int | None = None  # of a thread as it starts, where that is known
     resident: bool = False  # no more blocks than these run at once
     skeleton: Skeleton | None = None  # what threads did that others wait for, where it is asked for

@@ -366,9 +366,17 @@ def arrive_after_copies(ctx: Context, ins: Instruction) -> Step:
             if f.batch.skeleton is not None:
                 noted(f, site, Act.LATER, barrier, thread, int(expected), 0)
             barrier.pending += not expected
-            barrier.coming.append((0, partial(counted, f, site, barrier, thread, 1)))
+            barrier.coming.append((0, partial(_arrived, f, site, barrier, thread, barrier.phase)))
 
     return step
+
+
+def _arrived(f: Frame, site: Site, barrier: MBarrier, thread: int, issued: int) -> None:
+    """An arrival comes that was issued in a phase, and may be counted in a later one."""
+    if f.batch.skeleton is not None and barrier.phase != issued:
+        message = "an arrival is issued in one phase of its mbarrier, and comes in another"
+        f.batch.skeleton.fail("C1", message, site.span)
+    counted(f, site, barrier, thread, 1)
 
 
 _KINDS: dict[str, Compile] = {

@@ -186,6 +186,7 @@ def put(
             f.batch.skeleton.write(
                 site.span, f.index[chosen], region, index * site.width, values[0][chosen],
                 width=site.width, adds=False, plain=site.kind is Kind.WRITE or len(values) > 1,
+                releases=site.releases,
             )  # fmt: skip
         store(*found)
 

@@ -12,7 +12,7 @@ from warploom.machine.flag import Order
 from warploom.machine.semantics import Kind, Scope, Semantics
 from warploom.ptx.emulate.context import Context, Fetch, Step
 from warploom.ptx.emulate.frame import Frame
-from warploom.ptx.emulate.skeleton import Act, Event
+from warploom.ptx.emulate.skeleton import ACQUIRES, RELEASES, Act, Event
 from warploom.ptx.ir import Address, Immediate, Instruction, Operand, Register
 from warploom.ptx.known import STRONG, space_of
 
@@ -124,9 +124,13 @@ def fence(ctx: Context, ins: Instruction) -> Step:
     if ins.opcode == "membar" or not (order.acquires or order.releases):
         order = Order(acquires=True, releases=True)
 
+    ways = ACQUIRES * order.acquires | RELEASES * order.releases
+
     def step(f: Frame) -> None:
         if f.batch.races is not None:
             f.batch.races.fence(f.index, scope, order)
+        if f.batch.skeleton is not None:
+            f.batch.skeleton.orders(f.index, scope, ways)
 
     return step
 

@@ -19,6 +19,7 @@ from warploom.errors import Span
 
 Array = npt.NDArray[Any]
 MOST_EVENTS = 1 << 18  # of one batch
+ACQUIRES, RELEASES = 1, 2  # what an order does, as `bytes` of its event
 NOWHERE = -1
 
 
@@ -36,6 +37,7 @@ class Act(Enum):
     GO = "go"  # on from it
     REMOTE = "remote"  # an access of the shared memory of another block; `phase` is its number
     FENCE = "fence"  # what was initialised is visible for copies and for other blocks
+    ORDERS = "orders"  # a fence of memory, or the order of a flag's own: of `amount` as its scope
     EXIT = "exit"
 
     def __repr__(self) -> str:
@@ -134,7 +136,7 @@ class Skeleton:
     products: dict[tuple[int, int], list[int]] = field(default_factory=dict)  # by group and warp
     broken: list[Broken] = field(default_factory=list)
     loops: Mapping[int, FlagLoop] = field(default_factory=dict)  # by identity of their last block
-    looked: dict[int, tuple[Any, Span]] = field(default_factory=dict)  # by thread, the last flag
+    looked: dict[int, tuple[Any, Span, int]] = field(default_factory=dict)  # by thread, last flag
     initial: dict[Any, int] = field(default_factory=dict)
     plain: set[Any] = field(default_factory=set)
     writers: Array | None = None  # of each byte of shared memory: where it was written last
@@ -218,19 +220,25 @@ class Skeleton:
 
     # -- flags ----------------------------------------------------------------------------------
 
-    def look(self, span: Span, threads: Array, region: Any, start: Array) -> None:
-        """Threads look at places of global memory."""
+    def orders(self, threads: Array, scope: int, ways: int) -> None:
+        """Threads pass a fence; only where some kernel's loop looks at flags is this kept."""
+        if self.loops and scope:
+            self.note_once(threads, Event(Act.ORDERS, None, 0, int(scope), ways))
+
+    def look(self, span: Span, threads: Array, region: Any, start: Array, acquires: int) -> None:
+        """Threads look at places of global memory, and acquire in a scope, or in none (0)."""
         for thread, at in zip(threads.tolist(), np.asarray(start).tolist(), strict=True):
             flag = ("flag", region.base, at)
-            self.looked[thread] = (flag, span)
+            self.looked[thread] = (flag, span, acquires)
             if flag not in self.initial:
                 self.initial[flag] = int(region.data[at : at + 4].view(np.uint32)[0])
 
     def write(
         self, span: Span, threads: Array, region: Any, start: Array, values: Array, *, width: int,
-        adds: bool, plain: bool,
+        adds: bool, plain: bool, releases: int,
     ) -> None:  # fmt: skip
         """Threads store to, or add to, places of global memory that may be flags."""
+        self.orders(threads, releases, RELEASES)
         for thread, at, value in zip(
             threads.tolist(), np.asarray(start).tolist(), values.tolist(), strict=True
         ):
@@ -248,8 +256,9 @@ class Skeleton:
         """Threads leave loops in which they looked at flags; `numbers` is what they waited for."""
         for thread, number in zip(threads.tolist(), numbers.tolist(), strict=True):
             if thread in self.looked:
-                flag, span = self.looked[thread]
+                flag, span, scope = self.looked[thread]
                 self.note([thread], Event(Act.GO, flag, 0, int(number), site=self.site(span)))
+                self.orders(np.array([thread]), scope, ACQUIRES)
 
     # -- threads that meet ----------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from warploom.ptx.emulate.driver import GIVEN, driver_word
 from warploom.ptx.emulate.frame import WARP, Batch, Frame, Triple, in_grid
 
 Array = npt.NDArray[Any]
@@ -61,7 +62,9 @@ def _make(name: str, batch: Batch) -> Array:
         case "%dynamic_smem_size":
             return np.array([batch.dynamic_shared], np.uint32)
         case "%total_smem_size" | "%aggr_smem_size":
-            return np.array([batch.shared.size], np.uint32)
+            return np.array([batch.shared.size - batch.reserved], np.uint32)
+        case _ if base in GIVEN:
+            return np.array([driver_word(base, batch)], np.uint32)
         case "%nsmid":
             return np.array([1], np.uint32)
         case "%is_explicit_cluster":

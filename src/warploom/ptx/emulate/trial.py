@@ -21,6 +21,7 @@ from warploom.ptx.emulate import poison as undefined
 from warploom.ptx.emulate.access import SHARED
 from warploom.ptx.emulate.asked import Asked
 from warploom.ptx.emulate.code import Code
+from warploom.ptx.emulate.driver import WORKSPACE, begin_reserved
 from warploom.ptx.emulate.excuse import Excused
 from warploom.ptx.emulate.frame import Batch, Frame, in_grid
 from warploom.ptx.emulate.hold import Hold, Holding
@@ -53,6 +54,7 @@ class Around:
     codes: Mapping[str, tuple[Function, Code]]
     static_shared: int
     variables: Mapping[str, int]  # of shared memory
+    reserved: int  # bytes of shared memory in front of these
 
     def forget_executed(self) -> None:
         for _, each in self.codes.values():
@@ -148,6 +150,8 @@ class Trial:
         bytes_per_block = shared + threads * self.code.local_size + 1
         together = min(batch_threads // threads, BATCH_BYTES // bytes_per_block)
         size = prod(asked.cluster)
+        if WORKSPACE in asked.symbols:
+            together, self.waits = blocks, True  # as was checked, all run at once
         together = max(1, min(together // size, blocks // size)) * size
         for first in range(0, blocks, together):
             self._run_batch(first, min(together, blocks - first), threads, shared)
@@ -195,7 +199,9 @@ class Trial:
             resident=first + blocks == prod(asked.grid) or self.waits,
             origins=self.origins, dead=self.excused.dead_loads, work=self.work,
             skeleton=self._skeleton(first, total), registers=asked.registers,
+            reserved=self.around.reserved,
         )  # fmt: skip
+        begin_reserved(batch.shared, blocks, self.around.reserved)
         if self.same_shape and self.same_shape["threads"].size == total:
             batch.special |= self.same_shape
         if asked.holds is not None:

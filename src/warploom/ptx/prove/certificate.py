@@ -37,7 +37,8 @@ def _batch(recorded: Recorded) -> dict[str, Any]:
 
 
 def _agent(agent: Agent) -> dict[str, Any]:
-    events = [_event(each) for each in agent.events]
+    # Fences of memory say something of flags alone.
+    events = [_event(each) for each in agent.events if each.act is not Act.ORDERS]
     return {"block": agent.block, "threads": len(agent.threads), "events": events}
 
 

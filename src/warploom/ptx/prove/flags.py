@@ -11,8 +11,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from warploom.machine.semantics import Scope
 from warploom.ptx.emulate.code import Code
-from warploom.ptx.emulate.skeleton import Act, Event, FlagLoop, Recorded
+from warploom.ptx.emulate.skeleton import (
+    ACQUIRES,
+    RELEASES,
+    Act,
+    Agent,
+    Event,
+    FlagLoop,
+    Recorded,
+)
 from warploom.ptx.ir import Immediate, Instruction, Operand, Register
 from warploom.ptx.known import STRONG, space_of
 from warploom.ptx.prove.conditions import Failed
@@ -132,12 +141,13 @@ def check_flags(recorded: Recorded, loops: dict[int, FlagLoop]) -> Iterator[Fail
     by_span = {loop.load: loop for loop in loops.values()}
     writes: dict[Any, list[tuple[Event, int]]] = {}
     waits: dict[Any, set[Event]] = {}
-    for agent in recorded.agents:
-        for event in agent.events:
-            if event.act is Act.COME and event.where[0] == "flag":
-                writes.setdefault(event.where, []).append((event, len(agent.threads)))
-            elif event.act is Act.GO and event.where[0] == "flag":
-                waits.setdefault(event.where, set()).add(event)
+    blocks: dict[Any, set[int]] = {}
+    for agent, _, event in _of_flags(recorded):
+        blocks.setdefault(event.where, set()).add(recorded.first + agent.block)
+        if event.act is Act.COME:
+            writes.setdefault(event.where, []).append((event, len(agent.threads)))
+        else:
+            waits.setdefault(event.where, set()).add(event)
     for flag, events in waits.items():
         for event in events:
             loop = by_span.get(recorded.sites[event.site])
@@ -148,6 +158,43 @@ def check_flags(recorded: Recorded, loops: dict[int, FlagLoop]) -> Iterator[Fail
                 message = "the flag is also written by plain stores, or by other atomics"
             if message:
                 yield Failed("flags", message, event.site)
+    for agent, at, event in _of_flags(recorded):
+        if event.where in waits:
+            yield from _ordered(agent, at, _among(blocks[event.where], recorded.cluster))
+
+
+def _of_flags(recorded: Recorded) -> Iterator[tuple[Agent, int, Event]]:
+    for agent in recorded.agents:
+        for at, event in enumerate(agent.events):
+            if event.act in (Act.COME, Act.GO) and event.where[0] == "flag":
+                yield agent, at, event
+
+
+def _among(blocks: set[int], cluster: int) -> Scope:
+    """The least scope that these blocks are in together."""
+    if len(blocks) == 1:
+        return Scope.BLOCK
+    return Scope.CLUSTER if len({each // cluster for each in blocks}) == 1 else Scope.GRID
+
+
+def _ordered(agent: Agent, at: int, least: Scope) -> Iterator[Failed]:
+    """Whether a release stands right before a write of a flag, an acquire right after a loop that
+    looks at one: what was done, or is done, at other flags alone may stand between."""
+    event = agent.events[at]
+    writes = event.act is Act.COME
+    way, beside = (RELEASES, agent.events[:at][::-1]) if writes else (
+        ACQUIRES, agent.events[at + 1 :]
+    )  # fmt: skip
+    for each in beside:
+        if each.act is Act.ORDERS:
+            if each.bytes & way and each.amount >= least:
+                return
+        elif each.act is not event.act or each.where[0] != "flag":
+            break
+    what = "no release stands right before this write of a flag" if writes else (
+        "no acquire stands right after this loop that looks at a flag"
+    )  # fmt: skip
+    yield Failed("flags", f"{what}, or its scope is too small", event.site)
 
 
 def _needs_all(loop: FlagLoop, number: int, initial: int, writes: list[tuple[Event, int]]) -> str:
