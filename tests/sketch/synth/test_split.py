@@ -397,8 +397,8 @@ def test_ctrl_c_with_a_store_is_interrupted(
     are seen at the next look, and what the user did is the reason."""
     seconds_of = split.of_cpu
 
-    def pressed(budget: Budget, seconds: float) -> Callable[[], None]:
-        check = seconds_of(budget, seconds)
+    def pressed(budget: Budget, seconds: float, error: Exception) -> Callable[[], None]:
+        check = seconds_of(budget, seconds, error)
 
         def press_and_check() -> None:
             budget._interrupt.on = True

@@ -24,7 +24,7 @@ V = TypeVar("V")
 
 SECONDS = 0.2  # for a piece: less than a 64th of any search that is worth the trouble
 HANDLING = 0.004  # and so many more for each worker: one process hands out all pieces
-HEAVY = 5  # a cell that takes so many times as long is divided, if that helps to end sooner
+HEAVY = 2  # a cell that takes so many times as long is divided, if that helps to end sooner
 LONGEST = 30.0  # seconds at a single cell that can be divided: what a kill may cost
 FINEST = 64  # no range that is given out is more than this part of the whole
 ATTEMPTS = 3  # at a range whose workers were lost

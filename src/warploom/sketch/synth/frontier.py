@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from warploom.search.budget import Budget, BudgetSpentError
-from warploom.search.outcome import Reason
+from warploom.search.budget import BudgetSpentError
 from warploom.sketch.synth.engine import Engine
 from warploom.sketch.synth.rows import Rows
 
@@ -124,36 +124,20 @@ def _reached(
 ) -> Iterator[Frontier]:
     """The states of each of these steps that stands by itself, up to where the time ends or there
     are none; each is computed from those before. The first may take all the time of the search."""
-    whole = engine.budget
-    little = whole.watched(of_cpu(whole, seconds))
-    try:
-        for number, step in enumerate(steps):
-            engine.budget = whole if all_of_first and not number else little
-            rows = engine.all_states(step)
-            if engine.stopped is not None or rows.nbytes > MOST_BYTES:
-                break
-            if not rows.keys:
-                yield Frontier(step, rows)
-            if len(rows) == 0:
-                break
-            engine.only_through(step, rows)
-    finally:
-        engine.budget = whole
-    if engine.stopped is not None and engine.stopped is not Reason.SECONDS:
-        raise BudgetSpentError(engine.stopped)
-    whole.check()
-    engine.stopped = None
-
-
-def of_cpu(budget: Budget, seconds: float) -> Callable[[], None]:
-    """Ends a budget after so many seconds of CPU: those of the wall say little where others work
-    on the same cores."""
     end = time.thread_time() + seconds
-
-    def check() -> None:
-        if budget.on_check is not None:
-            budget.on_check()
-        if time.thread_time() > end:
-            raise BudgetSpentError(Reason.SECONDS)
-
-    return check
+    for number, step in enumerate(steps):
+        rows: Rows | None = None
+        if all_of_first and not number:
+            rows = engine.all_states(step)
+        elif (left := end - time.thread_time()) > 0:
+            rows = engine.unless_longer(left, partial(engine.all_states, step))
+        if engine.stopped is not None:
+            raise BudgetSpentError(engine.stopped)
+        if rows is None or rows.nbytes > MOST_BYTES:
+            break
+        if not rows.keys:
+            yield Frontier(step, rows)
+        if len(rows) == 0:
+            break
+        engine.only_through(step, rows)
+    engine.budget.check()

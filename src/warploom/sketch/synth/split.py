@@ -40,9 +40,9 @@ from warploom.search.workers.pieces import (
 )
 from warploom.sketch.synth.cost import Prices
 from warploom.sketch.synth.derivations import Derivations, derivations
-from warploom.sketch.synth.engine import Engine
+from warploom.sketch.synth.engine import Engine, of_cpu
 from warploom.sketch.synth.fills import LIST_AT_MOST
-from warploom.sketch.synth.frontier import Cut, Frontier, again, choose, divided, of_cpu
+from warploom.sketch.synth.frontier import Cut, Frontier, again, choose, divided
 from warploom.sketch.synth.parts import (
     Answer,
     Collected,
@@ -95,6 +95,9 @@ class Order:
     megabytes: float | None
 
 
+_ready = threading.local()  # of this thread: an engine, what it is ready for, how fast it was
+
+
 @dataclass(slots=True, eq=False)
 class Solver:
     """The search with some states of a frontier."""
@@ -103,21 +106,18 @@ class Solver:
     mode: str
     cut: Cut
 
+    def __post_init__(self) -> None:
+        at = (id(self.engine), self.cut.position)
+        if getattr(_ready, "at", None) != at:  # what all cells need is not the work of the first
+            self._answer(self.cut.rows.only(np.zeros(0, np.int64)))
+            _ready.at = at
+
     def solved(self, low: int, high: int, limit: float | None) -> Answer | None:
         """All fills through these cells; None: it took more seconds of CPU than the limit."""
-        engine, whole = self.engine, self.engine.budget
-        if limit is not None:
-            engine.budget = whole.watched(of_cpu(whole, limit))
-        try:
-            answer = self._answer(self.cut.of(low, high))
-        finally:
-            engine.budget = whole
-        if limit is None or answer.stopped is not Reason.SECONDS:
-            return answer
-        if whole.is_spent():
-            return answer
-        engine.stopped = None
-        return None
+        rows = self.cut.of(low, high)
+        if limit is None:
+            return self._answer(rows)
+        return self.engine.unless_longer(limit, lambda: self._answer(rows))
 
     def _answer(self, rows: Rows) -> Answer:
         engine = self.engine
@@ -149,9 +149,6 @@ class Solver:
     def nothing(self, tallies: dict[int, Tally]) -> Answer:
         holes = len(self.engine.problem.program.holes)
         return Answer(0, np.zeros((0, holes), np.int64), None, tallies)
-
-
-_ready = threading.local()  # of this thread: an engine, what it is ready for, how fast it was
 
 
 def in_time(solver: Solver, given: Range, pace: Pace) -> Piece[Answer]:
@@ -314,7 +311,7 @@ def _soon(engine: Engine, seconds: float) -> Searched | None:
     """The whole search, unless it takes longer than that; then nothing of it is left."""
     tallies = copied(engine.tallies)
     whole = engine.budget
-    engine.budget = whole.watched(of_cpu(whole, seconds))
+    engine.budget = whole.watched(of_cpu(whole, seconds, BudgetSpentError(Reason.SECONDS)))
     searched = _as_whole(engine)
     engine.budget = whole
     if searched.stopped is not Reason.SECONDS:
