@@ -238,10 +238,10 @@ def _note(terms: Terms, value: Any, texts: dict[int, str]) -> None:
 def _said(values: frozenset[int] | None, texts: dict[int, str]) -> str:
     if values is None:
         return "what can reach it was not listed"
-    known = sorted(texts.get(each, "a part of the goal") for each in values if each != UNDEFINED)
+    known = sorted(texts.get(each, "a part of one of them") for each in values if each != UNDEFINED)
     known = list(dict.fromkeys(known))
     more = ["others"] if len(known) > _MOST_SHOWN else []
-    other = ["what is nowhere in the goal"] if UNDEFINED in values else []
+    other = ["what is no part of any of these cells"] if UNDEFINED in values else []
     return f"at most these can reach it: {', '.join([*known[:_MOST_SHOWN], *more, *other]) or 'nothing'}"
 
 
