@@ -113,8 +113,18 @@ def test_every_command_is_in_the_table_with_bad_input_and_a_schema() -> None:
         assert name == "machines" or 2 in statuses
     asked = {each.schema for each in COMMANDS if each.schema}
     others = {"certificate of a fill", "certificate of a layout", "interrupted"}  # test_stops.py
-    others.add("certificate of a schedule")  # test_ptx.py
+    others |= {"certificate of a schedule", "certificate of impossibility"}  # test_ptx.py, below
     assert set(schemas()) == asked | others
+
+
+def test_a_certificate_of_impossibility_is_as_its_schema_says(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sketch = str(ROOT / "examples" / "sketches" / "impossible.swflow")
+    assert cli("synth", sketch, "--certificate", "none.json", "--no-store").status == 1
+    (record,) = json.loads(Path("none.json").read_text())
+    assert wrong(record, schemas()["certificate of impossibility"]) == []
 
 
 def test_a_schema_refuses_what_it_does_not_say() -> None:

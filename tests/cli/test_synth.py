@@ -485,7 +485,7 @@ def test_the_reason_is_given_what_is_left_of_time_and_memory(cli: Cli, write: Wr
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(why, "explain", spy)
-        said = why.remarks(result, 0, Budget(5.0, 4000), suggesting=False)
+        said, _ = why.remarks(result, 0, Budget(5.0, 4000), suggesting=False)
     assert said["why"] is None
     assert (given[0].megabytes, given[0].seconds) == (4000, 3.0)
 

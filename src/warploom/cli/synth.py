@@ -32,12 +32,14 @@ from warploom.cli.warp import solve_warp
 from warploom.cli.why import remarks
 from warploom.emit import Language, emit
 from warploom.emit.parts import with_notes
-from warploom.errors import CheckError, ParseError, WarploomError
+from warploom.errors import CheckError, ParseError, SearchError, WarploomError
 from warploom.pipeline.certificate import certificate
+from warploom.pipeline.impossibility import certificate_of_impossible
 from warploom.pipeline.subject import Layout, Subject, tiled
 from warploom.search.budget import STOPS, Budget, BudgetSpentError, peak_megabytes, reason_of
 from warploom.search.outcome import Found, Impossible, Outcome, Reason, Undecided, Verdict
 from warploom.search.outcome_json import outcome_word
+from warploom.sketch.explain.reason import Explanation
 from warploom.sketch.simt.ir import Traced
 from warploom.sketch.simt.solve import Filled
 from warploom.sketch.synth.result import Result
@@ -88,11 +90,18 @@ class Written:
     proofs: list[Record] | None
 
     def certify(
-        self, of: str, found: Result | Outcome[Filled] | None, sizes: dict[str, Parameter]
+        self,
+        of: str,
+        found: Result | Outcome[Filled] | None,
+        sizes: dict[str, Parameter],
+        reason: Explanation | None = None,
     ) -> Status:
-        """Adds a certificate of the first fill if it is proved, else says why there is none."""
+        """Adds a certificate of the first fill if it is proved, or that there is none for the
+        `reason` that was found; else says why there is no certificate."""
         if self.proofs is None:
             return Status.FOUND
+        if isinstance(found, Result) and reason is not None:
+            return self._refute(of, found, sizes, reason)
         why = _uncertified(found)
         try:
             if found is not None and not why:
@@ -103,6 +112,17 @@ class Written:
             return Status.BAD_INPUT
         echo(f"  no certificate of {of}: {why}")
         return Status.FOUND  # what was found says how it ended
+
+    def _refute(
+        self, of: str, found: Result, sizes: dict[str, Parameter], reason: Explanation
+    ) -> Status:
+        """That there is no fill; where there are too many to try, one line says so."""
+        assert self.proofs is not None
+        try:
+            self.proofs.append(certificate_of_impossible(found, reason, sizes))
+        except (CheckError, SearchError) as error:
+            echo(f"  no certificate of {of}: impossible, but {error.message}")
+        return Status.FOUND
 
     def write(self, out: Path | None, proof: Path | None, answer: Answer) -> None:
         for kernel in self.kernels:
@@ -375,14 +395,16 @@ def _synth_goals(
         writing = Budget(0.2 if budget.interrupted else little, asked.memory)
         record |= {"mode": asked.mode, **record_of(result, budget=writing)}
         record["sketch"] = to_swflow(result.program)
-        record |= remarks(result, number, share, asked.suggest)
+        said, reason = remarks(result, number, share, asked.suggest)
+        record |= said
         records.append({**record, "sizes": [_size_record(asked.sizes, result)]})
         carried = _transfers(result, larger, asked, share)
         pairs = list(zip(asked.transfers, carried, strict=False))
         records[-1]["sizes"] += [_size_record(*pair) for pair in pairs]
         for sizes, each in (({}, result), *pairs):
             there = {**asked.sizes, **sizes}
-            statuses.append(written.certify(_at_size(name, there), each, there))
+            why = reason if each is result else None
+            statuses.append(written.certify(_at_size(name, there), each, there, why))
         last = carried[-1] if carried else result
         if asked.text is not None and last is not None and len(last.fills):
             with share.at_least(EMIT_SECONDS).enforced():

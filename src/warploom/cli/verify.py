@@ -12,12 +12,18 @@ from warploom.cli.output import kept_free, write_records
 from warploom.cli.say import echo
 from warploom.errors import CheckError, ParseError
 from warploom.trust.fill import check_fill
+from warploom.trust.impossible import check_impossible
 from warploom.trust.layout_text import check_layout_and_text
 from warploom.trust.reading import read_certificates
 from warploom.trust.schedule import check_schedule
 
 MOST_BYTES = 256 << 20
-CHECKERS = {"fill": check_fill, "layout": check_layout_and_text, "schedule": check_schedule}
+CHECKERS = {
+    "fill": check_fill,
+    "impossible": check_impossible,
+    "layout": check_layout_and_text,
+    "schedule": check_schedule,
+}
 
 
 def verify(asked: Verify, _context: Context) -> None:
@@ -85,7 +91,8 @@ def say_missing(file: Path, listed: list[dict[str, Any]]) -> None:
     """Prints which goals of sketches with several goals have no certificate in the file."""
     there: dict[tuple[str, str, int], set[int]] = {}
     for record in listed:
-        goal = record["goal"] if record["kind"] == "fill" else {"of": 1, "number": 1}
+        of_goal = record["kind"] in ("fill", "impossible")
+        goal = record["goal"] if of_goal else {"of": 1, "number": 1}
         key = str(record.get("name")), str(record.get("size")), goal["of"]
         there.setdefault(key, set()).add(goal["number"])
     for (name, _, count), found in there.items():

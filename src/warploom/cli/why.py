@@ -9,30 +9,34 @@ from warploom.search.budget import Budget, BudgetSpentError
 from warploom.search.outcome import Impossible
 from warploom.sketch.explain import reason, suggest
 from warploom.sketch.explain.idle import Remark, idle_holes
-from warploom.sketch.explain.reason import explain
+from warploom.sketch.explain.reason import Explanation, explain
 from warploom.sketch.explain.show import lines, place, record
 from warploom.sketch.explain.suggest import Suggestions
 from warploom.sketch.synth.result import Result
 from warploom.sketch.synth.result_json import Record
 
 
-def remarks(result: Result, goal: int, budget: Budget, suggesting: bool) -> Record:
-    """Prints them; what comes out is for the JSON record. `budget` is what the search has left."""
+def remarks(
+    result: Result, goal: int, budget: Budget, suggesting: bool
+) -> tuple[Record, Explanation | None]:
+    """Prints them; what comes out is for the JSON record, and the reason for a certificate. `budget`
+    is what the search has left."""
     idle = idle_holes(result.program)
     for remark in idle:
         echo(_warning(remark), err=True)
     said: Record = {"warnings": [_warning_record(remark) for remark in idle]}
     if not isinstance(result.outcome, Impossible):
-        return said
+        return said, None
     if result.outcome.why:  # known already: it is not on symbols that nothing is right
-        return said | {"why": {"on_numbers": result.outcome.why}}
+        return said | {"why": {"on_numbers": result.outcome.why}}, None
     # The reason may take half of it if suggestions are to follow.
-    said |= _reason(result, goal, budget.split(2) if suggesting else budget)
+    why = _reason(result, goal, budget.split(2) if suggesting else budget)
+    said |= {"why": None if why is None else record(why)}
     if suggesting:
         said |= _suggestions(result, goal, budget)
     else:
         echo("  next: --suggest says which other functions would do for these holes")
-    return said
+    return said, why
 
 
 def _warning(remark: Remark) -> str:
@@ -44,7 +48,7 @@ def _warning_record(remark: Remark) -> Record:
     return {"message": remark.message, "place": place(remark.span)}
 
 
-def _reason(result: Result, goal: int, budget: Budget) -> Record:
+def _reason(result: Result, goal: int, budget: Budget) -> Explanation | None:
     limits = budget.up_to(reason.SECONDS)
     try:
         limits.check()
@@ -52,10 +56,10 @@ def _reason(result: Result, goal: int, budget: Budget) -> Record:
             why = explain(result.program, goal, budget=limits)
     except (BudgetSpentError, MemoryError):
         echo("  no reason found within the budget")
-        return {"why": None}
+        return None
     for line in lines(why):
         echo(f"  {line}")
-    return {"why": record(why)}
+    return why
 
 
 def _suggestions(result: Result, goal: int, budget: Budget) -> Record:

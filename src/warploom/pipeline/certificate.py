@@ -45,8 +45,8 @@ from warploom.trust.checked import digest
 from warploom.trust.fill import VERSION, check_fill, left_out
 
 _LONGEST_INDEX = 4096  # characters; a table says it in less
-_LARGEST = 1 << 20  # parts of terms that are written
-_FILE = re.compile(r".*[/\\](?=[^/\\]+\.(?:swflow|py)(?:::|$))")  # the folder that a file is in
+LARGEST = 1 << 20  # parts of terms that are written
+FOLDER = re.compile(r".*[/\\](?=[^/\\]+\.(?:swflow|py)(?:::|$))")  # the folder that a file is in
 
 Sizes = Mapping[str, Any]
 
@@ -152,7 +152,7 @@ def _record(reading: Reading, program: Program, fill: Fill, goal: Goal) -> dict[
     return {
         "kind": "fill",
         "version": VERSION,
-        "name": _FILE.sub("", program.name),
+        "name": FOLDER.sub("", program.name),
         "size": {},
         "warp": None,
         "steps": [_step_record(*each) for each in steps],
@@ -162,7 +162,7 @@ def _record(reading: Reading, program: Program, fill: Fill, goal: Goal) -> dict[
             "of": max(1, len(program.goals)),
             "text": goal.text,
             "shape": list(goal.shape),
-            "values": _values(reading.goal.values),
+            "values": plain_values(reading.goal.values),
         },
         "laws": list(goal.laws),
         "operators": sorted({fold.operator for fold in heights(terms)}),
@@ -173,7 +173,7 @@ def _record(reading: Reading, program: Program, fill: Fill, goal: Goal) -> dict[
 def _step_record(step: Step, choice: int) -> dict[str, Any]:
     shape = list(step.shape)
     if isinstance(step, Literal):
-        return {"name": step.name, "shape": shape, "values": _values(step.values)}
+        return {"name": step.name, "shape": shape, "values": plain_values(step.values)}
     gathers = step.gathers
     named = choice_to_json(gathers, choice) if gathers.is_hole else None
     return {
@@ -181,14 +181,15 @@ def _step_record(step: Step, choice: int) -> dict[str, Any]:
         "shape": shape,
         "cells": list(gathers.out_shape),
         "args": list(step.args),
-        "reads": _reads(step, choice),
+        "reads": reads_of(step, choice),
         "fold": step.fold,
         "operator": None if step.fold is None else step.operator,
         "fill": named and {part: named[part] for part in ("family", "parameters", "text")},
     }
 
 
-def _reads(step: Apply, choice: int) -> dict[str, Any]:
+def reads_of(step: Apply, choice: int) -> dict[str, Any]:
+    """What each cell reads: as index expressions, or as a table if these are long."""
     gather = step.gathers.expression(choice)
     said = {"argument": show(gather.argument), "offset": show(gather.offset)}
     if max(map(len, said.values())) <= _LONGEST_INDEX:
@@ -196,13 +197,14 @@ def _reads(step: Apply, choice: int) -> dict[str, Any]:
     return {"table": step.gathers.table(choice).tolist()}
 
 
-def _values(terms: tuple[Term, ...]) -> list[Any]:
+def plain_values(terms: tuple[Term, ...]) -> list[Any]:
+    """Terms as a certificate has them."""
     count = [0]
 
     def plain(term: Term) -> Any:
         count[0] += 1
-        if count[0] > _LARGEST:
-            raise CheckError(f"its terms have more than {_LARGEST} parts: too large to write")
+        if count[0] > LARGEST:
+            raise CheckError(f"its terms have more than {LARGEST} parts: too large to write")
         match term:
             case Zero():
                 return None

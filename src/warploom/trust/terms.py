@@ -99,6 +99,26 @@ class Terms:
             self.zeros.consumed(item, zero_of(operator))
         return self._packed(operator, kept) if kept else self.zeros.new(zero_of(operator))
 
+    def bare(self, operator: str, items: list[int]) -> int:
+        """A step's fold to which every zero is nothing, whatever number it would have to be."""
+        self._check_operator(operator, len(items))
+        if UNDEFINED in items:
+            return UNDEFINED
+        kept = [item for item in items if is_function(operator) or item != ZERO]
+        if not kept:
+            return ZERO
+        operator = self._meant(operator, kept)
+        self.applied.add(operator)
+        return self._packed(operator, kept)
+
+    def fold_of(self, term: int) -> tuple[str, tuple[int, ...]] | None:
+        """Operator and items of a term; None: it is no fold."""
+        return self._items[term] if term >= 0 else None
+
+    def flattens(self, operator: str) -> bool:
+        """Whether the laws take folds of this operator apart."""
+        return self._flatten and operator in NEUTRAL
+
     def _check_operator(self, operator: str, items: int) -> None:
         function = is_function(operator)
         known = function or operator == ANY or operator in NEUTRAL

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+import shutil
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -17,9 +18,10 @@ from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Impossible, Reason, Undecided
 from warploom.search.storage.store import Forgiving, Key, Store
 from warploom.search.workers.farm import Farm
+from warploom.search.workers import pieces
 from warploom.search.workers.pieces import Piece
 from warploom.sketch.front import load_text
-from warploom.sketch.synth import fills, parts, split
+from warploom.sketch.synth import fills, frontier, parts, split
 from warploom.sketch.synth.parts import Answer
 from warploom.sketch.synth.result import Result
 from warploom.sketch.synth.solve import synthesize
@@ -27,6 +29,14 @@ from warploom.sketch.synth.split import Parting
 from warploom.sketch.term.ir import Program
 
 AT_ONCE = Parting(patience=0.0)
+
+
+@pytest.fixture
+def every_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is written at once, and not with those of the next second."""
+    monkeypatch.setattr(parts, "KEEP_EVERY", 0.0)
+    monkeypatch.setattr(parts, "KEEP_SHARE", 0.0)
+
 
 SKETCHES = {
     "sums": ("sums", {"columns": 3}),
@@ -100,6 +110,7 @@ def test_of_more_fills_than_are_listed_the_first_and_the_cheapest(
         assert answer_of(synthesize(program, mode=mode, parting=AT_ONCE)) == answer_of(whole)
 
 
+@pytest.mark.usefixtures("every_piece")
 def test_what_was_done_is_kept_and_not_done_again(tmp_path: Path) -> None:
     """Stopped over and over, the search comes to its end, and gives what it gives at once."""
     program = program_of("sums")
@@ -135,6 +146,103 @@ def test_what_was_done_is_kept_and_not_done_again(tmp_path: Path) -> None:
     assert len(store.all()) == 2  # where it was parted, and all of it in one
 
 
+@pytest.fixture
+def heavy_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few cells, each of which takes too long: they are divided wherever that can be."""
+    monkeypatch.setattr(frontier, "CELLS", 4)
+    monkeypatch.setattr(frontier, "PARTS", 3)
+    monkeypatch.setattr(pieces, "HEAVY", 0)
+    monkeypatch.setattr(pieces, "LONGEST", 0.0)
+
+
+@pytest.mark.usefixtures("heavy_cells")
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("name", [*SKETCHES, *TEXTS])
+def test_divided_cells_give_the_fills_of_the_whole(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cell is over its limit at once; where states are looked for, there is time."""
+    monkeypatch.setattr(split, "divided", lambda *found: frontier.divided(*found[:3], 10.0))
+    program = program_of(name)
+    made: list[Piece[Answer]] = []
+    parting = replace(AT_ONCE, on_piece=made.append)
+    for mode in ("all", "best"):
+        whole = synthesize(program, mode=mode)
+        assert answer_of(synthesize(program, mode=mode, parting=parting)) == answer_of(whole)
+    if name == "sums":
+        assert any(piece.division is not None for piece in made)
+
+
+@pytest.mark.usefixtures("heavy_cells", "every_piece")
+def test_of_divided_cells_what_was_done_is_not_done_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ended over and over, as by a power cut: what is in the store at that moment is all there is.
+    In the end each cell was done once, and one that was divided in its parts."""
+    monkeypatch.setattr(split, "divided", lambda *found: frontier.divided(*found[:3], 10.0))
+    program, store = program_of("sums"), Store(tmp_path / "store.sqlite", "these")
+    kept: set[tuple[Any, int]] = set()
+    for _ in range(200):
+        done: set[tuple[Any, int]] = set()
+        count = 0
+
+        def crash(piece: Piece[Answer], done: set[tuple[Any, int]] = done) -> None:
+            nonlocal count
+            cells = {(piece.line, cell) for cell in range(piece.low, piece.high)}
+            assert not cells & done
+            done |= cells
+            count += bool(cells - kept)
+            if count > 2:
+                raise ZeroDivisionError
+
+        try:
+            result = synthesize(program, parting=replace(AT_ONCE, store=store, on_piece=crash))
+            break
+        except ZeroDivisionError:
+            assert kept <= done
+            kept = done
+    assert any(line for line, _ in kept)
+    assert answer_of(result) == answer_of(synthesize(program))
+
+
+def test_pieces_are_written_in_batches(tmp_path: Path) -> None:
+    """One write in a while; a copy of the store at any moment goes on to the same fills."""
+    program = program_of("sums")
+    writes: list[int] = []
+
+    class Counting(Store):
+        def add(self, key: Callable[[int], Key], values: Sequence[Any], number: int = 0) -> None:
+            super().add(key, values, number)
+            writes.append(sum(high - low for v in values for _, low, high in v["ranges"]))
+            shutil.copy(self.path, tmp_path / f"copy{len(writes)}.sqlite")
+
+    done: list[Piece[Answer]] = []
+    store = Counting(tmp_path / "store.sqlite", "these")
+    parting = replace(AT_ONCE, store=store, on_piece=done.append)
+    whole = answer_of(synthesize(program, parting=parting))
+    assert len(writes) < len(done) / 4
+    assert sum(writes) == sum(piece.high - piece.low for piece in done)
+    for number in range(1, len(writes) + 1):
+        again = Store(tmp_path / f"copy{number}.sqlite", "these")
+        seen: list[Piece[Answer]] = []
+        parting = replace(AT_ONCE, store=again, on_piece=seen.append)
+        assert answer_of(synthesize(program, parting=parting)) == whole
+        assert sum(piece.high - piece.low for piece in seen) == sum(writes)
+
+
+@pytest.mark.usefixtures("heavy_cells", "every_piece")
+@pytest.mark.parametrize("mark", ["3:0000000000000000", "99:x", "", "0:ab"])
+def test_cells_that_were_divided_otherwise_are_done_again(tmp_path: Path, mark: str) -> None:
+    rows = half_done(tmp_path / "store.sqlite")
+    store = Store(tmp_path / "store.sqlite", "these")
+    key, value = rows[2]
+    store.put(key, {**value, "ranges": [[[[0, mark, 7]], 0, 3]]})
+    program = program_of("sums")
+    found = synthesize(program, parting=replace(AT_ONCE, store=store))
+    assert answer_of(found) == answer_of(synthesize(program))
+
+
+@pytest.mark.usefixtures("every_piece")
 def test_a_spent_budget_keeps_what_was_done(tmp_path: Path) -> None:
     program = program_of("sums")
     store = Store(tmp_path / "store.sqlite", "these")
@@ -206,6 +314,10 @@ def half_done(path: Path) -> list[tuple[Key, Any]]:
             put.append((key, value))
             super().put(key, value)
 
+        def add(self, key: Callable[[int], Key], values: Sequence[Any], number: int = 0) -> None:
+            put.extend((key(len(put) - 1 + at), value) for at, value in enumerate(values))
+            super().add(key, values, number)
+
     budget = Budget()
     done: list[Piece[Answer]] = []
 
@@ -219,9 +331,15 @@ def half_done(path: Path) -> list[tuple[Key, Any]]:
 
 
 WRONG: dict[str, Callable[[dict[str, Any]], Any]] = {
-    "another cell": lambda kept: {**kept, "low": kept["low"] + 1},
-    "cells that are not there": lambda kept: {**kept, "high": 10**6},
-    "no cell": lambda kept: {**kept, "high": kept["low"]},
+    "cells below": lambda kept: {**kept, "ranges": [[[], -1, 1]]},
+    "cells that are not there": lambda kept: {**kept, "ranges": [[[], 0, 10**6]]},
+    "no cell": lambda kept: {**kept, "ranges": [[[], 1, 1]]},
+    "no cells": lambda kept: {**kept, "ranges": []},
+    "half a range": lambda kept: {**kept, "ranges": [[[], 1]]},
+    "a line that is none": lambda kept: {**kept, "ranges": [[[[0, 1]], 0, 1]]},
+    "a line of a cell that is not there": lambda kept: {
+        **kept, "ranges": [[[[10**6, "1:a", 4]], 0, 1]],
+    },
     "a count that is less": lambda kept: {**kept, "count": -1},
     "a count that is more": lambda kept: {**kept, "count": kept["count"] + 1},
     "a huge count": lambda kept: {**kept, "count": 10**40},
@@ -242,6 +360,7 @@ WRONG: dict[str, Callable[[dict[str, Any]], Any]] = {
 }
 
 
+@pytest.mark.usefixtures("every_piece")
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", WRONG)
 def test_a_malformed_piece_is_done_again(tmp_path: Path, name: str) -> None:
@@ -276,10 +395,10 @@ def test_ctrl_c_with_a_store_is_interrupted(
 ) -> None:
     """Pressed while one piece of work takes all the seconds that a search has before parting: both
     are seen at the next look, and what the user did is the reason."""
-    seconds_of = split._of_cpu
+    seconds_of = split.of_cpu
 
-    def pressed(budget: Budget, seconds: float) -> Callable[[], None]:
-        check = seconds_of(budget, seconds)
+    def pressed(budget: Budget, seconds: float, error: Exception) -> Callable[[], None]:
+        check = seconds_of(budget, seconds, error)
 
         def press_and_check() -> None:
             budget._interrupt.on = True
@@ -287,7 +406,7 @@ def test_ctrl_c_with_a_store_is_interrupted(
 
         return press_and_check
 
-    monkeypatch.setattr(split, "_of_cpu", pressed)
+    monkeypatch.setattr(split, "of_cpu", pressed)
     parting = replace(AT_ONCE, store=Store(tmp_path / "store.sqlite", "these"))
     result = synthesize(program_of("sums"), parting=parting)
     assert isinstance(result.outcome, Found | Undecided)

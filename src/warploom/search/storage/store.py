@@ -57,6 +57,7 @@ _WAIT = 60.0  # seconds for another writer
 
 _WHERE = "kind=? AND content=? AND device=? AND sources=?"
 _GET = f"SELECT {COLUMNS} FROM results WHERE {_WHERE}"
+_HAS = f"SELECT 1 FROM results WHERE {_WHERE}"
 _PUT = f"INSERT OR REPLACE INTO results ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 
 
@@ -159,13 +160,25 @@ class Store:
 
     def put(self, key: Key, value: Json) -> None:
         """Keeps a result, in the place of an older one under the same key."""
+        row = self._written(key, value)
+        with self._open(write=True) as connection:
+            connection.execute(_PUT, row)
+
+    def add(self, key: Callable[[int], Key], values: Sequence[Json], number: int = 0) -> None:
+        """Keeps several results at once, under the first keys from that number on without one."""
+        with self._open(write=True) as connection:
+            for value in values:
+                while connection.execute(_HAS, self._row(key(number))).fetchone() is not None:
+                    number += 1
+                connection.execute(_PUT, self._written(key(number), value))
+
+    def _written(self, key: Key, value: Json) -> tuple[Any, ...]:
         try:
             text = json.dumps(value, sort_keys=True, allow_nan=False)
         except ValueError as error:
             raise CheckError(f"'{key.label}' cannot be kept: {error}") from None
         row = (*self._row(key), key.label, text, time.time())
-        with self._open(write=True) as connection:
-            connection.execute(_PUT, (*row, seal(row)))
+        return (*row, seal(row))
 
     def all(self) -> list[Kept]:
         """Every result that is to be believed, the latest first."""
@@ -274,6 +287,9 @@ class Forgiving(Store):
 
     def put(self, key: Key, value: Json) -> None:
         self._tried(lambda: Store.put(self, key, value), None)
+
+    def add(self, key: Callable[[int], Key], values: Sequence[Json], number: int = 0) -> None:
+        self._tried(lambda: Store.add(self, key, values, number), None)
 
     def drop(self, keys: Sequence[Key]) -> None:
         self._tried(lambda: Store.drop(self, keys), None)

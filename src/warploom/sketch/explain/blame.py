@@ -78,7 +78,7 @@ def _not_found() -> str:
 def _would_do(program: Program, hole: int, budget: Budget) -> bool | None:
     """Whether there is a fill if this hole were free: first tried, then decided."""
     try:
-        if witness(program, hole, budget):
+        if witness(program, hole, budget) is not None:
             return True
     except BudgetSpentError:
         return None

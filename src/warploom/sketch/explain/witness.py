@@ -9,25 +9,29 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from warploom.errors import CheckError
 from warploom.search.budget import Budget
 from warploom.sketch.holes import custom
 from warploom.sketch.synth.free import with_gathers
 from warploom.sketch.term.evaluate import evaluate
+from warploom.sketch.term.gather import GatherSet
 from warploom.sketch.term.ir import ZERO, Apply, Fold, Program, Term, Undefined, Zero, size
 from warploom.sketch.term.read import Reading, read
 from warploom.sketch.term.verify import verify
 
 TRIALS = 24
 
+Reads: TypeAlias = npt.NDArray[np.int32]  # what each cell reads
 
-def witness(program: Program, hole: int, budget: Budget) -> bool:
-    """Whether some gather in place of the hole makes a fill of the program, which has one goal.
 
-    False says nothing: another filling of the other holes might do.
+def witness(program: Program, hole: int, budget: Budget) -> dict[int, Reads] | None:
+    """Tables for all holes with which the program meets its one goal: those of the others are among
+    their choices, that of this hole is any. None says nothing: another filling might do.
     """
     goal = program.goals[0]
     reading, draw = read(program, goal), random.Random(0)
@@ -35,7 +39,7 @@ def witness(program: Program, hole: int, budget: Budget) -> bool:
     assert isinstance(step, Apply)
     for trial in range(TRIALS):
         budget.check()
-        fill = {h: draw.randrange(_options(program, h)) if trial else 0 for h in program.holes}
+        fill = {h: draw.randrange(len(_gathers(program, h))) if trial else 0 for h in program.holes}
         table = _Trial(reading, hole, fill).table()
         if table is None:
             continue
@@ -44,16 +48,17 @@ def witness(program: Program, hole: int, budget: Budget) -> bool:
         filled = with_gathers(program, {hole: made})
         try:
             if verify(filled, goal, {h: fill[h] for h in filled.holes}):
-                return True
+                others = {h: _gathers(program, h).table(fill[h]) for h in filled.holes}
+                return {**others, hole: table}
         except CheckError:
             continue  # not every gather is allowed there: a zero would be two numbers
-    return False
+    return None
 
 
-def _options(program: Program, hole: int) -> int:
+def _gathers(program: Program, hole: int) -> GatherSet:
     step = program.steps[hole]
     assert isinstance(step, Apply)
-    return len(step.gathers)
+    return step.gathers
 
 
 class _StuckError(Exception):
@@ -71,7 +76,7 @@ class _Trial:
     known: list[bool] = field(default_factory=list)  # steps that do not depend on the hole
     asked: dict[int, Term] = field(default_factory=dict)  # of the hole's cells, before its fold
 
-    def table(self) -> np.ndarray[tuple[int], np.dtype[np.int32]] | None:
+    def table(self) -> Reads | None:
         """What the hole would have to read; cells that nobody asks for read the first place."""
         program, goal = self.reading.program, self.reading.goal
         self.values = evaluate(program, self.fill, self.reading.words, goal.laws)

@@ -7,6 +7,7 @@ the bounds and demands of the steps after it rule out. docs/search.md explains w
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -42,6 +43,24 @@ CLOSING_MEMORY = 1.05
 CLOSING_HASTE = 64
 
 T = TypeVar("T")
+
+
+class TooLongError(Exception):
+    """Work that is given up, with all that it gave: no reason to end a search."""
+
+
+def of_cpu(budget: Budget, seconds: float, error: Exception) -> Callable[[], None]:
+    """Raises it after so many seconds of CPU: those of the wall say little where others work on
+    the same cores."""
+    end = time.thread_time() + seconds
+
+    def check() -> None:
+        if budget.on_check is not None:
+            budget.on_check()
+        if time.thread_time() > end:
+            raise error
+
+    return check
 
 
 @dataclass(eq=False)
@@ -203,6 +222,18 @@ class Engine:
             self.shared[position] = rows
         self.stopped = None
 
+    def unless_longer(self, seconds: float, work: Callable[[], T]) -> T | None:
+        """What work gives; None: it took more seconds of CPU, and is as if it had not begun."""
+        whole, shared, sides = self.budget, dict(self.shared), dict(self._sides)
+        self.budget = whole.watched(of_cpu(whole, seconds, TooLongError()))
+        try:
+            return work()
+        except TooLongError:
+            self.shared, self._sides, self.stopped = shared, sides, None
+            return None
+        finally:
+            self.budget = whole
+
     def _side(self, position: int) -> Rows:
         """All states of a value that is joined with another one."""
         if not self._given:
@@ -265,6 +296,7 @@ class Engine:
             for part in rows.slices(limit):
                 for key in inside:
                     self.shared.pop(key, None)
+                    self._sides.pop(key, None)
                 self.shared[source] = part
                 yield from self._at_once(position, limit)
                 if self.stopped is not None and self._closing.is_spent():

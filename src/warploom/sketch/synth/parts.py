@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,9 +14,13 @@ from warploom.search.outcome import Reason
 from warploom.search.statistics import Tally, add_tallies
 from warploom.search.storage import row
 from warploom.search.storage.store import Key, Store
-from warploom.search.workers.pieces import Piece, disjoint
+from warploom.search.workers.pieces import Line, Piece, Range
 from warploom.sketch.synth.derivations import Choices, Price
 from warploom.sketch.synth.fills import LIST_AT_MOST
+
+KEEP_EVERY = 1.0  # seconds between two writes, at least,
+KEEP_SHARE = 20.0  # and so many times as long as the last one took
+READ_AT_ONCE = 64  # rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,25 +62,41 @@ def _in_order(tables: Sequence[Choices], holes: int) -> Choices:
     return table[np.lexsort(table.T[::-1])] if holes else table
 
 
-def together(answers: Sequence[Answer]) -> Answer:
-    """The answer of neighbouring pieces, as if they were one."""
+def together(answers: Sequence[Answer], best: bool = False) -> Answer:
+    """The answer of several pieces, as if they were one. Where the `best` are asked for, all that
+    may be among them are kept."""
     tallies: dict[int, Tally] = {}
     for answer in answers:
         add_tallies(tallies, answer.tallies)
     holes = answers[0].first.shape[1]
+    first = _in_order([each.first for each in answers], holes)
     cheap = None
-    if any(each.cheap is not None for each in answers):
+    if any(each.cheap is not None for each in answers) or (best and len(first) > LIST_AT_MOST):
         # More than can be listed: `Collected.cheapest` looks through these again.
         cheap = _in_order(
             [each.first if each.cheap is None else each.cheap for each in answers], holes
         )
-    return Answer(
-        sum(each.count for each in answers),
-        _in_order([each.first for each in answers], holes)[:LIST_AT_MOST],
-        cheap,
-        tallies,
-        answers[-1].stopped,
-    )
+    count = sum(each.count for each in answers)
+    return Answer(count, first[:LIST_AT_MOST], cheap, tallies, answers[-1].stopped)
+
+
+def grouped(answers: Sequence[Answer], best: bool) -> list[Answer]:
+    """As few answers as may be, none of which lists much more than one may."""
+    return [together([answers[at] for at in group], best) for group in _groups(answers)]
+
+
+def _groups(answers: Sequence[Answer]) -> list[list[int]]:
+    """By number: neighbours whose lists are short enough to be one list."""
+    groups: list[list[int]] = []
+    room = 0
+    for at, answer in enumerate(answers):
+        size = len(answer.first) + (0 if answer.cheap is None else len(answer.cheap))
+        if not groups or size > room:
+            groups.append([])
+            room = LIST_AT_MOST
+        groups[-1].append(at)
+        room -= size
+    return groups
 
 
 def copied(tallies: dict[int, Tally]) -> dict[int, Tally]:
@@ -92,12 +113,94 @@ def since(before: dict[int, Tally], now: dict[int, Tally]) -> dict[int, Tally]:
     return found
 
 
-def written(piece: Piece[Answer]) -> dict[str, Any]:
-    answer = piece.value
+# -- what is kept ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """Pieces that are kept as one."""
+
+    ranges: tuple[Range, ...]
+    value: Answer
+    seconds: float
+
+    @property
+    def lines(self) -> set[Line]:
+        """Those of its ranges, and those that they are within."""
+        return {line[:depth] for line, _, _ in self.ranges for depth in range(1, len(line) + 1)}
+
+
+class Keeper:
+    """Keeps pieces in a store, in batches: one write in a while, however many pieces come. What is
+    not written when the process is killed is done again."""
+
+    def __init__(self, store: Store, key: Callable[[int], Key], best: bool) -> None:
+        self._store, self._key, self._best = store, key, best
+        self._pieces: list[Piece[Answer]] = []
+        self._rows = 0  # that may be there
+        self._next = 0.0
+
+    def read(self, cells: int, limits: Sequence[int]) -> list[Batch]:
+        """What is there, the largest first; `limits` are how many choices each hole has."""
+        found: list[Batch] = []
+        while True:
+            keys = [self._key(self._rows + at) for at in range(READ_AT_ONCE)]
+            some = self._store.get_all(keys, lambda kept, _: _batch(kept, cells, limits))
+            if not any(batch is not None for batch in some):
+                return sorted(found, key=lambda batch: -sum(r[2] - r[1] for r in batch.ranges))
+            found += [batch for batch in some if batch is not None]
+            self._rows += READ_AT_ONCE
+
+    def add(self, piece: Piece[Answer]) -> None:
+        if piece.high > piece.low:
+            self._pieces.append(piece)
+        if time.monotonic() >= self._next:
+            self.flush()
+
+    def flush(self) -> None:
+        """Writes what is not yet written."""
+        began, pieces = time.monotonic(), self._pieces
+        if pieces:
+            self._pieces = []
+            groups = _groups([piece.value for piece in pieces])
+            batches = [self._joined([pieces[at] for at in group]) for group in groups]
+            self._store.add(self._key, [written(batch) for batch in batches], self._rows)
+            self._rows += len(batches)
+        now = time.monotonic()
+        self._next = now + max(KEEP_EVERY, KEEP_SHARE * (now - began))
+
+    def _joined(self, pieces: Sequence[Piece[Answer]]) -> Batch:
+        value = together([piece.value for piece in pieces], self._best)
+        ranges = merged(piece.range for piece in pieces)
+        return Batch(ranges, value, sum(piece.seconds for piece in pieces))
+
+    def finish(self, cells: int, answers: Sequence[Answer]) -> None:
+        """All is done: it is kept as one, in place of its parts."""
+        whole = Batch((Range((), 0, cells),), together(answers, self._best), 0.0)
+        self._store.put(self._key(0), written(whole))
+        self._store.drop([self._key(number) for number in range(1, self._rows + 1)])
+
+
+def merged(ranges: Iterable[Range]) -> tuple[Range, ...]:
+    """The same cells, in as few ranges as may be.
+
+    >>> merged([Range((), 4, 6), Range((), 0, 2), Range((), 2, 4)])
+    (Range(line=(), low=0, high=6),)
+    """
+    found: list[Range] = []
+    for line, low, high in sorted(ranges):
+        if found and found[-1].line == line and found[-1].high == low:
+            found[-1] = Range(line, found[-1].low, high)
+        else:
+            found.append(Range(line, low, high))
+    return tuple(found)
+
+
+def written(batch: Batch) -> dict[str, Any]:
+    answer = batch.value
     return {
-        "low": piece.low,
-        "high": piece.high,
-        "seconds": round(piece.seconds, 6),
+        "ranges": [[[*map(list, line)], low, high] for line, low, high in batch.ranges],
+        "seconds": round(batch.seconds, 6),
         "count": answer.count,
         "first": answer.first.tolist(),
         "cheap": None if answer.cheap is None else answer.cheap.tolist(),
@@ -109,25 +212,35 @@ def written(piece: Piece[Answer]) -> dict[str, Any]:
     }
 
 
-def read(store: Store, keys: Sequence[Key], limits: Sequence[int]) -> list[Piece[Answer]]:
-    """The stored pieces of cells with these keys; `limits` are how many choices each hole has."""
-    found = store.get_all(keys, lambda kept, at: _piece(kept, at, len(keys), limits))
-    return disjoint(piece for piece in found if piece is not None)
-
-
-def _piece(kept: Any, at: int, cells: int, limits: Sequence[int]) -> Piece[Answer]:
-    """What `written` wrote of a piece that begins at this cell; RowError where it is another."""
-    low, high, seconds, count, first, cheap, holes, tallies = row.entries(
-        kept, "low", "high", "seconds", "count", "first", "cheap", "holes", "tallies"
+def _batch(kept: Any, cells: int, limits: Sequence[int]) -> Batch:
+    """What `written` wrote; RowError where it is another."""
+    ranges, seconds, count, first, cheap, holes, tallies = row.entries(
+        kept, "ranges", "seconds", "count", "first", "cheap", "holes", "tallies"
     )
-    row.whole(low, at, at)
     row.whole(holes, len(limits), len(limits))
     listed = _choices(first, limits)
     cheapest = None if cheap is None else _choices(cheap, limits)
     row.whole(count, len(listed), None if len(listed) == LIST_AT_MOST else len(listed))
     tally = dict(map(_tally, row.items(tallies)))
     answer = Answer(count, listed, cheapest, tally)
-    return Piece(low, row.whole(high, at + 1, cells), answer, row.seconds(seconds))
+    found = tuple(_range(each, cells) for each in row.items(ranges))
+    if not found:
+        raise row.RowError("has no cells")
+    return Batch(found, answer, row.seconds(seconds))
+
+
+def _range(kept: Any, cells: int) -> Range:
+    if len(row.items(kept)) != 3:
+        raise row.RowError("has a range that is none")
+    steps, low, high = kept
+    line: Line = ()
+    for step in row.items(steps):
+        if len(row.items(step)) != 3:
+            raise row.RowError("has a line that is none")
+        cell, mark, inner = step
+        line = (*line, (row.whole(cell, 0, cells - 1), row.text(mark), row.whole(inner, 1)))
+        cells = inner
+    return Range(line, row.whole(low, 0, cells - 1), row.whole(high, low + 1, cells))
 
 
 def _choices(kept: Any, limits: Sequence[int]) -> Choices:

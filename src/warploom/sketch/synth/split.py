@@ -1,9 +1,8 @@
 """The default search in pieces, on one core or many, resumed from a store: the same fills.
 
-Every fill gives each step one state. So the states of one step, the *frontier*, part all fills: a
-piece is the search with some of them, nothing is found twice and nothing is lost. The frontier is a
-step that is reached in little time and has many states (`choose`). Its states are sent to whoever
-does a piece, who needs the program besides, once.
+The states of one step, the *frontier* (`frontier.py`), part all fills: a piece is the search with
+some of them, nothing is found twice and nothing is lost. The states are sent to whoever does a
+piece, who needs the program besides, once. A state that takes long is parted again.
 """
 
 from __future__ import annotations
@@ -11,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -25,30 +25,40 @@ from warploom.search.outcome import Reason
 from warploom.search.statistics import Clock, Tally, add_tallies
 from warploom.search.storage import row
 from warploom.search.storage.store import Key, Store
+from warploom.search.workers.cover import Cover
 from warploom.search.workers.farm import Farm, shared
-from warploom.search.workers.pieces import Crew, Piece, Submit, at_once, in_pieces
+from warploom.search.workers.pieces import (
+    Crew,
+    Division,
+    Line,
+    Pace,
+    Piece,
+    Range,
+    Submit,
+    at_once,
+    in_pieces,
+)
 from warploom.sketch.synth.cost import Prices
 from warploom.sketch.synth.derivations import Derivations, derivations
-from warploom.sketch.synth.engine import Engine
+from warploom.sketch.synth.engine import Engine, of_cpu
 from warploom.sketch.synth.fills import LIST_AT_MOST
+from warploom.sketch.synth.frontier import Cut, Frontier, again, choose, divided
 from warploom.sketch.synth.parts import (
     Answer,
     Collected,
+    Keeper,
     copied,
-    read,
+    grouped,
     since,
     together,
-    written,
 )
 from warploom.sketch.synth.problem import Given, Problem, lower
 from warploom.sketch.synth.rows import Rows
 from warploom.sketch.term.gather import Moves
 from warploom.sketch.term.ir import Apply, Fold, Program
 
-CELLS = 2048  # of a frontier, at most
-ENOUGH = 1024  # states of a frontier that are no fewer than one wants
-CHOOSING_SECONDS = 1.0  # of CPU, to get from the first step to the frontier
-MOST_BYTES = 1 << 29  # of its states
+MOST_ANSWERS = 256  # of pieces that are held one by one
+FEWER = 8  # times as few cells at once, after so many took too long
 PATIENCE = 2.0  # seconds of CPU of a search before it is parted
 SOONER = 0.5  # the same where others wait for their part
 KIND = "search"
@@ -72,84 +82,6 @@ class Parting:
         return PATIENCE if self.crew is None else SOONER
 
 
-# -- the frontier ----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Frontier:
-    """The states of one step, in cells."""
-
-    position: int
-    rows: Rows
-
-    @property
-    def cells(self) -> int:
-        return min(CELLS, len(self.rows))
-
-    def starts(self, low: int, high: int) -> list[int]:
-        """Where each of these cells begins among their rows, and where the last one ends."""
-        edges = np.arange(low, high + 1) * len(self.rows) // max(1, self.cells)
-        return [int(edge) for edge in edges - edges[0]]
-
-    def part(self, low: int, high: int) -> Rows:
-        first, end = (at * len(self.rows) // max(1, self.cells) for at in (low, high))
-        return self.rows.only(np.arange(first, end))
-
-    def digest(self) -> str:
-        said = hashlib.sha256(self.rows.values.tobytes())
-        for hole, choices in sorted(self.rows.origin.choices.items()):
-            said.update(f"{hole}".encode() + choices.tobytes())
-        return said.hexdigest()
-
-
-def choose(engine: Engine, position: int | None = None) -> Frontier | None:
-    """The step at `position`, or the best that is reached in little time: the last one with enough
-    states, or the one with the most. None: there is none that stands by itself."""
-    whole = engine.budget
-    if position is not None:
-        rows = engine.all_states(position)
-        if engine.stopped is not None:
-            raise BudgetSpentError(engine.stopped)
-        return Frontier(position, rows)
-    chosen: Frontier | None = None
-    little = whole.watched(_of_cpu(whole, CHOOSING_SECONDS))
-    try:
-        for number, step in enumerate(engine.main_path()):
-            engine.budget = little if number else whole
-            rows = engine.all_states(step)
-            if engine.stopped is not None or rows.nbytes > MOST_BYTES:
-                break
-            found = Frontier(step, rows)
-            if not rows.keys and (
-                chosen is None or len(rows) >= min(ENOUGH, len(chosen.rows)) or len(rows) == 0
-            ):
-                chosen = found
-            if len(rows) == 0:
-                break
-            engine.only_through(step, rows)
-    finally:
-        engine.budget = whole
-    if engine.stopped is not None and engine.stopped is not Reason.SECONDS:
-        raise BudgetSpentError(engine.stopped)
-    whole.check()
-    engine.stopped = None
-    return chosen
-
-
-def _of_cpu(budget: Budget, seconds: float) -> Callable[[], None]:
-    """Ends a budget after so many seconds of CPU: those of the wall say little where others work
-    on the same cores."""
-    end = time.process_time() + seconds
-
-    def check() -> None:
-        if budget.on_check is not None:
-            budget.on_check()
-        if time.process_time() > end:
-            raise BudgetSpentError(Reason.SECONDS)
-
-    return check
-
-
 # -- a piece ---------------------------------------------------------------------------------------
 
 
@@ -160,70 +92,133 @@ class Order:
     digest: str  # of the problem
     goal: int
     mode: str
-    position: int
     megabytes: float | None
-
-
-def solved(engine: Engine, order: Order, rows: Rows) -> Answer:
-    """All fills through some states of the frontier."""
-    before = copied(engine.tallies)
-    engine.only_through(order.position, rows)
-    finals: list[Rows] = []
-    stopped = None
-    try:
-        finals.extend(engine.solutions())
-    except BudgetSpentError as stop:
-        stopped = stop.reason
-    found = derivations(engine.problem, finals, engine.shared)
-    count = found.count()
-    first = found.first(LIST_AT_MOST, Budget())
-    cheap = None
-    if order.mode == "best" and count > len(first):
-        prices = Prices(engine.problem.program)
-        least = found.cheapest(lambda hole, choice: prices.of({hole: choice})[0])
-        cheap = least.first(LIST_AT_MOST, Budget())
-    return Answer(count, first, cheap, since(before, engine.tallies), stopped)
 
 
 _ready = threading.local()  # of this thread: an engine, what it is ready for, how fast it was
 
 
-def in_time(
-    solve: Callable[[int, int], Answer], low: int, high: int, seconds: float
-) -> Piece[Answer]:
-    """As many cells as there is CPU time for, one at least; as many at once as the last piece lets
-    hope for, as many states together take less than a few at a time."""
-    began = time.thread_time()
-    answers: list[Answer] = []
-    at = low
-    pace: float = getattr(_ready, "pace", 1.0)  # cells in a second
-    while at < high:
-        left = seconds - (time.thread_time() - began)
-        to = min(high, at + max(1, int(pace * left / 2)))
+@dataclass(slots=True, eq=False)
+class Solver:
+    """The search with some states of a frontier."""
+
+    engine: Engine
+    mode: str
+    cut: Cut
+
+    def __post_init__(self) -> None:
+        at = (id(self.engine), self.cut.position)
+        if getattr(_ready, "at", None) != at:  # what all cells need is not the work of the first
+            self._answer(self.cut.rows.only(np.zeros(0, np.int64)))
+            _ready.at = at
+
+    def solved(self, low: int, high: int, limit: float | None) -> Answer | None:
+        """All fills through these cells; None: it took more seconds of CPU than the limit."""
+        rows = self.cut.of(low, high)
+        if limit is None:
+            return self._answer(rows)
+        return self.engine.unless_longer(limit, lambda: self._answer(rows))
+
+    def _answer(self, rows: Rows) -> Answer:
+        engine = self.engine
+        before = copied(engine.tallies)
+        engine.only_through(self.cut.position, rows)
+        finals: list[Rows] = []
+        stopped = None
+        try:
+            finals.extend(engine.solutions())
+        except BudgetSpentError as stop:
+            stopped = stop.reason
+        found = derivations(engine.problem, finals, engine.shared)
+        count = found.count()
+        first = found.first(LIST_AT_MOST, Budget())
+        cheap = None
+        if self.mode == "best" and count > len(first):
+            prices = Prices(engine.problem.program)
+            least = found.cheapest(lambda hole, choice: prices.of({hole: choice})[0])
+            cheap = least.first(LIST_AT_MOST, Budget())
+        return Answer(count, first, cheap, since(before, engine.tallies), stopped)
+
+    def divided(self, cell: int, seconds: float) -> tuple[Answer, Frontier | None]:
+        """A heavy cell as the states of a later step, if there are several; and what was counted
+        while they were looked for."""
+        before = copied(self.engine.tallies)
+        found = divided(self.engine, self.cut.position, self.cut.of(cell, cell + 1), seconds)
+        return self.nothing(since(before, self.engine.tallies)), found
+
+    def nothing(self, tallies: dict[int, Tally]) -> Answer:
+        holes = len(self.engine.problem.program.holes)
+        return Answer(0, np.zeros((0, holes), np.int64), None, tallies)
+
+
+def in_time(solver: Solver, given: Range, pace: Pace) -> Piece[Answer]:
+    """As many cells as there is CPU time for, one at least or a part of one."""
+    stint = Stint(solver, given, pace)
+    while stint.goes_on:
+        stint.step()
+    _ready.speed = stint.speed
+    value = together(stint.answers, solver.mode == "best")
+    return Piece(given.low, stint.at, value, stint.seconds, given.line, stint.division)
+
+
+class Stint:
+    """The cells of a piece: as many at once as the last ones let hope for, as many states together
+    take less than a few at a time. A cell that takes long is divided, and ends the piece."""
+
+    def __init__(self, solver: Solver, given: Range, pace: Pace) -> None:
+        self._solver, self._pace, self._given = solver, pace, given
+        self._began = time.thread_time()
+        self._most, self._limit = given.high - given.low, pace.limit
+        self._alone = False  # the next cell is heavy, and cannot be divided
+        self._stopped = False
+        self.at = given.low
+        self.speed: float = getattr(_ready, "speed", 1.0)  # cells in a second
+        self.answers: list[Answer] = []
+        self.division: Division | None = None
+
+    @property
+    def seconds(self) -> float:
+        return time.thread_time() - self._began
+
+    @property
+    def goes_on(self) -> bool:
+        over = self.at > self._given.low and self.seconds >= 0.8 * self._pace.seconds
+        whole = self.at == self._given.high
+        return not (over or whole or self._stopped or self.division is not None)
+
+    def step(self) -> None:
+        hoped = int(self.speed * (self._pace.seconds - self.seconds) / 2)
+        count = 1 if self._alone else max(1, min(self._most, hoped, self._given.high - self.at))
         started = time.thread_time()
-        answers.append(solve(at, to))
-        if answers[-1].stopped is not None:
-            break
-        pace = (to - at) / max(time.thread_time() - started, 1e-4)
-        at = to
-        if time.thread_time() - began >= 0.8 * seconds:
-            break
-    _ready.pace = pace
-    return Piece(low, at, together(answers), time.thread_time() - began)
+        limit = None if self._alone else self._limit
+        answer = self._solver.solved(self.at, self.at + count, limit)
+        if answer is not None:
+            self.answers.append(answer)
+            self._stopped = answer.stopped is not None
+            self.at += 0 if self._stopped else count
+            self._alone = False
+            self.speed = count / max(time.thread_time() - started, 1e-4)
+        elif count > 1:
+            self._most = max(1, count // FEWER)  # one of them is heavy, or all are
+        else:
+            self._divide()
+
+    def _divide(self) -> None:
+        answer, found = self._solver.divided(self.at, self._limit)
+        self.answers.append(answer)
+        if found is None:
+            self._alone = True
+        elif found.cells:
+            self.division = Division(found.mark, found.cells, found)
+        else:
+            self.at += 1  # nothing comes of it
 
 
 def elsewhere(
-    program: Any, order: Order, rows: Rows, starts: Sequence[int], low: int, seconds: float
+    program: Any, order: Order, cut: Cut, given: Range, pace: Pace
 ) -> Piece[Answer]:
-    """A piece, in a process that may have seen the program before. Cell `low + i` are the rows
-    `starts[i]` up to the next."""
-    engine = ready(program, order)
-
-    def solve(at: int, to: int) -> Answer:
-        some = rows.only(np.arange(starts[at - low], starts[to - low]))
-        return solved(engine, order, some)
-
-    return in_time(solve, low, low + len(starts) - 1, seconds)
+    """A piece, in a process that may have seen the program before."""
+    return in_time(Solver(ready(program, order), order.mode, cut), given, pace)
 
 
 def ready(program: Any, order: Order) -> Engine:
@@ -316,7 +311,7 @@ def _soon(engine: Engine, seconds: float) -> Searched | None:
     """The whole search, unless it takes longer than that; then nothing of it is left."""
     tallies = copied(engine.tallies)
     whole = engine.budget
-    engine.budget = whole.watched(_of_cpu(whole, seconds))
+    engine.budget = whole.watched(of_cpu(whole, seconds, BudgetSpentError(Reason.SECONDS)))
     searched = _as_whole(engine)
     engine.budget = whole
     if searched.stopped is not Reason.SECONDS:
@@ -352,7 +347,11 @@ class Split:
     digest: str = ""
     answers: list[Answer] = field(default_factory=list)
     tallies: dict[int, Tally] = field(default_factory=dict)
-    _parted: int = 0  # cells
+    _parted: int = 0  # cells of the first line
+    _cells: int = 0  # of it
+    _frontiers: dict[Line, Frontier] = field(default_factory=dict)
+    _open: Counter[Line] = field(default_factory=Counter)  # cells of other lines, not yet done
+    _most: int = MOST_ANSWERS
 
     def __post_init__(self) -> None:
         self.digest = problem_digest(self.engine.problem)
@@ -378,35 +377,75 @@ class Split:
         """Fills `answers`, as far as the budget goes. False: it cannot be parted."""
         crew, store = self.parting.crew, self.parting.store
         program = None if crew is None else self._sent(crew)
-        frontier = choose(self.engine, position)
+        frontier = choose(self.engine, position, self._workers())
         if frontier is None:
             return False
         self.tallies = copied(self.engine.tallies)
-        cells = frontier.cells
-        states = "" if store is None else frontier.digest()
-        keys = [self._key(states, cells, cell) for cell in range(cells)]
-        kept = [] if store is None else read(store, keys, self._limits())
-        if store is not None and not kept:
-            store.put(self._key("begun"), {"position": frontier.position})
-        for piece in kept:
-            self._take(piece, cells)
-        done = [(piece.low, piece.high) for piece in kept]
-        todo = in_pieces(
-            cells,
-            self._submit(frontier, program),
-            self.engine.budget,
-            workers=self._workers,
-            done=done,
-        )
-        for piece in todo:
-            if store is not None and piece.value.stopped is None:
-                store.put(keys[piece.low], written(piece))
-            self._take(piece, cells)
+        self._frontiers[()] = frontier
+        self._cells = cells = frontier.cells
+        keeper = None
+        ranges: list[Range] | None = None
+        if store is not None:
+            states = frontier.digest()
+            keeper = Keeper(
+                store, lambda number: self._key(states, cells, number), self.mode == "best"
+            )
+            ranges = self._resumed(keeper)
+            if not self.answers:
+                store.put(self._key("begun"), {"position": frontier.position})
+        try:
+            self._do(in_pieces(
+                cells, self._submit(program), self.engine.budget,
+                workers=self._workers, ranges=ranges,
+            ), keeper)  # fmt: skip
+        finally:
+            if keeper is not None:
+                keeper.flush()
+        if keeper is not None:
+            keeper.finish(cells, self.answers)
+        return True
+
+    def _do(self, pieces: Iterator[Piece[Answer]], keeper: Keeper | None) -> None:
+        for piece in pieces:
+            if keeper is not None and piece.value.stopped is None:
+                keeper.add(piece)
+            self._take(piece)
             if piece.value.stopped is not None:
                 raise BudgetSpentError(piece.value.stopped)
-        if store is not None and len(self.answers) > 1:
-            store.put(keys[0], written(Piece(0, cells, together(self.answers), 0.0)))
-            store.drop(keys[1:])
+
+    def _resumed(self, keeper: Keeper) -> list[Range]:
+        """Takes what was kept; what is left to do. Cells that are divided are divided again, as
+        they were; what was kept of those that are not the same is left out."""
+        batches, wrong = keeper.read(self._cells, self._limits()), set[Line]()
+        while True:
+            cover = Cover(self._cells)
+            taken = [each for each in batches
+                     if wrong.isdisjoint(each.lines) and cover.add(each.ranges)]  # fmt: skip
+            left = list(cover.left())
+            lost = next((each.line for each in left if not self._has_frontier(each.line)), None)
+            if lost is None:
+                break
+            wrong.add(lost)
+        for line, low, high in left:
+            self._open[line] += high - low
+        for batch in taken:
+            self._hold(batch.value)
+            for line, low, high in batch.ranges:
+                self._tell(Piece(low, high, batch.value, batch.seconds, line))
+        return left
+
+    def _has_frontier(self, line: Line) -> bool:
+        """Whether the cells of a line are known, or can be found again."""
+        if line in self._frontiers:
+            return True
+        outer, (cell, mark, cells) = line[:-1], line[-1]
+        if not self._has_frontier(outer):
+            return False
+        cut = self._frontiers[outer].cut(cell, cell + 1)
+        found = again(self.engine, cut.position, cut.rows, mark)
+        if found is None or found.cells != cells:
+            return False
+        self._frontiers[line] = found
         return True
 
     def _limits(self) -> list[int]:
@@ -416,14 +455,32 @@ class Split:
             len(step.gathers) for step in steps if isinstance(step, Apply) and step.gathers.is_hole
         ]
 
-    def _take(self, piece: Piece[Answer], cells: int) -> None:
-        self.answers.append(piece.value)
-        add_tallies(self.tallies, piece.value.tallies)
-        self._parted += piece.high - piece.low
+    def _take(self, piece: Piece[Answer]) -> None:
+        self._hold(piece.value)
+        line = piece.line
+        if line:
+            self._open[line] -= piece.high - piece.low + (piece.division is not None)
+            if not self._open[line]:  # nobody asks for any of its cells again
+                del self._frontiers[line], self._open[line]
+        if piece.division is not None:
+            self._frontiers[piece.within] = piece.division.value
+            self._open[piece.within] = piece.division.cells
+        self._tell(piece)
+
+    def _hold(self, answer: Answer) -> None:
+        self.answers.append(answer)
+        if len(self.answers) >= self._most:
+            self.answers[:] = grouped(self.answers, self.mode == "best")
+            self._most = 2 * len(self.answers) + MOST_ANSWERS
+        add_tallies(self.tallies, answer.tallies)
+
+    def _tell(self, piece: Piece[Answer]) -> None:
+        if not piece.line:
+            self._parted += piece.high - piece.low + (piece.division is not None)
         if self.parting.on_piece is not None:
             self.parting.on_piece(piece)
         if self.report is not None:
-            of_all = f"{100 * self._parted // cells} % of all, {self._workers()} at work"
+            of_all = f"{100 * self._parted // self._cells} % of all, {self._workers()} at work"
             self.report(of_all, sum(each.visited for each in self.tallies.values()))
 
     def _workers(self) -> int:
@@ -438,30 +495,25 @@ class Split:
         """The program, of which every worker prepares the search while we look for a frontier."""
         program = crew.share(self.program)
         for _ in range(crew.workers):
-            crew.submit(get_ready, program, self._order(-1))
+            crew.submit(get_ready, program, self._order())
         return program
 
-    def _order(self, position: int) -> Order:
-        megabytes = self.engine.budget.megabytes
-        return Order(self.digest, self.goal, self.mode, position, megabytes)
+    def _order(self) -> Order:
+        return Order(self.digest, self.goal, self.mode, self.engine.budget.megabytes)
 
-    def _submit(self, frontier: Frontier, program: Any) -> Submit[Answer]:
-        engine, crew = self.engine, self.parting.crew
-        order = self._order(frontier.position)
+    def _submit(self, program: Any) -> Submit[Answer]:
+        engine, crew, order = self.engine, self.parting.crew, self._order()
 
-        def here(low: int, high: int, seconds: float) -> Piece[Answer]:
-            return in_time(
-                lambda at, to: solved(engine, order, frontier.part(at, to)), low, high, seconds
-            )
+        def here(given: Range, pace: Pace) -> Piece[Answer]:
+            cut = self._frontiers[given.line].cut(given.low, given.high)
+            return in_time(Solver(engine, order.mode, cut), given, pace)
 
         if crew is None:
             return at_once(here)
 
-        def there(low: int, high: int, seconds: float) -> Future[Piece[Answer]]:
-            rows, starts = frontier.part(low, high), frontier.starts(low, high)
-            found: Future[Piece[Answer]] = crew.submit(
-                elsewhere, program, order, rows, starts, low, seconds
-            )
+        def there(given: Range, pace: Pace) -> Future[Piece[Answer]]:
+            cut = self._frontiers[given.line].cut(given.low, given.high)
+            found: Future[Piece[Answer]] = crew.submit(elsewhere, program, order, cut, given, pace)
             return found
 
         return there

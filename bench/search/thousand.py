@@ -1,0 +1,251 @@
+"""How a long search would go on a thousand workers: the sizes of its pieces, and a model.
+
+    python -m bench.search.thousand [--cpu 600] [--only WORD] [--compare]
+
+Each search runs in pieces until these took so many seconds of CPU. A cell is divided at the limit
+of 1,024 workers and ten hours of CPU, scaled down to what is measured: so it is seen which can be.
+What the cells took is then handed out again by the same rules (`search/workers/pieces.py`), in
+virtual time, to 2 up to 1,024 workers, until ten hours of CPU are done: once with every cell so
+many times as heavy, of which only those that were divided can be, and once with so many times as
+many cells. One process hands out all pieces, one after another; what it takes for each was
+measured, and so was the time before the first. `two_cores` compares one process
+with two: by the clock, and by the CPU seconds that each process took, which others on the machine
+do not change. Rows go to bench/results/thousand.json. The status is 1 if 1,024 workers are not 500
+times as fast.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import os
+import sys
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from bench.harness import arguments, earlier, environment, save
+
+from warploom.bench.published import named
+from warploom.search.workers.farm import Farm
+from warploom.search.workers.pieces import Division, Line, Pace, Piece, Range, Todo
+from warploom.sketch.synth.frontier import CELLS
+from warploom.sketch.synth.parts import KEEP_SHARE, Answer
+from warploom.sketch.synth.solve import synthesize
+from warploom.sketch.synth.split import Parting
+
+SEARCHES: dict[str, dict[str, int]] = {
+    "product-shared": {"level": 3},
+    "transposition": {"rows": 64, "columns": 31, "level": 3},
+    "sums": {"rows": 48, "columns": 28, "level": 3},
+}
+HOURS = 10.0
+WORKERS = (2, 16, 64, 256, 1024)
+WANTED = 500.0
+BATCH = 1 + 1 / KEEP_SHARE  # writing takes no more than this part of the time
+
+Row = dict[str, Any]
+
+
+class EnoughError(Exception):
+    """So many seconds of CPU were measured."""
+
+
+@dataclass(slots=True)
+class Weights:
+    """Seconds of CPU of each cell; of a divided one also those of its parts."""
+
+    seconds: list[float]
+    parts: dict[int, Weights] = field(default_factory=dict)
+
+    @property
+    def total(self) -> float:
+        return sum(self.seconds)
+
+    def scaled(self, by: float) -> Weights:
+        parts = {cell: each.scaled(by) for cell, each in self.parts.items()}
+        return Weights([each * by for each in self.seconds], parts)
+
+    def repeated(self, by: float) -> Weights:
+        """As many times the cells, as far as a search has them, and heavier ones beyond that."""
+        times = max(1, min(round(by), CELLS // len(self.seconds)))
+        count = len(self.seconds)
+        parts = {at * count + cell: each for at in range(times) for cell, each in self.parts.items()}
+        return Weights(self.seconds * times, parts).scaled(by / times)
+
+    def of(self, line: Line) -> Weights:
+        found = self
+        for cell, _, _ in line:
+            found = found.parts[cell]
+        return found
+
+
+def weights(pieces: list[Piece[Answer]], line: Line = ()) -> Weights:
+    """What was measured; cells that were not done are left out."""
+    found = Weights([])
+    for piece in sorted((p for p in pieces if p.line == line), key=lambda p: p.low):
+        count = piece.high - piece.low
+        found.seconds += [piece.seconds / count] * count
+        if piece.division is not None:
+            inner = weights(pieces, piece.within)
+            found.parts[len(found.seconds)] = inner
+            found.seconds.append(inner.total)
+    return found
+
+
+def virtual(known: Weights, given: Range, pace: Pace) -> Piece[None]:
+    """What a worker would make of a range."""
+    cells, at, took = known.of(given.line), given.low, 0.0
+    while at < given.high:
+        if cells.seconds[at] > pace.limit and at in cells.parts:
+            inner = cells.parts[at]
+            took += pace.limit  # in vain
+            made = Division("again", len(inner.seconds), None)
+            return Piece(given.low, at, None, took, given.line, made)
+        took += cells.seconds[at]
+        at += 1
+        if took >= 0.8 * pace.seconds:
+            break
+    return Piece(given.low, at, None, took, given.line)
+
+
+def makespan(known: Weights, workers: int, each: float) -> tuple[float, int]:
+    """When the last piece is done, and how many there are: handed out one after another."""
+    todo = Todo(len(known.seconds), [Range((), 0, len(known.seconds))])
+    free, ready = [0.0] * workers, deque[tuple[float, Range, Pace]]()
+    ends: list[tuple[float, int, Range, Piece[None]]] = []
+    now, last, running, count = 0.0, 0.0, 0, 0
+    most = workers + 1 + workers // 16
+    while todo or running:
+        while todo and running < most:
+            given = todo.give(workers)
+            now += each / 2
+            ready.append((now, given, todo.pace(workers)))
+            running += 1
+        while ready and free:
+            at, given, pace = ready.popleft()
+            piece = virtual(known, given, pace)
+            end = max(at, heapq.heappop(free)) + piece.seconds
+            heapq.heappush(ends, (end, count, given, piece))
+            count += 1
+        end, _, given, piece = heapq.heappop(ends)
+        heapq.heappush(free, end)
+        now, last, running = max(now, end) + each / 2, max(last, end), running - 1
+        todo.take(given, piece)
+    return max(now, last), count
+
+
+def scaled_pace(by: float) -> Pace:
+    """The limit is that of the most workers, in a search that is so many times as short."""
+    return Pace(Todo(1, []).pace(2).seconds, by * Todo(1, []).pace(WORKERS[-1]).limit)
+
+
+def measured(name: str, sizes: dict[str, int], workers: int, cpu: float) -> tuple[Row, Weights]:
+    build = named(name)
+    assert build is not None
+    program = build(sizes)
+    pieces: list[Piece[Answer]] = []
+    wall: list[float] = []
+    own: list[float] = []
+
+    def note(piece: Piece[Answer]) -> None:
+        pieces.append(piece)
+        wall.append(time.monotonic())
+        own.append(time.process_time())
+        if sum(each.seconds for each in pieces) > cpu:
+            raise EnoughError
+
+    crew = Farm(workers) if workers > 1 else None
+    started, used = time.monotonic(), time.process_time()
+    finest = scaled_pace(cpu / HOURS / 3600)
+    try:
+        with patch.object(Todo, "pace", lambda _todo, _workers: finest):
+            synthesize(program, parting=Parting(crew=crew, patience=0.0, on_piece=note))
+    except EnoughError:
+        pass
+    finally:
+        if crew is not None:
+            crew.shutdown(cancel_futures=True)
+    seconds = [piece.seconds for piece in pieces]
+    known = weights(pieces)
+    mine = own[-1] - own[0] - (0.0 if crew else sum(seconds[1:]))
+    row = {
+        "search": {"name": name, **sizes},
+        "workers": workers,
+        "cpu_before_the_first_piece": round(own[0] - used - (0.0 if crew else seconds[0]), 2),
+        "cpu_of_pieces": round(sum(seconds), 1),
+        "cpu_to_hand_out_a_piece": round(max(mine, 0.0) / max(1, len(pieces) - 1), 5),
+        "seconds": round(wall[-1] - started, 1),
+        "pieces": len(pieces),
+        "cells": len(known.seconds),
+        "divided": sum(piece.division is not None for piece in pieces),
+        "piece_deciles": [round(float(each), 4) for each in
+                          np.quantile(seconds, np.linspace(0, 1, 11))],
+        "heaviest_cell": round(max(known.seconds), 4),
+        "load": round(os.getloadavg()[0], 2),
+    }  # fmt: skip
+    return row, known
+
+
+def modelled(row: Row, known: Weights) -> Row:
+    """Ten hours of CPU on more and more workers."""
+    by = HOURS * 3600 / known.total
+    found: Row = {"times_the_work_measured": round(by, 1)}
+    for name, all_of_it in (("heavier_cells", known.scaled(by)), ("more_cells", known.repeated(by))):
+        found[name] = {"heaviest_cell": round(max(all_of_it.seconds), 2)}
+        found[name]["times_as_fast"] = {
+            str(workers): times_as_fast(all_of_it, workers, row) for workers in WORKERS
+        }
+    return found
+
+
+def times_as_fast(known: Weights, workers: int, row: Row) -> float:
+    took, _ = makespan(known, workers, row["cpu_to_hand_out_a_piece"] * BATCH)
+    return round(known.total / (row["cpu_before_the_first_piece"] + took), 1)
+
+
+def two_cores(one: Row, two: Row) -> Row:
+    """One process against two. By CPU seconds: what is before the pieces is done by one, they by
+    both, and whoever hands them out takes his time from one of them."""
+    before, work = two["cpu_before_the_first_piece"], two["cpu_of_pieces"]
+    handing = two["cpu_to_hand_out_a_piece"] * two["pieces"]
+    alone = one["cpu_before_the_first_piece"] + one["cpu_of_pieces"]
+    same = alone * work / one["cpu_of_pieces"] if one["cpu_of_pieces"] else alone
+    return {
+        "by_the_clock": round(one["seconds"] / two["seconds"], 3),
+        "by_cpu_seconds": round(same / (before + (work + handing) / 2), 3),
+        "load": [one["load"], two["load"]],
+    }
+
+
+def main() -> int:
+    parser = arguments(__doc__, "thousand.json", only="searches with this word in their name")
+    parser.add_argument("--cpu", type=float, default=600.0)
+    parser.add_argument("--compare", action="store_true", help="one process, too")
+    asked = parser.parse_args()
+    rows: dict[str, Row] = earlier(asked.out)
+    short = 0
+    for name, sizes in SEARCHES.items():
+        if asked.only not in name:
+            continue
+        row, known = measured(name, sizes, 2, asked.cpu)
+        row["ten_hours_of_cpu"] = model = modelled(row, known)
+        if asked.compare:
+            one, _ = measured(name, sizes, 1, asked.cpu)
+            row["one_process"] = {key: one[key] for key in (
+                "seconds", "cpu_of_pieces", "cpu_before_the_first_piece", "pieces", "load"
+            )}  # fmt: skip
+            row["two_cores"] = two_cores(one, row)
+        each = (model[way]["times_as_fast"] for way in ("heavier_cells", "more_cells"))
+        short += min(way[str(WORKERS[-1])] for way in each) < WANTED
+        rows[name] = {**row, **environment()}
+        print(name, json.dumps(rows[name]), flush=True)
+        save(asked.out, rows)
+    return 1 if short else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

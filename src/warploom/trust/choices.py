@@ -1,0 +1,135 @@
+"""What may fill a hole, as a certificate says it: tables, index expressions, or a family with its
+parameters, of which the checker makes all members by itself.
+
+    xforms   x[out] becomes (cf·j + j//df + turn) mod g + (i − j), where i = x[main], j = i mod g,
+             k = x[second], df = g / gcd(g, cf) and turn = cr·k + k//dr, modulo that gcd if wrapped.
+             g divides the length of `main`, dr that of `second`; both are more than 1. cf and cr
+             are −1 or below g. With `whole`, g is the length itself and nothing is wrapped.
+    rots     x[out] becomes (j + c) mod g + (i − j) with c between −g and g.
+
+Both have the identity, too, where argument and result have one shape.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.trust.checked import Work, require, whole_numbers
+from warploom.trust.expression import Expression
+from warploom.trust.terms import UNDEFINED, ZERO
+
+Numbers = npt.NDArray[np.int64]
+Shape = tuple[int, ...]
+
+FAMILIES = ("xforms", "rots")
+_FAMILY = {"family", "axes", "whole", "argument"}
+_MOST = 1 << 24  # entries of all tables of a hole
+
+
+def tables_of(
+    said: Any, name: str, cells: Shape, args: tuple[Shape, ...], work: Work
+) -> Numbers:
+    """Different gathers, one a row: offsets through all arguments laid end to end, or what is
+    none."""
+    if isinstance(said, dict):
+        require(set(said) == _FAMILY, f"the family of {name} has other parts than it should")
+        found = np.concatenate([*_family(said, name, cells, args, work)])
+    else:
+        require(isinstance(said, list) and len(said) > 0, f"{name} has nothing to choose from")
+        require(len(said) * math.prod(cells) <= _MOST, f"{name} has too many choices")
+        found = np.stack([table_of(each, name, cells, args, work) for each in said])
+    return np.unique(found, axis=0)
+
+
+def table_of(
+    reads: Any, name: str, cells: Shape, args: tuple[Shape, ...], work: Work
+) -> Numbers:
+    """What each cell reads."""
+    size, lengths = math.prod(cells), [math.prod(shape) for shape in args]
+    work.take(size)
+    if set(reads) == {"table"}:
+        table = whole_numbers(reads["table"])
+        require(table.shape == (size,), f"a table of {name} lacks cells")
+        require(int(table.min()) >= UNDEFINED, f"a table of {name} reads nothing")
+        return np.where(table < sum(lengths), table, UNDEFINED)
+    require(set(reads) == {"argument", "offset"}, f"{name} says not what it reads")
+    known = {f"x{axis}": place.reshape(-1) for axis, place in enumerate(np.indices(cells))}
+    which, offset = (
+        np.broadcast_to(Expression(reads[part], known, size, work).value, (size,)) for part in
+        ("argument", "offset")
+    )  # fmt: skip
+    require(bool(((which >= 0) & (which <= len(lengths))).all()), "an argument is none")
+    inside = (offset >= 0) & (offset < np.array([*lengths, 1])[which])
+    table = np.where(inside, np.cumsum([0, *lengths])[which] + offset, UNDEFINED)
+    return np.where(which == len(lengths), ZERO, table)
+
+
+# -- families --------------------------------------------------------------------------------------
+
+
+def _family(
+    said: dict[str, Any], name: str, cells: Shape, args: tuple[Shape, ...], work: Work
+) -> Iterator[Numbers]:
+    """Their tables, some at a time."""
+    axes, whole, family = said["axes"], said["whole"], said["family"]
+    require(family in FAMILIES and type(whole) is bool, f"{name} has a family that is none")
+    require(said["argument"] == 0 and len(args) == 1, f"{name} reads other than one argument")
+    shape = args[0]
+    fits = isinstance(axes, list) and len(axes) == 3 and len(shape) == len(cells)
+    fits = fits and all(type(axis) is int and 0 <= axis < len(shape) for axis in axes)
+    require(fits, f"the family of {name} has axes that are none")
+    main, second, out = axes
+    same = all(n == m for axis, (n, m) in enumerate(zip(shape, cells, strict=True)) if axis != out)
+    require(same, f"the family of {name} changes more than one axis")
+    at = np.indices(cells).reshape(len(cells), -1)
+    groups = [shape[main]] if whole else _divisors(shape[main])
+    slow = _divisors(shape[second])
+    if shape == cells:
+        yield _read(shape, at, out, at[out][None])
+    for group in groups:
+        if family == "rots":
+            moved = [_turned(at[main], group, c) for c in range(1 - group, group)]
+            work.take(len(moved) * at.shape[1])
+            yield _read(shape, at, out, np.array(moved))
+            continue
+        for wrap, rate in product([False] if whole else [False, True], slow):
+            work.take((group + 1) ** 2 * at.shape[1])
+            yield _read(shape, at, out, _fanned(at[main], at[second], group, rate, wrap))
+
+
+def _divisors(number: int) -> list[int]:
+    return [d for d in range(2, number + 1) if number % d == 0]
+
+
+def _turned(i: Numbers, group: int, by: int) -> Numbers:
+    j = i % group
+    return (j + by) % group + i - j
+
+
+def _fanned(i: Numbers, k: Numbers, group: int, slow: int, wrap: bool) -> Numbers:
+    """For all factors of a group size, one a row."""
+    j = i % group
+    rows = []
+    for fan in (*range(group), -1):
+        common = math.gcd(group, abs(fan))
+        steps = fan * j + j // (group // common)
+        for rate in (*range(group), -1):
+            turn = rate * k + k // slow
+            rows.append((steps + (turn % common if wrap else turn)) % group + i - j)
+    return np.array(rows)
+
+
+def _read(shape: Shape, at: Numbers, out: int, values: Numbers) -> Numbers:
+    """The offsets at which cells read whose coordinate `out` is one of these values."""
+    require(values.size <= _MOST, "a family has too many choices")
+    pace = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    rest = sum(at[axis] * pace[axis] for axis in range(len(shape)) if axis != out)
+    inside = (values >= 0) & (values < shape[out])
+    found: Numbers = np.where(inside, rest + values * pace[out], UNDEFINED)
+    return found
