@@ -121,7 +121,8 @@ class Checked:
             wrong += [f"seed {seed}, descent {row}: {each}"[:500] for each in reasons]
         arrived = int(np.count_nonzero(found.arrived))
         return {"descents": count, "arrived": arrived, "run": len(done),
-                "wrong": wrong, "traits": dict(sorted(seen.items()))}  # fmt: skip
+                "by": ["simulator", "PTX", "C"], "wrong": wrong,
+                "traits": dict(sorted(seen.items()))}  # fmt: skip
 
     def _wrong(
         self, kernel: Kernel, batch: Batch, number: int, work: Mapping[str, Any]

@@ -121,7 +121,7 @@ def test_a_fold_in_parts_is_what_is_written_by_hand() -> None:
 def test_a_fold_in_parts_means_the_same(program: Program) -> None:
     folded = next(axis for axis in program.axes if axis.size == 24)
     again = rebuilt(program, {folded: in_parts([("lane", 3), ("wide", 4)], [])})
-    arrays, numbers = some_inputs(made.program, np.random.default_rng(0))
+    arrays, numbers = some_inputs(program, np.random.default_rng(0))
     wanted, got = evaluate(program, arrays, numbers), evaluate(again, arrays, numbers)
     assert all(np.allclose(got[name], wanted[name], rtol=1e-5) for name in wanted)
 
@@ -157,7 +157,7 @@ CASES = [(program, at) for group in WHICH.values() for program in group for at i
 
 DEFAULTS: dict[str, tuple[str, str | Program, dict[str, int]]] = {
     "matvec": ("warp-per-row", "matvec", {"m": 4096, "n": 1024}),
-    "row sum": ("warp-per-row", row_sum(4096, 1000), {}),
+    "row sum": ("warp-per-row", row_sum(4096, 1024), {}),
     "softmax": ("row-per-block", softmax(2048, 1000), {}),
     "layer norm": ("row-per-block", layer_norm(4096, 96), {}),
     "matmul": ("block-tile", "matmul", {"m": 256, "n": 256, "k": 64}),
@@ -168,21 +168,21 @@ DEFAULTS: dict[str, tuple[str, str | Program, dict[str, int]]] = {
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", DEFAULTS)
 def test_the_first_answer_is_what_an_expert_would_write(name: str) -> None:
-    """Without a GPU, and without a word: no thread computes what others do, there are whole warps
-    enough, and what is loaded is loaded in whole sectors."""
+    """Without a GPU, and without a word: threads do not compute what others do, there are enough of
+    them, and what is loaded is loaded in whole sectors."""
     wanted, given, size = DEFAULTS[name]
-    found = explored(given, size, model=True, store=False)
+    found = explored(given, size, evaluations=4, model=True, store=False)
     assert found.strategy == wanted
     assert found.trial is not None
     assert found.trial.wrong == ""
     made = found.nest.implementation(present(found.candidate))
-    assert repeated(made) == 1
+    assert repeated(made) < 2
     kernel = lower(made)
     assert kernel.threads % 32 == 0
     sides = [each.value for each in kernel.grid if isinstance(each, Const)]
     assert math.prod(sides) * kernel.threads >= 4096
     short = made.shortened(3)
-    arrays, numbers = some_inputs(program, np.random.default_rng(1), short.sizes)
+    arrays, numbers = some_inputs(made.program, np.random.default_rng(1), short.sizes)
     report = run(lower(short), [*arrays.values(), *numbers.values()])
     loads = report.global_loads
     assert loads.sectors <= 1.1 * loads.least_sectors

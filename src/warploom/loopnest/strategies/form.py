@@ -51,8 +51,9 @@ def tiled(
     remade: Mapping[ir.Axis, Remake] | None = None,
     held: frozenset[ir.Axis] = frozenset(),
 ) -> ir.Program:
-    """The program with these tiles, and some axes held as a whole. Tiles that a user gave stay, and have to be of as many levels.
-    Where some tiling does not divide the axis, the last tile may be partial."""
+    """The program with these tiles, and some axes held as a whole. Tiles that a user gave stay,
+    and have to be of as many levels. Where some tiling does not divide the axis, the last tile may
+    be partial."""
     new: dict[ir.Axis, Remake] = dict(remade or {})
     for axis, tiles in wanted.items():
         if axis.tiles and not free:
