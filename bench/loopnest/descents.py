@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.harness import arguments, earlier, environment, save
-from bench.loopnest.tasks import KERNELS, checked_batch
+from bench.loopnest.tasks import NAMES, checked_batch
 
 from warploom.errors import WarploomError
 from warploom.search.workers.farm import Farm
@@ -53,7 +53,7 @@ class Record:
     def keep(self, name: str, number: int, batch: dict[str, Any]) -> dict[str, Any]:
         mine = self.batches.setdefault(name, {}) | {str(number): batch}
         self.batches[name] = {str(at): mine[str(at)] for at in sorted(map(int, mine))}
-        rows = [summed(each, self.batches[each]) for each in KERNELS if each in self.batches]
+        rows = [summed(each, self.batches[each]) for each in NAMES if each in self.batches]
         said = {
             **environment(),
             "kernels": rows,
@@ -76,7 +76,7 @@ def main() -> int:
     parser.add_argument("--descents", type=int, default=500)
     parser.add_argument("--processes", type=int, default=None, help="one less than there are cores")
     given = parser.parse_args()
-    names = [name for name in KERNELS if given.only in ("", name)]
+    names = [name for name in NAMES if given.only in ("", name)]
     record = Record(given.out, set(names) if given.again else set())
     farm = Farm(given.processes)
     tasks = {}

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
 import numpy as np
-from bench.common.loopnest.running import inputs, traits
+from bench.common.loopnest.compiled import Batch, more_than_compiled
+from bench.common.loopnest.running import traits
+from bench.common.loopnest.stated import STATED, program_named
 
 from warploom.errors import WarploomError
-from warploom.kernel.allocate import allocate
-from warploom.kernel.check import check
 from warploom.kernel.evaluate import run
 from warploom.kernel.ir import Kernel, TensorKind
-from warploom.kernel.synchronise import synchronise
-from warploom.kernel.tensor import leading_bits
+from warploom.loopnest.bound import Bound
+from warploom.loopnest.check import loads_of
 from warploom.loopnest.decided import Implementation
 from warploom.loopnest.evaluate import evaluate
 from warploom.loopnest.ir import Program
@@ -35,13 +36,14 @@ from warploom.loopnest.kernels import (
 from warploom.loopnest.lower import raw
 from warploom.loopnest.space import NestSpace
 from warploom.loopnest.target import everything, with_tensor_cores
+from warploom.loopnest.trial import UNTOUCHED, agrees, some_inputs
 from warploom.machine.record import H200
+from warploom.schedule.lower import finished
 from warploom.search.branching.candidate import Decision
 from warploom.search.branching.descent import descents
 from warploom.search.branching.fix import fixed
 from warploom.search.branching.problem import SpaceProblem
 
-CLOSE = 1e-4  # of the largest element
 TAIL = Cut(tail=True)
 
 
@@ -81,12 +83,13 @@ class Checked:
 
     def __init__(self, program: Program, kind: TensorKind | None = None) -> None:
         self.program = program
-        self.arrays, self.numbers = inputs(program, seed=11)
+        random = np.random.default_rng(11)
+        self.arrays, self.numbers = some_inputs(program, random, seen=kind)
         self.space = NestSpace(program, with_tensor_cores(H200, kind) if kind else everything(H200))
+        self.bound = Bound(self.space, H200.rates)
         taken: tuple[Decision, ...] = ()
         if kind:
             taken = fixed(self.space.propagator, ["dim_kind(sum_1.k1)=TENSOR"])
-            self.arrays = {name: leading_bits(a, kind) for name, a in self.arrays.items()}
         self.problem = SpaceProblem(self.space.propagator, taken, branch=self.space.branch)
         self.wanted = evaluate(program, self.arrays, self.numbers)
 
@@ -95,44 +98,77 @@ class Checked:
         found = descents(self.problem, count, np.random.default_rng([seed, 11]))
         wrong: list[str] = []
         seen: Counter[str] = Counter()
-        kernels: set[Kernel] = set()
-        for row in np.flatnonzero(found.arrived):
-            made = Implementation(self.space, found.leaves, int(row))
-            unsynchronised = raw(made)
-            seen.update(traits(made, unsynchronised))
-            if unsynchronised in kernels:
-                continue
-            kernels.add(unsynchronised)
+        kernels: dict[Kernel, int] = {}
+        done: dict[int, Kernel] = {}
+        for row in map(int, np.flatnonzero(found.arrived)):
             try:
-                reason = self._wrong(unsynchronised)
+                made = Implementation(self.space, found.leaves, row)
+                unsynchronised = raw(made)
+                seen.update(traits(made, unsynchronised))
+                if unsynchronised not in kernels:
+                    kernels[unsynchronised] = row
+                    done[row] = finished(unsynchronised)
             except WarploomError as error:
-                reason = f"{type(error).__name__}: {error}"
-            if reason:
-                wrong.append(f"seed {seed}, descent {row}: {reason}"[:500])
+                wrong.append(f"seed {seed}, descent {row}: no kernel: {error}"[:500])
+        batch = Batch(list(done.values())) if done else None
+        for number, (row, kernel) in enumerate(done.items()):
+            assert batch is not None
+            try:
+                work = self.bound.terms(found.leaves.take(slice(row, row + 1))).work
+                reasons = [*self._wrong(kernel, batch, number, work)]
+            except WarploomError as error:
+                reasons = [f"{type(error).__name__}: {error}"]
+            wrong += [f"seed {seed}, descent {row}: {each}"[:500] for each in reasons]
         arrived = int(np.count_nonzero(found.arrived))
-        return {"descents": count, "arrived": arrived, "run": len(kernels),
-                "wrong": wrong, "traits": dict(sorted(seen.items()))}  # fmt: skip
+        return {"descents": count, "arrived": arrived, "run": len(done),
+                "by": ["simulator", "PTX", "C"], "wrong": wrong,
+                "traits": dict(sorted(seen.items()))}  # fmt: skip
 
-    def _wrong(self, unsynchronised: Kernel) -> str:
-        """What is wrong with a kernel; nothing, if it is right."""
-        kernel = allocate(synchronise(unsynchronised))
-        check(kernel)
-        given = {**self.arrays, **{n: np.full_like(each, 77) for n, each in self.wanted.items()}}
-        arguments = [given[array.name] for array in self.program.arrays]
-        report = run(kernel, [*arguments, *self.numbers.values()])
+    def _wrong(
+        self, kernel: Kernel, batch: Batch, number: int, work: Mapping[str, Any]
+    ) -> Iterator[str]:
+        """What is wrong with a kernel, on the simulator, compiled to PTX, and in C."""
+        given = self._given()
+        report = run(kernel, given)
         if report.races:
-            return f"a race: {report.races[0]}"
-        for name, each in self.wanted.items():
-            off = np.abs(given[name] - each).max()
-            if not off <= CLOSE * max(1.0, float(np.abs(each).max())):
-                return f"{name} is off by {off:.3g}"
-        return ""
+            yield f"a race: {report.races[0]}"
+        yield from self._apart(given, "the simulator")
+        given = self._given()
+        compiled = batch.by_ptx(number, given)
+        if compiled.races:
+            yield f"a race in PTX: {compiled.races[0]}"
+        yield from self._apart(given, "PTX")
+        yield from more_than_compiled(work, compiled)
+        given = self._given()
+        if batch.by_c(number, given):
+            yield from self._apart(given, "C")
+
+    def _given(self) -> list[Any]:
+        """Arguments; what is stored has something else before."""
+        arrays = {name: each.copy() for name, each in self.arrays.items()}
+        loaded = {each.array for inst in self.program.instructions for each in loads_of(inst)}
+        for array in self.program.arrays:
+            if array.name in self.wanted and array not in loaded:
+                arrays[array.name] = np.full_like(self.wanted[array.name], UNTOUCHED)
+        return [*(arrays[array.name] for array in self.program.arrays), *self.numbers.values()]
+
+    def _apart(self, given: list[Any], where: str) -> Iterator[str]:
+        for array, got in zip(self.program.arrays, given, strict=False):
+            if array.name in self.wanted:
+                each = self.wanted[array.name]
+                same = agrees(self.program, got, each)
+                if not same.all():
+                    at = int(np.argmin(same))
+                    yield f"{array}[{at}] is {got[at]:.6g} by {where}, and should be {each[at]:.6g}"
 
 
 @cache
 def _checked(name: str) -> Checked:
     """Once for each process."""
-    return Checked(KERNELS[name], TENSOR.get(name))
+    return Checked(KERNELS[name] if name in KERNELS else program_named(name), TENSOR.get(name))
+
+
+NAMES = (*KERNELS, *STATED)
 
 
 def checked_batch(name: str, number: int, count: int) -> dict[str, Any]:

@@ -37,6 +37,7 @@ NOT_KNOWN = (
 STRATEGIES = {
     "block-tile": "a sum of products: results in registers, factors through shared memory",
     "warp-per-row": "lanes fold parts of a row with vector loads, and then across lanes",
+    "row-per-block": "softmax, norms: threads hold a row and fold it as often as need be",
     "threads-per-column": "threads along columns; groups of them fold parts of each",
     "one-pass": "no fold: blocks, threads along neighbours, vectors",
 }

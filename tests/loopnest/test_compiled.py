@@ -16,9 +16,10 @@ from tests.loopnest.programs import random_program
 from warploom.emit.cuda import cuda
 from warploom.emit.spell import function_name
 from warploom.index.ir import Const
-from warploom.kernel.ir import Kernel
+from warploom.kernel.dtype import DType, f32, f64, i32, i64
+from warploom.kernel.ir import Kernel, Value
 from warploom.loopnest.bound import Bound
-from warploom.loopnest.build import LoopNest
+from warploom.loopnest.build import LoopNest, cast, exp, maximum, minimum
 from warploom.loopnest.decided import Implementation
 from warploom.loopnest.ir import Compute, Program
 from warploom.loopnest.kernels import axpy, gesummv, matmul, matvec
@@ -194,3 +195,50 @@ def test_what_is_compiled_of_many_does_no_less(name: str, seed: int) -> None:
 @pytest.mark.parametrize("seed", range(700, 760))
 def test_what_is_compiled_of_random_programs_does_no_less(seed: int) -> None:
     below_what_is_compiled(random_program(seed), 4, seed)
+
+
+def chain(step: Callable[[Value], Value], dtype: DType, count: int) -> Program:
+    nest = LoopNest("chain")
+    i = nest.axis("n", 512, (64,))
+    x, y = nest.array("x", i, dtype=dtype), nest.array("y", i, dtype=dtype)
+    value: Value = x[i]
+    for _ in range(count):
+        value = step(value)
+    y[i] = value
+    return nest.done()
+
+
+CHAINS: dict[str, tuple[Callable[[Value], Value], DType]] = {
+    "integer + 3": (lambda v: v + 3, i32),
+    "3 - integer": (lambda v: 3 - v, i32),
+    "integer · 5 - 1": (lambda v: v * 5 - 1, i32),
+    "-integer": (lambda v: -v, i32),
+    "f32 → f64 → f32": (lambda v: cast(cast(v, f64), f32), f32),
+    "i32 → i64 → i32": (lambda v: cast(cast(v, i64), i32), i32),
+    "i32 → f64 → i32": (lambda v: cast(cast(v, f64), i32), i32),
+    "least of integer and 7": (lambda v: minimum(v, 7), i32),
+    "greatest of float and 7": (lambda v: maximum(v, 7), f32),
+    "bits": (lambda v: (v ^ 5) & 1023, i32),
+    "shift": (lambda v: v << 1, i32),
+    "float + 3": (lambda v: v + 3, f32),
+    "float · 3": (lambda v: v * 3, f32),
+    "integer · itself": (lambda v: v * v, i32),
+    "-float": (lambda v: -v, f32),
+    "|float|": (abs, f32),
+    "exp": (lambda v: exp(v), f32),
+}
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_a_chain_costs_no_more_than_what_is_left_of_it(name: str) -> None:
+    """Sixty conversions there and back took less than their bound once, and 200 integers + 3."""
+    step, dtype = CHAINS[name]
+    program = chain(step, dtype, 60)
+    space = space_of(program)
+    bound = Bound(space, H200.rates)
+    fixes = ("dim_kind(n0)=BLOCK", "dim_kind(x_1.n1)=THREAD", "order(x_1.n1,store_y_1.n1)=MERGED")
+    problem = SpaceProblem(space.propagator, tuple(fixed(space.propagator, fixes)), space.branch)
+    leaf = descents(problem, 1, np.random.default_rng(0)).leaves
+    report = counted(lower(Implementation(space, leaf, 0)), program, 0)
+    issued = float(bound.terms(leaf).work["issue"].sum())
+    assert issued * (1 - 1e-9) <= report.thread_instructions

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
 import pytest
+from bench.common.narrowed import present
 from tests.loopnest.programs import random_program
 
-from warploom.loopnest.build import LoopNest
+from warploom.index.ir import Const
+from warploom.kernel.evaluate import run
+from warploom.loopnest.build import LoopNest, exp, rsqrt
 from warploom.loopnest.computation import Computation
 from warploom.loopnest.evaluate import evaluate
 from warploom.loopnest.instructions import Remake, in_parts, program_of
@@ -23,12 +27,15 @@ from warploom.loopnest.kernels import (
     matvec,
     two_matmuls,
 )
+from warploom.loopnest.lower import lower
+from warploom.loopnest.repeated import repeated
 from warploom.loopnest.show import show
 from warploom.loopnest.strategies.known import STRATEGIES, variants_of
 from warploom.loopnest.strategies.merged import with_one_sum
 from warploom.loopnest.target import everything
 from warploom.loopnest.trial import some_inputs
 from warploom.machine.record import H200
+from warploom.pipeline.exploring import explored
 from warploom.pipeline.nest import Nest
 from warploom.search.branching.descent import weighted_descents
 
@@ -48,6 +55,25 @@ def column_maximum(m: int, n: int) -> Program:
     i, j = nest.axis("m", m), nest.axis("n", n)
     A, y = nest.array("A", i, j), nest.array("y", j)
     y[j] = nest.fold("max", A[i, j], over=i)
+    return nest.done()
+
+
+def softmax(m: int, n: int) -> Program:
+    nest = LoopNest("softmax")
+    i, j = nest.axis("m", m), nest.axis("n", n)
+    x, y = nest.array("x", i, j), nest.array("y", i, j)
+    top = nest.fold("max", x[i, j], over=j)
+    y[i, j] = exp(x[i, j] - top) / nest.sum(exp(x[i, j] - top), over=j)
+    return nest.done()
+
+
+def layer_norm(m: int, n: int) -> Program:
+    nest = LoopNest("layer_norm")
+    i, j = nest.axis("m", m), nest.axis("n", n)
+    x, y, scale = nest.array("x", i, j), nest.array("y", i, j), nest.array("scale", j)
+    away = x[i, j] - nest.sum(x[i, j], over=j) * (1 / n)
+    variance = nest.sum(away * away, over=j) * (1 / n)
+    y[i, j] = away * rsqrt(variance + 1e-5) * scale[j]
     return nest.done()
 
 
@@ -113,6 +139,7 @@ WHICH = {
         gesummv(64, 512, cut=TAIL),
     ],
     "threads-per-column": [column_maximum(7000, 5000)],
+    "row-per-block": [softmax(1024, 1000), softmax(8, 7), layer_norm(30, 64), softmax(3, 5000)],
     "one-pass": [axpy(1000, cut=TAIL), stencil(100, 200)],
 }
 
@@ -126,6 +153,39 @@ def test_each_is_meant_for_its_programs_alone(name: str) -> None:
 
 
 CASES = [(program, at) for group in WHICH.values() for program in group for at in range(9)]
+
+
+DEFAULTS: dict[str, tuple[str, str | Program, dict[str, int]]] = {
+    "matvec": ("warp-per-row", "matvec", {"m": 4096, "n": 1024}),
+    "row sum": ("warp-per-row", row_sum(4096, 1024), {}),
+    "softmax": ("row-per-block", softmax(2048, 1000), {}),
+    "layer norm": ("row-per-block", layer_norm(4096, 96), {}),
+    "matmul": ("block-tile", "matmul", {"m": 256, "n": 256, "k": 64}),
+    "column maximum": ("threads-per-column", column_maximum(4096, 1000), {}),
+}
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_the_first_answer_is_what_an_expert_would_write(name: str) -> None:
+    """Without a GPU, and without a word: threads do not compute what others do, there are enough of
+    them, and what is loaded is loaded in whole sectors."""
+    wanted, given, size = DEFAULTS[name]
+    found = explored(given, size, evaluations=4, model=True, store=False)
+    assert found.strategy == wanted
+    assert found.trial is not None
+    assert found.trial.wrong == ""
+    made = found.nest.implementation(present(found.candidate))
+    assert repeated(made) < 2
+    kernel = lower(made)
+    assert kernel.threads % 32 == 0
+    sides = [each.value for each in kernel.grid if isinstance(each, Const)]
+    assert math.prod(sides) * kernel.threads >= 4096
+    short = made.shortened(3)
+    arrays, numbers = some_inputs(made.program, np.random.default_rng(1), short.sizes)
+    report = run(lower(short), [*arrays.values(), *numbers.values()])
+    loads = report.global_loads
+    assert loads.sectors <= 1.1 * loads.least_sectors
 
 
 @pytest.mark.sampled(4)

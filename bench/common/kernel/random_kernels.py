@@ -40,7 +40,9 @@ SIZE = 64  # elements of the inputs
 EVERYONE = THREADS * BLOCKS
 COMPUTED = [each for each in DType if not each.is_code]  # codes: test_stored.py
 INTEGERS = [each for each in COMPUTED if not each.is_float]
-APPROXIMATE: tuple[Operator, ...] = ("exp", "exp2", "log", "log2", "rsqrt", "tanh")
+APPROXIMATE: tuple[Operator, ...] = (
+    "exp", "exp2", "log", "log2", "rsqrt", "tanh", "erf", "sin", "cos",
+)  # fmt: skip
 
 HOSTILE = re.findall(
     r"\w+",

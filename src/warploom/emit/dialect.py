@@ -75,9 +75,12 @@ _C_FUNCTIONS: dict[Operator, tuple[str, str]] = {
     "log": ("logf", "log"),
     "log2": ("log2f", "log2"),
     "tanh": ("tanhf", "tanh"),
+    "erf": ("erff", "erf"),
+    "sin": ("sinf", "sin"),
+    "cos": ("cosf", "cos"),
 }
 # PoCL 3 takes these of a constant NaN for anything at all, and drops the store of the result.
-_NAN_LOST = ("exp", "exp2", "tanh")
+NAN_LOST = ("exp", "exp2", "tanh", "erf", "sin", "cos")
 
 CUDA = Dialect(
     language="cuda",
@@ -117,7 +120,7 @@ OPENCL = Dialect(
     helper_qualifiers="static",
     unroll="#pragma unroll",
     functions={
-        **{op: (names[1], names[1]) for op, names in _C_FUNCTIONS.items() if op not in _NAN_LOST},
+        **{op: (names[1], names[1]) for op, names in _C_FUNCTIONS.items() if op not in NAN_LOST},
         "rsqrt": ("rsqrt", "rsqrt"),
     },
     infinity="INFINITY",

@@ -11,12 +11,12 @@ import re
 import numpy as np
 
 from warploom.emit.code import code_text
-from warploom.emit.dialect import Dialect, unsigned
+from warploom.emit.dialect import NAN_LOST, Dialect, unsigned
 from warploom.emit.literal import number_text
 from warploom.errors import InternalError
 from warploom.kernel.dtype import DType
 
-_NAME = re.compile(r"(min|max|divide|abs|rsqrt|exp|exp2|tanh)_(\w+)|(\w+)_from_(\w+)")
+_NAME = re.compile(r"(min|max|divide|abs|rsqrt|exp|exp2|tanh|erf|sin|cos)_(\w+)|(\w+)_from_(\w+)")
 BF16_PAIR = "bf16_pair"  # two numbers rounded to bf16, in one word
 BYTES = "pick_bytes"  # four bytes of two words, by a selector
 INSIDE = "inside"  # of checked C texts: an index, or 0 where it is outside of its array
@@ -97,7 +97,7 @@ def _helper_text(name: str, dialect: Dialect) -> str:
         "divide": (_divide(dtype, dialect), 2),
         "abs": (_absolute(dtype, dialect), 1),
         "rsqrt": (f"1.0{'f' if dtype is DType.F32 else ''} / sqrt{_suffix(dtype)}(x)", 1),
-        **{each: (f"x != x ? x : {each}(x)", 1) for each in ("exp", "exp2", "tanh")},
+        **{each: (f"x != x ? x : {each}(x)", 1) for each in NAN_LOST},
     }[what]
     given = ", ".join(f"{kind} {each}" for each in "xy"[:count])
     return f"{dialect.helper_qualifiers} {kind} {name}({given}) {{\n  return {body};\n}}\n"

@@ -46,8 +46,9 @@ _OPENCL_KEYWORDS = _C_KEYWORDS | _words(
 # Functions and variables that our own texts name, in any language.
 _OWN = _words(
     """min max fma fmaf fmin fminf fmax fmaxf fabs fabsf sqrt sqrtf rsqrt rsqrtf exp expf exp2 exp2f
-    log logf log2 log2f tanh tanhf signbit barrier get_local_id get_group_id sub_group_shuffle
-    sub_group_barrier threadIdx blockIdx blockDim gridDim warpSize dim3 part other fault pool"""
+    log logf log2 log2f tanh tanhf erf erff sin sinf cos cosf signbit barrier get_local_id
+    get_group_id sub_group_shuffle sub_group_barrier threadIdx blockIdx
+    blockDim gridDim warpSize dim3 part other fault pool"""
 )
 _OWN_PATTERN = re.compile(
     r"_|.*__|exchange_b?[fiu]\d+$"

@@ -9,8 +9,9 @@ DeviceError.
 
 from __future__ import annotations
 
+import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,7 +19,7 @@ import numpy.typing as npt
 
 from warploom.errors import DeviceError
 from warploom.kernel.dtype import DType, coded, decoded
-from warploom.kernel.ir import Comparison, Operator
+from warploom.kernel.ir import Comparison, Function, Operator
 from warploom.machine.rounding import clamped, extreme, fma
 
 Numbers: TypeAlias = npt.NDArray[Any]
@@ -91,6 +92,26 @@ def _shift(
     return shifted
 
 
+def _erf(x: Numbers) -> Numbers:
+    """NumPy has none."""
+    return np.asarray(np.frompyfunc(math.erf, 1, 1)(x)).astype(np.float64)
+
+
+# Functions of one number in double precision, rounded by whoever knows to what.
+FUNCTIONS: Mapping[Function, Callable[[Numbers], Numbers]] = {
+    "sqrt": np.sqrt,
+    "rsqrt": lambda x: np.asarray(1.0 / np.sqrt(x)),
+    "exp": np.exp,
+    "exp2": np.exp2,
+    "log": np.log,
+    "log2": np.log2,
+    "tanh": np.tanh,
+    "erf": _erf,
+    "sin": np.sin,
+    "cos": np.cos,
+}
+
+
 def _in_double(function: Callable[[Numbers], Numbers]) -> Callable[[Numbers], Numbers]:
     return lambda x: np.asarray(function(x.astype(np.float64)), dtype=x.dtype)
 
@@ -124,13 +145,8 @@ _MEANING: dict[Operator, Callable[..., Any]] = {
     "~": np.invert,
     "abs": np.abs,
     "bytes": _bytes,
+    **{name: _in_double(each) for name, each in FUNCTIONS.items()},
     "sqrt": np.sqrt,
-    "rsqrt": _in_double(lambda x: 1.0 / np.sqrt(x)),
-    "exp": _in_double(np.exp),
-    "exp2": _in_double(np.exp2),
-    "log": _in_double(np.log),
-    "log2": _in_double(np.log2),
-    "tanh": _in_double(np.tanh),
 }
 _COMPARISONS: dict[Comparison, Callable[[Any, Any], Any]] = {
     "<": operator.lt,

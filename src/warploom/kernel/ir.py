@@ -19,7 +19,9 @@ from warploom.kernel.dtype import DType
 from warploom.machine.record import CUDA
 
 # Functions of one floating-point number.
-Function: TypeAlias = Literal["sqrt", "rsqrt", "exp", "exp2", "log", "log2", "tanh"]
+Function: TypeAlias = Literal[
+    "sqrt", "rsqrt", "exp", "exp2", "log", "log2", "tanh", "erf", "sin", "cos"
+]
 Operator: TypeAlias = (
     Literal["+", "-", "*", "/", "min", "max", "&", "|", "^", "<<", ">>", "fma", "neg", "~", "abs"]
     | Literal["bytes"]

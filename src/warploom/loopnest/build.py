@@ -143,6 +143,7 @@ def _function(op: Operator) -> Callable[[Value], Operation]:
 
 exp, exp2, log, log2 = (_function(op) for op in ("exp", "exp2", "log", "log2"))
 sqrt, rsqrt, tanh = (_function(op) for op in ("sqrt", "rsqrt", "tanh"))
+erf, sin, cos = (_function(op) for op in ("erf", "sin", "cos"))
 
 
 def maximum(left: Given, right: Given) -> Operation:

@@ -60,7 +60,8 @@ class Stored:
 
 @dataclass(frozen=True, eq=False)
 class Computation:
-    """`axes` are in the order of declaration."""
+    """`axes` are in the order of declaration. Along an axis that is `held` every value of a row is
+    there at once, as along one that is not dynamic."""
 
     name: str
     axes: tuple[ir.Axis, ...]
@@ -68,6 +69,7 @@ class Computation:
     parameters: tuple[ir.Parameter, ...]
     leaves: tuple[Leaf, ...]
     stores: tuple[Stored, ...]
+    held: frozenset[ir.Axis] = frozenset()
 
     @staticmethod
     def of(program: ir.Program) -> Computation:
@@ -128,6 +130,7 @@ class Computation:
             if isinstance(leaf, Folded):
                 for axis, count in self.ended(leaf.start).items():
                     found[axis] = max(found.get(axis, 0), count)
-                found |= {axis: found.get(axis, 0) + 1 for axis in leaf.over if axis.dynamic}
+                found |= {axis: found.get(axis, 0) + 1 for axis in leaf.over
+                          if axis.dynamic and axis not in self.held}  # fmt: skip
             self._ended[leaf] = found
         return self._ended[leaf]

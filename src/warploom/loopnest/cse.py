@@ -4,7 +4,8 @@ In come instructions; out go which of them compute what one before them did or w
 running, along which axes every index surely gives something new (of `x[i + j]` the elements are
 those along `i`, seen again along `j`; of `x[i]` and `x[i + 1]` only the first counts), and which
 folds have a short form. Compilers are taken to know that operands may change places, what 0 and 1
-leave as it is, and sums of integers; floats are added as they are written. What a user would not
+leave as it is, sums of integers, that the constants of a chain become one, and that an exact
+conversion is undone by the one back; floats are added as they are written. What a user would not
 write (`v - v`, an integer times 0, the greater of `v` and the least of all) is counted as it
 stands.
 """
@@ -16,7 +17,8 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from warploom.kernel.ir import Choose, Compare, Value
+from warploom.kernel.dtype import DType
+from warploom.kernel.ir import Choose, Compare, Value, dtype_of
 from warploom.loopnest import ir
 from warploom.loopnest.pieces import conditions_of
 from warploom.search.branching.candidate import Flags
@@ -25,6 +27,7 @@ from warploom.search.branching.candidate import Flags
 def repeated(insts: Sequence[ir.Instruction]) -> Flags:
     """[instructions]: those that compute what one before them does or what is known before the
     kernel runs, and those that load from an array of which something was loaded before."""
+    absorbed = _absorbed(insts)
     seen: set[Hashable] = set()
     loaded: set[ir.Array] = set()
     keys: dict[ir.Instruction, Hashable] = {}
@@ -37,7 +40,7 @@ def repeated(insts: Sequence[ir.Instruction]) -> Flags:
         if isinstance(inst.action, ir.Load):  # all of it may be among what was loaded before
             had |= inst.action.access.array in loaded
             loaded.add(inst.action.access.array)
-        found.append(had)
+        found.append(had or inst in absorbed)
         seen.add(key)
     return np.array(found)
 
@@ -73,6 +76,60 @@ def _key(inst: ir.Instruction, keys: dict[ir.Instruction, Hashable]) -> Hashable
             return inst
 
 
+# Of two of these with constants a compiler makes one; of any of BITS, and as many &, at most two.
+CHAINED = ("<<", ">>", "/", "min", "max")
+BITS = ("&", "|", "^", "~")
+
+
+def _absorbed(insts: Sequence[ir.Instruction]) -> set[ir.Instruction]:
+    """Instructions by a constant that only others by a constant use, so that one is left of a
+    chain; and conversions that are only undone.
+
+    x + 3, + 3, + 3 → x + 9          (x + 3)·5 - 1 → x·5 + 14          min(min(x, 3), 5) → min(x, 3)
+    """
+    users: dict[ir.Instruction, list[ir.Instruction]] = {}
+    for inst in insts:
+        for each in inst.operands:
+            if isinstance(each, ir.Result):
+                users.setdefault(each.instruction, []).append(inst)
+    found = set[ir.Instruction]()
+    for inst in insts:
+        mine = users.get(inst, [])
+        if mine and all(_undoes(each, inst) or _takes_in(each, inst) for each in mine):
+            found.add(inst)
+    return found
+
+
+def _undoes(user: ir.Instruction, inst: ir.Instruction) -> bool:
+    """Whether the user converts back what was converted without loss."""
+    match inst.action, user.action:
+        case ir.Compute("cast", (before,)), ir.Compute("cast"):
+            return user.dtype is dtype_of(before) and _holds(inst.dtype, user.dtype)
+    return False
+
+
+def _takes_in(user: ir.Instruction, inst: ir.Instruction) -> bool:
+    """Whether what the user does with it and what it does by a constant may be one instruction."""
+    match inst.action, user.action:
+        case ir.Compute(op, operands), ir.Compute(other) if user.dtype is inst.dtype:
+            varying = [each for each in operands if not isinstance(each, ir.Constant)]
+            if inst.running is not None or len(varying) != 1:
+                return False
+            both = op == other and op in CHAINED and (not inst.dtype.is_float or op in COMMUTE)
+            return both or {op, other} <= {*BITS} or (_is_linear(inst) and _is_linear(user))
+    return False
+
+
+def _is_linear(inst: ir.Instruction) -> bool:
+    """A sum or difference of integers, or a multiple by a constant."""
+    match inst.action:
+        case ir.Compute("+" | "-" | "neg"):
+            return not inst.dtype.is_float
+        case ir.Compute("*" | "<<", (_, ir.Constant())) | ir.Compute("*", (ir.Constant(), _)):
+            return not inst.dtype.is_float
+    return False
+
+
 def _asked(value: Value) -> Hashable:
     assert isinstance(value, Choose)
     return value.condition.op if isinstance(value.condition, Compare) else value.condition
@@ -84,6 +141,8 @@ COMMUTE = ("+", "*", "min", "max", "&", "|", "^")  # and the factors of an fma
 
 def _simple(op: str, parts: list[Hashable], inst: ir.Instruction) -> Hashable:
     """Without what changes nothing, and whatever the order of operands that have none."""
+    if op == "cast":
+        return _cast(parts[0], inst)
     if op == "move" or (op in ("min", "max", "&", "|") and parts[0] == parts[1]):
         return parts[0]
     if op in NEUTRAL and len(parts) == 2:
@@ -103,6 +162,25 @@ def _simple(op: str, parts: list[Hashable], inst: ir.Instruction) -> Hashable:
     if op == "fma":
         return op, inst.dtype, frozenset(Counter(parts[:2]).items()), parts[2]
     return op, inst.dtype, tuple(parts)
+
+
+def _cast(part: Hashable, inst: ir.Instruction) -> Hashable:
+    """Converted back it is what it was, if every number of its type has a place in the other."""
+    assert isinstance(inst.action, ir.Compute)
+    between = dtype_of(inst.action.operands[0])
+    match part:
+        case ("cast", _, inner, DType() as first) if first is inst.dtype and _holds(between, first):
+            return inner
+    return "cast", inst.dtype, part, between
+
+
+def _holds(wide: DType, narrow: DType) -> bool:
+    """Whether a number of the narrow type is the same after a conversion there and back."""
+    if narrow.is_float:
+        return wide.is_float and wide.bytes >= narrow.bytes
+    bits = 8 * narrow.bytes - narrow.is_signed
+    exact = {DType.F32: 24, DType.F64: 53}
+    return bits <= exact[wide] if wide.is_float else wide.bytes >= narrow.bytes
 
 
 def _given_along(

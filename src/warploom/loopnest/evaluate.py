@@ -19,6 +19,7 @@ from warploom.errors import CheckError
 from warploom.index.evaluate import evaluate as evaluate_index
 from warploom.index.ir import Expr, variables
 from warploom.index.ranges import range_of
+from warploom.kernel.arithmetic import FUNCTIONS as ELEMENTARY
 from warploom.kernel.dtype import DType
 from warploom.kernel.ir import Choose, Compare, Value
 from warploom.loopnest import ir
@@ -29,8 +30,7 @@ Numbers: TypeAlias = npt.NDArray[Any]
 FUNCTIONS: dict[str, Callable[..., Numbers]] = {
     "+": np.add, "-": np.subtract, "*": np.multiply, "/": lambda a, b: _quotient(a, b),
     "min": np.fmin, "max": np.fmax, "neg": np.negative, "abs": np.abs,
-    "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "exp": np.exp, "exp2": np.exp2,
-    "log": np.log, "log2": np.log2, "tanh": np.tanh,
+    **ELEMENTARY,
     "&": np.bitwise_and, "|": np.bitwise_or, "^": np.bitwise_xor, "~": np.invert,
     "<<": np.left_shift, ">>": np.right_shift,
     "fma": lambda a, b, c: a * b + c, "move": lambda x: x,

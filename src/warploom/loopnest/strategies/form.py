@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 from warploom.loopnest import ir
@@ -49,9 +49,11 @@ def tiled(
     wanted: Mapping[ir.Axis, Tiles],
     free: bool,
     remade: Mapping[ir.Axis, Remake] | None = None,
+    held: frozenset[ir.Axis] = frozenset(),
 ) -> ir.Program:
-    """The program with these tiles. Tiles that a user gave stay, and have to be of as many levels.
-    Where some tiling does not divide the axis, the last tile may be partial."""
+    """The program with these tiles, and some axes held as a whole. Tiles that a user gave stay,
+    and have to be of as many levels. Where some tiling does not divide the axis, the last tile may
+    be partial."""
     new: dict[ir.Axis, Remake] = dict(remade or {})
     for axis, tiles in wanted.items():
         if axis.tiles and not free:
@@ -65,7 +67,7 @@ def tiled(
             raise NotMeantError(f"axis '{axis}' of {axis.size} has no room for its tiles")
         divides = all(axis.size % math.prod(row) == 0 for row in product(*room))
         new[axis] = same_with_tiles(room, not divides)
-    return program_of(Computation.of(program), new, published=False)
+    return program_of(replace(Computation.of(program), held=held), new, published=False)
 
 
 def fitting(size: int, tiles: Tiles) -> Tiles | None:

@@ -8,15 +8,16 @@ from warploom.choices import STRATEGIES as SAID
 from warploom.loopnest.computation import Computation
 from warploom.loopnest.instructions import program_of
 from warploom.loopnest.ir import Program
-from warploom.loopnest.strategies import product, reduction, streaming
+from warploom.loopnest.strategies import product, reduction, row, streaming
 from warploom.loopnest.strategies.form import NotMeantError, Strategy, Variant
-from warploom.loopnest.strategies.merged import with_one_sum
+from warploom.loopnest.strategies.merged import with_one_load, with_one_sum
 
 STRATEGIES: Mapping[str, Strategy] = {
     name: Strategy(name, SAID[name], variants)
     for name, variants in (
         (product.NAME, product.variants),
         (reduction.ROW, reduction.row_variants),
+        (row.NAME, row.variants),
         (reduction.COLUMN, reduction.column_variants),
         (streaming.NAME, streaming.variants),
     )
@@ -26,7 +27,8 @@ STRATEGIES: Mapping[str, Strategy] = {
 def variants_of(program: Program, free: bool) -> tuple[list[Variant], dict[str, str]]:
     """What strategies make of a program, and for each that makes nothing the reason."""
     found: list[Variant] = []
-    program = program_of(with_one_sum(Computation.of(program)), published=False)
+    given = with_one_load(with_one_sum(Computation.of(program)))
+    program = program_of(given, published=False)
     refused = {}
     for each in STRATEGIES.values():
         try:

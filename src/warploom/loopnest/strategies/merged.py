@@ -1,17 +1,18 @@
-"""Sums that are added up later written as one sum: α·Σ A·x + β·Σ B·x is Σ (α·A + β·B)·x.
+"""Sums that are added up later written as one sum: α·Σ A·x + β·Σ B·x is Σ (α·A + β·B)·x; and an
+element that is written several times loaded once.
 
 One sum is half the loops of two, and strategies know programs of one fold.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import replace
 
 from warploom.kernel.ir import Number, Operation, Value, operands, walk_value
 from warploom.kernel.traverse import map_value
 from warploom.loopnest import ir
-from warploom.loopnest.computation import Computation, Folded, Kept
+from warploom.loopnest.computation import Computation, Folded, Kept, Leaf, Loaded
 
 
 def with_one_sum(given: Computation) -> Computation:
@@ -38,6 +39,44 @@ def with_one_sum(given: Computation) -> Computation:
     stores = [replace(each, value=map_value(each.value, lambda expr: expr, found))
               for each in given.stores]  # fmt: skip
     return replace(given, leaves=(one, *leaves), stores=tuple(stores))
+
+
+def with_one_load(given: Computation) -> Computation:
+    """The computation in which equal loads are one."""
+    first: dict[Hashable, Loaded] = {}
+    instead: dict[Value, Value] = {}
+    leaves: list[Leaf] = []
+
+    def found(each: Value) -> Value:
+        return instead.get(each, each) if isinstance(each, Loaded | Folded | Kept) else each
+
+    def again(value: Value) -> Value:
+        return map_value(value, lambda expr: expr, found)
+
+    for leaf in given.leaves:
+        match leaf:
+            case Loaded():
+                made: Leaf = first.setdefault(_what(leaf.access), leaf)
+            case Folded():
+                made = replace(leaf, value=again(leaf.value), start=again(leaf.start))
+            case Kept():
+                made = replace(leaf, value=again(leaf.value))
+        instead[leaf] = made
+        leaves.append(made)
+    if len(set(leaves)) == len(given.leaves):
+        return given
+    stores = tuple(replace(each, value=again(each.value)) for each in given.stores)
+    return replace(given, leaves=tuple(dict.fromkeys(leaves)), stores=stores)
+
+
+def _what(access: ir.Access) -> Hashable:
+    """Equal for accesses that are the same element everywhere."""
+    places = tuple(
+        (each.offset, frozenset(each.factors.items())) if isinstance(each, ir.Affine) else each.expr
+        for each in access.subscripts
+    )
+    where = None if access.where is None else access.where.condition
+    return access.array, places, where, access.other
 
 
 def _alike(given: Computation, folds: list[Folded]) -> bool:

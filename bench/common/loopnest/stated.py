@@ -1,0 +1,186 @@
+"""Computations of every kind, stated as loop nests: small, of sizes that their tiles do not divide.
+
+Reductions that need each other, norms, arg-max, masks, triangles, convolutions of every kind, rows
+that other data name. Every implementation that a descent ends at has to compute what they mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from warploom.kernel.dtype import i32
+from warploom.loopnest.build import (
+    LoopNest,
+    choose,
+    exp,
+    log,
+    maximum,
+    rsqrt,
+    sqrt,
+)
+from warploom.loopnest.ir import Axis, Program
+
+Stating = Callable[[LoopNest], None]
+STATED: dict[str, Stating] = {}
+
+
+def stated(write: Stating) -> Stating:
+    STATED[write.__name__.replace("_", " ")] = write
+    return write
+
+
+def program_named(name: str) -> Program:
+    nest = LoopNest(name.replace(" ", "_"))
+    STATED[name](nest)
+    return nest.done()
+
+
+def _rows(nest: LoopNest, rows: int = 3, columns: int = 5) -> tuple[Axis, Axis]:
+    return nest.axis("i", rows, (2,), tail=True), nest.axis("j", columns, (2, 4), tail=True)
+
+
+@stated
+def softmax(nest: LoopNest) -> None:
+    """In two passes: the greatest, then the sum."""
+    i, j = _rows(nest)
+    x, y = nest.array("x", i, j), nest.array("y", i, j)
+    top = nest.fold("max", x[i, j], over=j)
+    total = nest.sum(exp(x[i, j] - top), over=j)
+    y[i, j] = exp(x[i, j] - top) / total
+
+
+@stated
+def log_sum_exp(nest: LoopNest) -> None:
+    i, j = _rows(nest)
+    x, y = nest.array("x", i, j), nest.array("y", i)
+    top = nest.fold("max", x[i, j], over=j)
+    y[i] = log(nest.sum(exp(x[i, j] - top), over=j)) + top
+
+
+@stated
+def layer_norm(nest: LoopNest) -> None:
+    i, j = _rows(nest)
+    x, y = nest.array("x", i, j), nest.array("y", i, j)
+    scale, shift = nest.array("scale", j), nest.array("shift", j)
+    mean = nest.sum(x[i, j], over=j) * (1 / j.size)
+    away = x[i, j] - mean
+    variance = nest.sum(away * away, over=j) * (1 / j.size)
+    y[i, j] = away * rsqrt(variance + 1e-5) * scale[j] + shift[j]
+
+
+@stated
+def root_mean_square_norm(nest: LoopNest) -> None:
+    i, j = _rows(nest)
+    x, y, scale = nest.array("x", i, j), nest.array("y", i, j), nest.array("scale", j)
+    squares = nest.sum(x[i, j] * x[i, j], over=j)
+    y[i, j] = x[i, j] / sqrt(squares * (1 / j.size) + 1e-5) * scale[j]
+
+
+@stated
+def row_sum(nest: LoopNest) -> None:
+    i, j = _rows(nest, 5, 7)
+    x, y = nest.array("x", i, j), nest.array("y", i)
+    y[i] = nest.sum(x[i, j], over=j)
+
+
+@stated
+def column_sum(nest: LoopNest) -> None:
+    i, j = _rows(nest, 5, 7)
+    x, y = nest.array("x", i, j), nest.array("y", j)
+    y[j] = nest.sum(x[i, j], over=i)
+
+
+@stated
+def arg_max(nest: LoopNest) -> None:
+    """The greatest of a row and the first place where it is."""
+    i, j = _rows(nest)
+    x, top, at = nest.array("x", i, j), nest.array("top", i), nest.array("at", i, dtype=i32)
+    most = nest.fold("max", x[i, j], over=j)
+    top[i] = most
+    at[i] = nest.fold("min", choose(x[i, j].eq(most), nest.index(j), j.size), over=j)
+
+
+@stated
+def product_of_rows(nest: LoopNest) -> None:
+    i, j = _rows(nest, 5, 7)
+    x, y = nest.array("x", i, j), nest.array("y", i)
+    y[i] = nest.fold("*", x[i, j], over=j)
+
+
+@stated
+def triangular_product(nest: LoopNest) -> None:
+    """Of a lower triangle: beyond the diagonal nothing is loaded."""
+    i, j = _rows(nest, 7, 7)
+    x, v, y = nest.array("x", i, j), nest.array("v", j), nest.array("y", i)
+    y[i] = nest.sum(x.at((i, j), where=j.expr.le(i.expr)) * v[j], over=j)
+
+
+@stated
+def masked_scores(nest: LoopNest) -> None:
+    """Scores of keys that come after a query are -1e9: a causal mask."""
+    i, j = _rows(nest, 3, 3)
+    k = nest.axis("k", 3, (2,), tail=True)
+    q, keys, y = nest.array("q", i, k), nest.array("keys", j, k), nest.array("y", i, j)
+    score = nest.sum(q[i, k] * keys[j, k], over=k)
+    y[i, j] = choose(j.expr.le(i.expr), score, -1e9)
+
+
+@stated
+def dilated_convolution(nest: LoopNest) -> None:
+    """Taps two apart, with zeros around."""
+    c, h = nest.axis("c", 3, (2,), tail=True), nest.axis("h", 5, (2, 4), tail=True)
+    k, r = nest.axis("k", 2, dynamic=False), nest.axis("r", 3, dynamic=False)
+    x, w, y = nest.array("x", k, h), nest.array("w", c, k, r), nest.array("y", c, h)
+    at = h + r * 2 - 2
+    inside = at.expr.ge(0).and_(at.expr.lt(h.size))
+    y[c, h] = nest.sum(x.at((k, at), where=inside) * w[c, k, r], over=(k, r))
+
+
+@stated
+def strided_convolution(nest: LoopNest) -> None:
+    c, h = nest.axis("c", 3, (2,), tail=True), nest.axis("h", 5, (2, 4), tail=True)
+    k, r = nest.axis("k", 2), nest.axis("r", 3, dynamic=False)
+    x, w, y = nest.array("x", k, 11), nest.array("w", c, k, r), nest.array("y", c, h)
+    y[c, h] = nest.sum(x[k, h * 2 + r] * w[c, k, r], over=(k, r))
+
+
+@stated
+def grouped_convolution(nest: LoopNest) -> None:
+    g, c = nest.axis("g", 2), nest.axis("c", 3, (2,), tail=True)
+    h, k, r = nest.axis("h", 3, (2,), tail=True), nest.axis("k", 2), nest.axis("r", 2)
+    x, w, y = nest.array("x", 4, 4), nest.array("w", g, c, k, r), nest.array("y", 6, h)
+    y[g * 3 + c, h] = nest.sum(x[g * 2 + k, h + r] * w[g, c, k, r], over=(k, r))
+
+
+@stated
+def stencil(nest: LoopNest) -> None:
+    """Five points, with zeros around."""
+    i, j = _rows(nest, 5, 5)
+    x, y = nest.array("x", i, j), nest.array("y", i, j)
+
+    def beside(down: int, right: int) -> object:
+        row, column = i + down, j + right
+        rows = row.expr.ge(0).and_(row.expr.lt(i.size))
+        columns = column.expr.ge(0).and_(column.expr.lt(j.size))
+        return x.at((row, column), where=rows.and_(columns))
+
+    total = x[i, j] * 4.0
+    for down, right in ((-1, 0), (1, 0), (0, -1), (0, 1)):
+        total = total - beside(down, right)  # type: ignore[operator]
+    y[i, j] = total
+
+
+@stated
+def nearest_neighbour(nest: LoopNest) -> None:
+    """An image made three times as large: a subscript that is no sum of multiples."""
+    i, j = _rows(nest, 5, 7)
+    x, y = nest.array("x", 2, 3), nest.array("y", i, j)
+    y[i, j] = maximum(x[i // 3, j // 3], 0)
+
+
+@stated
+def matrix_product(nest: LoopNest) -> None:
+    i, j = _rows(nest, 5, 3)
+    k = nest.axis("k", 3, (2,), tail=True)
+    a, b, c = nest.array("a", i, k), nest.array("b", k, j), nest.array("c", i, j)
+    c[i, j] = nest.sum(a[i, k] * b[k, j], over=k)
