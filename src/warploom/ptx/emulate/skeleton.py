@@ -137,6 +137,7 @@ class Skeleton:
     looked: dict[int, tuple[Any, Span]] = field(default_factory=dict)  # by thread, the last flag
     initial: dict[Any, int] = field(default_factory=dict)
     plain: set[Any] = field(default_factory=set)
+    passed: set[Any] = field(default_factory=set)  # flags that somebody has waited for
     writers: Array | None = None  # of each byte of shared memory: where it was written last
     seen: dict[int, set[int]] = field(default_factory=dict)
     complete: bool = True
@@ -230,14 +231,22 @@ class Skeleton:
         self, span: Span, threads: Array, region: Any, start: Array, values: Array, *, width: int,
         adds: bool, plain: bool,
     ) -> None:  # fmt: skip
-        """Threads store to, or add to, places of global memory that may be flags."""
+        """Threads store to, or add to, places of global memory that may be flags.
+
+        What is written when somebody has passed is of phase 1: it sets a flag back.
+        """
         for thread, at, value in zip(
             threads.tolist(), np.asarray(start).tolist(), values.tolist(), strict=True
         ):
             flag = ("flag", region.base, at)
+            words = {("flag", region.base, each) for each in range(at // 4 * 4, at + width, 4)}
+            back = words & self.passed
+            for each in back:
+                event = Event(Act.COME, each, 1, int(value), int(adds), self.site(span))
+                self.note([thread], event)
             if plain or width != 4:
-                words = range(at // 4 * 4, at + width, 4)
-                self.plain |= {("flag", region.base, each) for each in words}
+                self.plain |= words - back
+            if plain or width != 4 or back:
                 continue
             if flag not in self.initial:
                 self.initial[flag] = int(region.data[at : at + 4].view(np.uint32)[0])
@@ -249,6 +258,7 @@ class Skeleton:
         for thread, number in zip(threads.tolist(), numbers.tolist(), strict=True):
             if thread in self.looked:
                 flag, span = self.looked[thread]
+                self.passed.add(flag)
                 self.note([thread], Event(Act.GO, flag, 0, int(number), site=self.site(span)))
 
     # -- threads that meet ----------------------------------------------------------------------

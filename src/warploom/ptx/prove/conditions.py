@@ -166,9 +166,10 @@ class Conditions:
     # -- barriers of threads ----------------------------------------------------------------------
 
     def generation(self, place: Place, event: Event) -> Iterator[Failed]:
-        """barrier: C1 of barriers of threads; of products their warps' own order is enough."""
+        """barrier: C1 of barriers of threads; of products their warps' own order is enough, and
+        flags are looked at apart."""
         kind = event.where[0]
-        if kind == "wgmma" or event.phase < 1:
+        if kind in ("wgmma", "flag") or event.phase < 1:
             return
         if not self.order.completed((event.where, event.phase - 1), place):
             name = f"barrier {event.where[2]}" if kind == "barrier" else f"the {kind}'s barrier"

@@ -61,6 +61,18 @@ class Order:
         a, k = first
         return bool(self.reached[second[0]][second[1]][a] >= k)
 
+    def before_all(self, first: Place, second: Place) -> bool:
+        """Whether an event of any thread is before any thread of an agent reaches another one.
+
+        Threads of one agent must have met in between.
+        """
+        (a, k), (b, last) = first, second
+        if a != b or len(self.agents[a].threads) == 1:
+            return self.before(first, second)
+        between = self.agents[a].events[k + 1 : last]
+        came = {(e.where, e.phase) for e in between if e.act in CONTRIBUTES}
+        return any(e.act in PASSES and (e.where, e.phase) in came for e in between)
+
     def completed(self, phase: Phase, place: Place) -> bool:
         """Whether a phase is complete before an event is reached."""
         at = self.number.get(phase)
