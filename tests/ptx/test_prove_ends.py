@@ -220,3 +220,28 @@ def test_what_a_thread_starts_with(word: str) -> None:
     body = "bar.sync 0;\nsetmaxnreg.dec.sync.aligned.u32 64;\n"
     proof = proved(body, f".{word}", threads=128)
     assert "the kernel is compiled for 128 registers of a thread" in proof.assumed
+
+
+LENT = """
+setp.lt.u32 %p2, %r1, 128;
+@%p2 bra MORE;
+setmaxnreg.dec.sync.aligned.u32 64;
+MEET
+setmaxnreg.inc.sync.aligned.u32 128;
+bra DONE;
+MORE:
+setmaxnreg.inc.sync.aligned.u32 192;
+setmaxnreg.dec.sync.aligned.u32 128;
+MEET
+DONE:
+"""
+
+
+def test_registers_that_are_lent() -> None:
+    """They are taken back when the borrower has had them; else it may never get any."""
+    bound = ".maxntid 256, 1, 1\n.maxnreg 128"
+    good = "bar.sync 0;\n" + LENT.replace("MEET", "bar.sync 1;")
+    assert not proved(good, bound, threads=256).failed
+    proof = proved("bar.sync 0;\n" + LENT.replace("MEET", ""), bound, threads=256, schedule=0)
+    assert conditions(proof) == {"registers"}
+    assert "may be held or waited for at once" in proof.failed[0].message
