@@ -35,6 +35,7 @@ class Act(Enum):
     COME = "come"  # to a barrier of threads
     GO = "go"  # on from it
     REMOTE = "remote"  # an access of the shared memory of another block; `phase` is its number
+    INVAL = "inval"  # an mbarrier is made invalid
     FENCE = "fence"  # what was initialised is visible for copies and for other blocks
     EXIT = "exit"
 
@@ -72,6 +73,7 @@ class Ended:
     pending: int
     bytes: int
     most: int  # bytes that were expected, or came, in one phase
+    byte: int = 0  # where it lies in the shared memory of its block
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +131,7 @@ class Skeleton:
     sites: dict[Span, int] = field(default_factory=dict)
     numbers: dict[int, int] = field(default_factory=dict)  # of mbarriers, by identity
     mbarriers: list[tuple[Any, int, int]] = field(default_factory=list)  # with place and block
+    invalid: set[int] = field(default_factory=set)  # mbarriers that are no more
     most: dict[int, list[int]] = field(default_factory=dict)  # by mbarrier: phase, in, out, most
     generations: dict[Hashable, int] = field(default_factory=dict)
     products: dict[tuple[int, int], list[int]] = field(default_factory=dict)  # by group and warp
@@ -339,5 +342,5 @@ class Skeleton:
         most = self.most.get(number, [0, 0, 0, 0])[3]
         return Ended(
             name_of(byte), block, barrier.expected, barrier.phase, barrier.pending,
-            barrier.bytes, most,
+            barrier.bytes, most, byte,
         )  # fmt: skip

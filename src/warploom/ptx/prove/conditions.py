@@ -31,12 +31,15 @@ class Conditions:
     init: dict[int, list[Place]] = field(default_factory=dict)
     fences: dict[int, list[int]] = field(default_factory=dict)  # by agent
     exits: dict[int, list[Place]] = field(default_factory=dict)  # by block
+    uses: dict[int, list[tuple[Place, Event]]] = field(default_factory=dict)  # by mbarrier
 
     def __post_init__(self) -> None:
         self.order = Order(self.recorded.agents)
         for place, event in self.order.each():
             if event.act is Act.INIT:
                 self.init.setdefault(event.where, []).append(place)
+            elif event.act in (Act.INVAL, Act.WAIT, Act.TOKEN, *COUNTED):
+                self.uses.setdefault(event.where, []).append((place, event))
             elif event.act is Act.FENCE:
                 self.fences.setdefault(place[0], []).append(place[1])
             elif event.act is Act.EXIT:
@@ -149,6 +152,29 @@ class Conditions:
                 f"initialisation and its use by {whom}", event.site,
             )  # fmt: skip
 
+    def made_invalid(self, place: Place, event: Event) -> Iterator[Failed]:
+        """mbarrier: made invalid after all that uses it, and before its place is used again."""
+        own = self._barrier(event)
+        for other, use in self.uses.get(event.where, ()):
+            done = other == place or self.order.before_all(other, place)
+            if use.act in (Act.COPY, Act.LATER):
+                done &= self.order.completed((use.where, use.phase), place)
+            if not done:
+                yield Failed("mbarrier", f"{own.name} may be made invalid while it is still used",
+                             event.site)  # fmt: skip
+                return
+        later = range(event.where + 1, len(self.recorded.mbarriers))
+        for number in later:
+            again = self.recorded.mbarriers[number]
+            inits = (
+                self.init.get(number, [])
+                if (again.block, again.byte) == (own.block, own.byte)
+                else []
+            )
+            if not all(self.order.before_all(place, each) for each in inits):
+                yield Failed("mbarrier", f"{own.name} may be initialised again before it is made "
+                             "invalid", event.site)  # fmt: skip
+
     # -- barriers of threads ----------------------------------------------------------------------
 
     def generation(self, place: Place, event: Event) -> Iterator[Failed]:
@@ -214,6 +240,7 @@ _CHECKS: dict[Act, tuple[Check, ...]] = {
     Act.TOKEN: (Conditions.initialised, Conditions.in_time),
     Act.COME: (Conditions.generation, Conditions.multiplied_in_time),
     Act.REMOTE: (Conditions.reached_in_time,),
+    Act.INVAL: (Conditions.initialised, Conditions.made_invalid),
 }
 _CHECKS[Act.EXPECT] += (Conditions.expected_first,)
 _CHECKS[Act.LATER] += (Conditions.expected_first,)

@@ -10,11 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 
 from warploom.ptx.emulate.skeleton import Act, Recorded
 from warploom.ptx.prove.conditions import Conditions, Failed
 from warploom.ptx.prove.order import Order, Place, of_registers
 
+WARP = 32
+Wait = tuple[Place, ...]
 MOST_SETS = 1 << 12  # of increases of one block
 
 
@@ -44,60 +47,79 @@ class _Pool:
     each: int
 
     def failed(self) -> Iterator[Failed]:
-        mine = [a for a, agent in enumerate(self.recorded.agents) if agent.block == self.block]
-        sets: dict[int, list[Place]] = {a: self._places(a) for a in mine}
-        increases = [
-            [None, *(at for at in sets[a] if self.order.event(at).act is Act.GO)] for a in mine
-        ]
-        count = 1
-        for choices in increases:
-            count *= len(choices)
-        if count > MOST_SETS:
-            first = next(at for choices in increases for at in choices[1:] if at is not None)
-            message = "registers are asked for in too many orders"
-            yield Failed("registers", message, self.order.event(first).site)
+        """The first set of increases that lack registers."""
+        sets = [self._places(unit) for unit in self._units()]
+        choices = [[None, *self._increases(each)] for each in sets]
+        if prod(map(len, choices)) > MOST_SETS:
+            site = self._site(next(each[1] for each in choices if len(each) > 1))
+            yield Failed("registers", "registers are asked for in too many orders", site)
             return
-        for chosen in product(*increases):
-            waits = [at for at in chosen if at is not None]
+        for chosen in product(*choices):
+            waits = [each for each in chosen if each is not None]
             if waits and not self._one_after_another(waits):
-                found = list(self._lacks(sets, waits))
-                if found:  # one is enough to tell
-                    yield found[0]
+                found = [*self._lacks(sets, waits)]
+                yield from found[:1]
+                if found:
                     return
 
-    def _places(self, a: int) -> list[Place]:
-        events = self.order.agents[a].events
-        return [(a, k) for k, event in enumerate(events) if of_registers(event)]
+    def _units(self) -> list[list[int]]:
+        """Agents of which some are in one warp, so that they set registers together."""
+        mine = [a for a, agent in enumerate(self.recorded.agents) if agent.block == self.block]
+        start = min(self.recorded.agents[a].threads[0] for a in mine)
+        units: list[tuple[set[int], list[int]]] = []
+        for a in mine:
+            warps = {(thread - start) // WARP for thread in self.recorded.agents[a].threads}
+            near = [each for each in units if each[0] & warps]
+            units = [each for each in units if not each[0] & warps]
+            units.append((warps.union(*(w for w, _ in near)), sum((u for _, u in near), [a])))
+        return [agents for _, agents in units]
 
-    def _one_after_another(self, waits: list[Place]) -> bool:
-        return any(self.order.before(a, b) for a in waits for b in waits if a != b)
+    def _places(self, unit: list[int]) -> list[Wait]:
+        """Where a unit sets its registers, in order: a place of each of its agents."""
+        each = [
+            [(a, k) for k, event in enumerate(self.order.agents[a].events) if of_registers(event)]
+            for a in unit
+        ]
+        return [tuple(places) for places in zip(*each, strict=False)]
 
-    def _lacks(self, sets: dict[int, list[Place]], waits: list[Place]) -> Iterator[Failed]:
+    def _increases(self, places: list[Wait]) -> list[Wait]:
+        return [each for each in places if self.order.event(each[0]).act is Act.GO]
+
+    def _site(self, wait: Wait | None) -> int:
+        assert wait is not None
+        return self.order.event(wait[0]).site
+
+    def _after(self, wait: Wait, other: Wait) -> bool:
+        return any(self.order.before(a, b) for a in wait for b in other)
+
+    def _one_after_another(self, waits: list[Wait]) -> bool:
+        return any(self._after(a, b) for a in waits for b in waits if a != b)
+
+    def _lacks(self, sets: list[list[Wait]], waits: list[Wait]) -> Iterator[Failed]:
         """Whether these lack registers when they all wait, and all else has been done."""
-        held = wanted = 0
-        for a, places in sets.items():
-            threads, now = len(self.order.agents[a].threads), self.each
+        held = wanted = had = 0
+        for places, unit in zip(sets, self._units(), strict=True):
+            threads, now = sum(len(self.order.agents[a].threads) for a in unit), self.each
             for at in places:
                 if at in waits:
-                    wanted += threads * (self.order.event(at).amount - now)
+                    wanted += threads * (self.order.event(at[0]).amount - now)
                     yield from self._again(places, at)
-                if any(at == wait or self.order.before(wait, at) for wait in waits):
+                if any(at == wait or self._after(wait, at) for wait in waits):
                     break
-                now = self.order.event(at).amount
+                now = self.order.event(at[0]).amount
             held += threads * now
-        had = self.each * sum(len(self.order.agents[a].threads) for a in sets)
+            had += threads * self.each
         if held + wanted > had:
             message = (
                 f"{held + wanted} registers of the block may be held or waited for at once, and it "
                 f"began with {had}"
             )
-            yield Failed("registers", message, self.order.event(waits[0]).site)
+            yield Failed("registers", message, self._site(waits[0]))
 
-    def _again(self, places: list[Place], at: Place) -> Iterator[Failed]:
+    def _again(self, places: list[Wait], at: Wait) -> Iterator[Failed]:
         """Warps that got theirs do not ask for more while others of them still wait."""
-        later = [each for each in places if each[1] > at[1]][:1]
-        for each in later:
-            event = self.order.event(each)
-            if event.act is Act.GO and not self.order.before_all(at, each):
+        for later in places[places.index(at) + 1 :][:1]:
+            apart = any(not self.order.before_all(a, b) for a, b in zip(at, later, strict=True))
+            if self.order.event(later[0]).act is Act.GO and apart:
                 message = "some warps may ask for more registers while others lack theirs"
-                yield Failed("registers", message, event.site)
+                yield Failed("registers", message, self._site(later))
