@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product
-from math import prod
 
 from warploom.ptx.emulate.skeleton import Act, Recorded
 from warploom.ptx.prove.conditions import Conditions, Failed
@@ -49,18 +47,23 @@ class _Pool:
     def failed(self) -> Iterator[Failed]:
         """The first set of increases that lack registers."""
         sets = [self._places(unit) for unit in self._units()]
-        choices = [[None, *self._increases(each)] for each in sets]
-        if prod(map(len, choices)) > MOST_SETS:
-            site = self._site(next(each[1] for each in choices if len(each) > 1))
-            yield Failed("registers", "registers are asked for in too many orders", site)
-            return
-        for chosen in product(*choices):
-            waits = [each for each in chosen if each is not None]
-            if waits and not self._one_after_another(waits):
-                found = [*self._lacks(sets, waits)]
-                yield from found[:1]
-                if found:
-                    return
+        increases = [self._increases(each) for each in sets]
+        for count, waits in enumerate(self._together(increases)):
+            found = [*self._lacks(sets, waits)]
+            if count == MOST_SETS:
+                message = "registers are asked for in too many orders"
+                found = [Failed("registers", message, self._site(waits[0]))]
+            yield from found[:1]
+            if found:
+                return
+
+    def _together(self, increases: list[list[Wait]], *before: Wait) -> Iterator[list[Wait]]:
+        """Sets of increases, at most one of each unit, of which none comes after another."""
+        for number, choices in enumerate(increases):
+            for each in choices:
+                if not any(self._after(a, each) or self._after(each, a) for a in before):
+                    yield [*before, each]
+                    yield from self._together(increases[number + 1 :], *before, each)
 
     def _units(self) -> list[list[int]]:
         """Agents of which some are in one warp, so that they set registers together."""
@@ -85,15 +88,11 @@ class _Pool:
     def _increases(self, places: list[Wait]) -> list[Wait]:
         return [each for each in places if self.order.event(each[0]).act is Act.GO]
 
-    def _site(self, wait: Wait | None) -> int:
-        assert wait is not None
+    def _site(self, wait: Wait) -> int:
         return self.order.event(wait[0]).site
 
     def _after(self, wait: Wait, other: Wait) -> bool:
         return any(self.order.before(a, b) for a in wait for b in other)
-
-    def _one_after_another(self, waits: list[Wait]) -> bool:
-        return any(self._after(a, b) for a in waits for b in waits if a != b)
 
     def _lacks(self, sets: list[list[Wait]], waits: list[Wait]) -> Iterator[Failed]:
         """Whether these lack registers when they all wait, and all else has been done."""
