@@ -73,7 +73,9 @@ class Weights:
         """As many times the cells, as far as a search has them, and heavier ones beyond that."""
         times = max(1, min(round(by), CELLS // len(self.seconds)))
         count = len(self.seconds)
-        parts = {at * count + cell: each for at in range(times) for cell, each in self.parts.items()}
+        parts = {
+            at * count + cell: each for at in range(times) for cell, each in self.parts.items()
+        }
         return Weights(self.seconds * times, parts).scaled(by / times)
 
     def of(self, line: Line) -> Weights:
@@ -194,7 +196,10 @@ def modelled(row: Row, known: Weights) -> Row:
     """Ten hours of CPU on more and more workers."""
     by = HOURS * 3600 / known.total
     found: Row = {"times_the_work_measured": round(by, 1)}
-    for name, all_of_it in (("heavier_cells", known.scaled(by)), ("more_cells", known.repeated(by))):
+    for name, all_of_it in (
+        ("heavier_cells", known.scaled(by)),
+        ("more_cells", known.repeated(by)),
+    ):
         found[name] = {"heaviest_cell": round(max(all_of_it.seconds), 2)}
         found[name]["times_as_fast"] = {
             str(workers): times_as_fast(all_of_it, workers, row) for workers in WORKERS

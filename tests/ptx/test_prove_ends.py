@@ -220,3 +220,49 @@ def test_what_a_thread_starts_with(word: str) -> None:
     body = "bar.sync 0;\nsetmaxnreg.dec.sync.aligned.u32 64;\n"
     proof = proved(body, f".{word}", threads=128)
     assert "the kernel is compiled for 128 registers of a thread" in proof.assumed
+
+
+LENT = """
+setp.lt.u32 %p2, %r1, 128;
+@%p2 bra MORE;
+setmaxnreg.dec.sync.aligned.u32 64;
+MEET
+setmaxnreg.inc.sync.aligned.u32 128;
+bra DONE;
+MORE:
+setmaxnreg.inc.sync.aligned.u32 192;
+setmaxnreg.dec.sync.aligned.u32 128;
+MEET
+DONE:
+"""
+
+
+def test_registers_that_are_lent() -> None:
+    """They are taken back when the borrower has had them; else it may never get any."""
+    bound = ".maxntid 256, 1, 1\n.maxnreg 128"
+    good = "bar.sync 0;\n" + LENT.replace("MEET", "bar.sync 1;")
+    assert not proved(good, bound, threads=256).failed
+    proof = proved("bar.sync 0;\n" + LENT.replace("MEET", ""), bound, threads=256, schedule=0)
+    assert conditions(proof) == {"registers"}
+    assert "may be held or waited for at once" in proof.failed[0].message
+
+
+# -- mbarriers that are made invalid ---------------------------------------------------------------
+
+AGAIN = "mbarrier.init.shared::cta.b64 [%r3], 1;\nbar.sync 0;\n"
+ONCE = "bar.sync 0;\n@!%p1 mbarrier.arrive.shared::cta.b64 _, [%r3];\n" + WAIT
+INVAL = "@!%p1 mbarrier.inval.shared::cta.b64 [%r3];\n"
+
+
+def test_an_mbarrier_is_made_invalid_after_its_uses() -> None:
+    assert proved(ONCE + "bar.sync 0;\n" + INVAL, threads=64).reach is Reach.ALL_DATA
+    again = ONCE + "bar.sync 0;\n" + INVAL + "@!%p1 " + AGAIN
+    again += ONCE.replace("ASK", "ASK2") + "bar.sync 0;\n" + INVAL
+    assert proved(again, threads=64).reach is Reach.ALL_DATA
+
+
+def test_an_mbarrier_that_is_made_invalid_too_soon() -> None:
+    """Another warp may still wait for it."""
+    proof = proved(ONCE + "nanosleep.u32 20;\n" + INVAL, threads=64, schedule=2)
+    assert "mbarrier" in conditions(proof)
+    assert any("while it is still used" in each.message for each in proof.failed)

@@ -60,9 +60,13 @@ LEFT = "ld.relaxed.gpu.global.u32 %r6, [%rd2];\nsetp.ge.u32 %p3, %r6, %r10;\n@!%
 
 def proved(set_: str, look: str, others: int = 3, flag: int = 0) -> Proof:
     text = KERNEL.replace("SET\n", set_ + "\n").replace("LOOK\n", look + "\n")
-    data, flags = np.zeros(others + 1, np.uint32), np.array([flag], np.uint32)
+    return run(text, others, flag, others + 1, 1)
+
+
+def run(text: str, others: int, flag: int, blocks: int, threads: int) -> Proof:
+    data, flags = np.zeros(blocks, np.uint32), np.array([flag], np.uint32)
     kernel = load(text, "k.ptx").kernel("k")
-    report = kernel.launch(others + 1, 1, [data, flags, others], races="all", prove=True)
+    report = kernel.launch(blocks, threads, [data, flags, others], races="all", prove=True)
     assert report.proof is not None
     return report.proof
 
@@ -159,3 +163,37 @@ def test_a_flag_without_its_order_is_not_proved(old: str, new: str, said: str) -
 )  # fmt: skip
 def test_a_flag_with_its_order_is_proved(old: str, new: str) -> None:
     assert without(old, new).failed == ()
+
+
+# -- flags that are set back for the next launch ---------------------------------------------------
+
+BACK = "st.relaxed.gpu.global.u32 [%rd2], 0;"
+
+
+@pytest.mark.parametrize(
+    "back", [BACK, BACK.replace(".relaxed.gpu", ""), "atom.exch.gpu.global.b32 %r9, [%rd2], 0;"]
+)
+def test_who_waits_alone_may_set_a_flag_back(back: str) -> None:
+    proof = proved(ADD, ALL + "\n" + back)
+    assert proof.failed == ()
+    assert proof.reach is Reach.ALL_DATA
+
+
+def test_a_flag_that_is_set_back_while_others_wait() -> None:
+    text = KERNEL.replace("SET\n", ADD + "\n").replace("LOOK\n", ALL + "\n" + BACK + "\n")
+    text = text.replace("setp.eq.u32 %p1, %r1, %r10", "setp.ge.u32 %p1, %r1, %r10")
+    proof = run(text, 3, 0, 5, 1)  # two blocks wait
+    assert proof.reach is Reach.THIS_SCHEDULE
+    assert any(each.condition in ("flags", "order") for each in proof.failed)
+
+
+@pytest.mark.parametrize(("meet", "holds"), [("", False), ("bar.sync 0;", True)])
+def test_threads_that_wait_alike_meet_before_one_sets_a_flag_back(meet: str, holds: bool) -> None:
+    alone = "@%p1 bra LAST;\nmov.u32 %r11, %tid.x;\nsetp.ne.u32 %p4, %r11, 0;\n@%p4 bra DONE;\n"
+    text = KERNEL.replace("@%p1 bra LAST;\n", alone).replace("SET\n", ADD + "\n")
+    text = text.replace("LOOK\n", f"{ALL}\nfence.acq_rel.gpu;\n{meet}\n{BACK}\n").replace(
+        "st.global.u32 [%rd3], %r3;", ""
+    )
+    proof = run(text, 3, 0, 4, 2)
+    assert (proof.reach is Reach.ALL_DATA) is holds
+    assert {each.condition for each in proof.failed} == (set() if holds else {"flags"})

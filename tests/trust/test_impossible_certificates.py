@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 from bench.common.trust.impossible import altered, forged, impossible, proof, solvable
 from bench.common.trust.tried import is_true
-
 from tests.sampled import rounds
+
 from warploom.errors import CheckError, SearchError
 from warploom.pipeline.impossibility import certificate_of_impossible, plain_record
 from warploom.sketch.front import load_text

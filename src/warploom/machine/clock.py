@@ -330,8 +330,12 @@ class Vector(Clocks):
         for number, known in enumerate(self._beyond[names]):
             if known is not None:
                 groups.setdefault(id(known), []).append(number)
-        for members in groups.values():
-            at = np.flatnonzero(np.isin(place, members)) if len(members) < names.size else ALL
+        group_of = np.zeros(names.size, np.intp)
+        for number, members in enumerate(groups.values(), 1):
+            group_of[members] = number
+        group = group_of[place]
+        for number, members in enumerate(groups.values(), 1):
+            at = np.flatnonzero(group == number) if len(members) < names.size else ALL
             known = self._beyond[names[members[0]]]
             told[at] = stamp[at] < known.seen(block[at], inside[at])
         return told

@@ -66,8 +66,11 @@ class Knowledge:
 
     def seen(self, blocks: Array, inside: Array) -> Array:
         """How far each of these threads was seen; 0 for not at all."""
-        out = np.zeros(blocks.size, np.int64)
-        for block, ticks in self.flat().items():
+        flat, out = self.flat(), np.zeros(blocks.size, np.int64)
+        first = int(blocks[0]) if blocks.size else 0
+        if (blocks == first).all():  # as most often
+            return flat[first][inside].astype(np.int64) if first in flat else out
+        for block, ticks in flat.items():
             here = blocks == block
             if here.any():
                 out[here] = ticks[inside[here]]

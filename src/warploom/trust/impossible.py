@@ -177,7 +177,9 @@ def _left_out(record: dict[str, Any], terms: Terms) -> list[str]:
     found = [OTHER_LAWS] if folds & (set(NEUTRAL) | {ANY}) else []
     for step in record["steps"]:
         if set(step) == _APPLY and isinstance(step["choices"], list) and step["function"]:
-            found.append(f"whether {step['function']!r:.80} has other choices for {step['name']!r:.80}")
+            found.append(
+                f"whether {step['function']!r:.80} has other choices for {step['name']!r:.80}"
+            )
     return list(dict.fromkeys(found))
 
 
@@ -221,7 +223,10 @@ def _reasons(
 ) -> Iterator[str]:
     """Of each cell what it should hold, and what can reach it."""
     goal, texts = record["goal"], {ZERO: "zero"}
-    for value in (*goal["values"], *(v for each in record["steps"] for v in each.get("values", []))):
+    for value in (
+        *goal["values"],
+        *(v for each in record["steps"] for v in each.get("values", [])),
+    ):
         _note(terms, value, texts)
     for n in [*(far or range(len(reached)))][:_MOST_SHOWN]:
         cell = ", ".join(map(str, np.unravel_index(goal["cells"][n], goal["shape"])))

@@ -24,7 +24,7 @@ from warploom.ptx.emulate.access import Site, places
 from warploom.ptx.emulate.context import Context, Fetch, Step
 from warploom.ptx.emulate.frame import Batch, Frame
 from warploom.ptx.emulate.shape import Compile
-from warploom.ptx.emulate.skeleton import Act, Event
+from warploom.ptx.emulate.skeleton import Act, Event, Skeleton
 from warploom.ptx.ir import Instruction, Operand
 from warploom.ptx.types import U64
 
@@ -198,10 +198,22 @@ def begun(f: Frame, site: Site, barrier: MBarrier, thread: int) -> None:
     assert skeleton is not None
     place = next(at for at, each in f.batch.mbarriers.items() if each is barrier)
     block, byte = divmod(place * 8, max(1, shared.data.size // f.batch.blocks))
-    before = {(b, at) for _, at, b in skeleton.mbarriers}
-    if (block, byte) in before:
+    before = [
+        number for number, (_, at, b) in enumerate(skeleton.mbarriers) if (b, at) == (block, byte)
+    ]
+    if before and before[-1] not in skeleton.invalid:
         skeleton.fail("mbarrier", "an mbarrier is initialised again", site.span)
     skeleton.begin(barrier, byte, block, thread, site.span)
+
+
+def ended(skeleton: Skeleton, site: Site, barrier: MBarrier | None, thread: int) -> None:
+    """An mbarrier is made invalid; its place may be used again."""
+    if barrier is None:
+        skeleton.fail("mbarrier", "there is no mbarrier here to make invalid", site.span)
+        return
+    number = skeleton.number(barrier)
+    skeleton.invalid.add(number)
+    skeleton.note([thread], Event(Act.INVAL, number, site=skeleton.site(site.span)))
 
 
 def noted(
@@ -251,12 +263,11 @@ def _inval(ctx: Context, ins: Instruction) -> Step:
 
     def step(f: Frame) -> None:
         where = np.broadcast_to(f.active_part(address(f)), (f.count,))
-        for _, _, index in places(f, site, where):
-            for place in index.tolist():
-                f.batch.mbarriers.pop(place, None)
-        if f.batch.skeleton is not None:
-            message = "an mbarrier is made invalid, and its place used again"
-            f.batch.skeleton.fail("mbarrier", message, site.span)
+        for _, chosen, index in places(f, site, where):
+            for thread, place in zip(f.index[chosen].tolist(), index.tolist(), strict=True):
+                barrier = f.batch.mbarriers.pop(place, None)
+                if f.batch.skeleton is not None:
+                    ended(f.batch.skeleton, site, barrier, thread)
 
     return step
 

@@ -136,13 +136,14 @@ def fence(ctx: Context, ins: Instruction) -> Step:
 
 
 def _noted(ctx: Context, ins: Instruction, step: Step) -> Step:
-    """For the skeleton: copies see what this thread initialised."""
+    """For the skeleton: copies see what was initialised; `amount` tells a fence made for that."""
     span = ctx.module.span(ins)
+    amount = int("mbarrier_init" in ins.modifiers)
 
     def noted(f: Frame) -> None:
         if f.batch.skeleton is not None:
             site = f.batch.skeleton.site(span)
-            f.batch.skeleton.note_once(f.index, Event(Act.FENCE, site=site))
+            f.batch.skeleton.note_once(f.index, Event(Act.FENCE, amount=amount, site=site))
         step(f)
 
     return noted

@@ -36,6 +36,7 @@ class Act(Enum):
     COME = "come"  # to a barrier of threads
     GO = "go"  # on from it
     REMOTE = "remote"  # an access of the shared memory of another block; `phase` is its number
+    INVAL = "inval"  # an mbarrier is made invalid
     FENCE = "fence"  # what was initialised is visible for copies and for other blocks
     ORDERS = "orders"  # a fence of memory, or the order of a flag's own: of `amount` as its scope
     EXIT = "exit"
@@ -74,6 +75,7 @@ class Ended:
     pending: int
     bytes: int
     most: int  # bytes that were expected, or came, in one phase
+    byte: int = 0  # where it lies in the shared memory of its block
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,7 @@ class Skeleton:
     sites: dict[Span, int] = field(default_factory=dict)
     numbers: dict[int, int] = field(default_factory=dict)  # of mbarriers, by identity
     mbarriers: list[tuple[Any, int, int]] = field(default_factory=list)  # with place and block
+    invalid: set[int] = field(default_factory=set)  # mbarriers that are no more
     most: dict[int, list[int]] = field(default_factory=dict)  # by mbarrier: phase, in, out, most
     generations: dict[Hashable, int] = field(default_factory=dict)
     products: dict[tuple[int, int], list[int]] = field(default_factory=dict)  # by group and warp
@@ -139,6 +142,7 @@ class Skeleton:
     looked: dict[int, tuple[Any, Span, int]] = field(default_factory=dict)  # by thread, last flag
     initial: dict[Any, int] = field(default_factory=dict)
     plain: set[Any] = field(default_factory=set)
+    passed: set[Any] = field(default_factory=set)  # flags that somebody has waited for
     writers: Array | None = None  # of each byte of shared memory: where it was written last
     seen: dict[int, set[int]] = field(default_factory=dict)
     complete: bool = True
@@ -237,15 +241,23 @@ class Skeleton:
         self, span: Span, threads: Array, region: Any, start: Array, values: Array, *, width: int,
         adds: bool, plain: bool, releases: int,
     ) -> None:  # fmt: skip
-        """Threads store to, or add to, places of global memory that may be flags."""
+        """Threads store to, or add to, places of global memory that may be flags.
+
+        What is written when somebody has passed is of phase 1: it sets a flag back.
+        """
         self.orders(threads, releases, RELEASES)
         for thread, at, value in zip(
             threads.tolist(), np.asarray(start).tolist(), values.tolist(), strict=True
         ):
             flag = ("flag", region.base, at)
+            words = {("flag", region.base, each) for each in range(at // 4 * 4, at + width, 4)}
+            back = words & self.passed
+            for each in back:
+                event = Event(Act.COME, each, 1, int(value), int(adds), self.site(span))
+                self.note([thread], event)
             if plain or width != 4:
-                words = range(at // 4 * 4, at + width, 4)
-                self.plain |= {("flag", region.base, each) for each in words}
+                self.plain |= words - back
+            if plain or width != 4 or back:
                 continue
             if flag not in self.initial:
                 self.initial[flag] = int(region.data[at : at + 4].view(np.uint32)[0])
@@ -257,6 +269,7 @@ class Skeleton:
         for thread, number in zip(threads.tolist(), numbers.tolist(), strict=True):
             if thread in self.looked:
                 flag, span, scope = self.looked[thread]
+                self.passed.add(flag)
                 self.note([thread], Event(Act.GO, flag, 0, int(number), site=self.site(span)))
                 self.orders(np.array([thread]), scope, ACQUIRES)
 
@@ -338,5 +351,5 @@ class Skeleton:
         most = self.most.get(number, [0, 0, 0, 0])[3]
         return Ended(
             name_of(byte), block, barrier.expected, barrier.phase, barrier.pending,
-            barrier.bytes, most,
+            barrier.bytes, most, byte,
         )  # fmt: skip

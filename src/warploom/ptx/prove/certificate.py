@@ -45,6 +45,9 @@ def _agent(agent: Agent) -> dict[str, Any]:
 def _event(event: Event) -> list[Any]:
     """What happens, about what, in which phase, how many arrivals, how many bytes, which blocks."""
     where = event.where
+    if event.act is Act.INVAL:
+        message = "a certificate of mbarriers that are made invalid is not written"
+        raise UnsupportedError(message, None, "the proof itself covers them")
     if isinstance(where, tuple):
         if where[0] == "flag":
             message = "a certificate of flags in global memory is not written"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from warploom.ptx.emulate.skeleton import NOWHERE, Act, Agent, Ended, Event, Recorded
+from warploom.ptx.emulate.skeleton import NOWHERE, Act, Ended, Event, Recorded
 from warploom.ptx.prove.order import COUNTED, Order, Place
 
 MOST_BYTES = 1 << 20  # of one phase
@@ -31,12 +31,15 @@ class Conditions:
     init: dict[int, list[Place]] = field(default_factory=dict)
     fences: dict[int, list[int]] = field(default_factory=dict)  # by agent
     exits: dict[int, list[Place]] = field(default_factory=dict)  # by block
+    uses: dict[int, list[tuple[Place, Event]]] = field(default_factory=dict)  # by mbarrier
 
     def __post_init__(self) -> None:
-        self.order = Order(tuple(_without_registers(each) for each in self.recorded.agents))
+        self.order = Order(self.recorded.agents)
         for place, event in self.order.each():
             if event.act is Act.INIT:
                 self.init.setdefault(event.where, []).append(place)
+            elif event.act in (Act.INVAL, Act.WAIT, Act.TOKEN, *COUNTED):
+                self.uses.setdefault(event.where, []).append((place, event))
             elif event.act is Act.FENCE:
                 self.fences.setdefault(place[0], []).append(place[1])
             elif event.act is Act.EXIT:
@@ -50,7 +53,6 @@ class Conditions:
             site = self.order.event(self.order.cycle).site
             yield Failed("order", "this waits for what can only come after it", site)
             return
-        yield from self._registers()
         for ended in self.recorded.mbarriers:
             yield from self._balanced(ended)
         for place, event in self.order.each():
@@ -150,25 +152,36 @@ class Conditions:
                 f"initialisation and its use by {whom}", event.site,
             )  # fmt: skip
 
-    # -- registers --------------------------------------------------------------------------------
-
-    def _registers(self) -> Iterator[Failed]:
-        """registers: who waits for more of them is not waited for by those that give them back.
-
-        Nobody else's order may count on it: there may be enough of them without."""
-        if not any(_of_registers(e) for agent in self.recorded.agents for e in agent.events):
-            return
-        order = Order(self.recorded.agents)
-        if order.cycle is not None:
-            message = "this waits for registers, or for threads that do, of which none come back"
-            yield Failed("registers", message, order.event(order.cycle).site)
+    def made_invalid(self, place: Place, event: Event) -> Iterator[Failed]:
+        """mbarrier: made invalid after all that uses it, and before its place is used again."""
+        own = self._barrier(event)
+        for other, use in self.uses.get(event.where, ()):
+            done = other == place or self.order.before_all(other, place)
+            if use.act in (Act.COPY, Act.LATER):
+                done &= self.order.completed((use.where, use.phase), place)
+            if not done:
+                yield Failed("mbarrier", f"{own.name} may be made invalid while it is still used",
+                             event.site)  # fmt: skip
+                return
+        later = range(event.where + 1, len(self.recorded.mbarriers))
+        for number in later:
+            again = self.recorded.mbarriers[number]
+            inits = (
+                self.init.get(number, [])
+                if (again.block, again.byte) == (own.block, own.byte)
+                else []
+            )
+            if not all(self.order.before_all(place, each) for each in inits):
+                yield Failed("mbarrier", f"{own.name} may be initialised again before it is made "
+                             "invalid", event.site)  # fmt: skip
 
     # -- barriers of threads ----------------------------------------------------------------------
 
     def generation(self, place: Place, event: Event) -> Iterator[Failed]:
-        """barrier: C1 of barriers of threads; of products their warps' own order is enough."""
+        """barrier: C1 of barriers of threads; of products their warps' own order is enough, and
+        flags are looked at apart."""
         kind = event.where[0]
-        if kind == "wgmma" or event.phase < 1:
+        if kind in ("wgmma", "flag", "registers") or event.phase < 1:
             return
         if not self.order.completed((event.where, event.phase - 1), place):
             name = f"barrier {event.where[2]}" if kind == "barrier" else f"the {kind}'s barrier"
@@ -209,20 +222,11 @@ class Conditions:
             yield Failed("exit", "a thread may end before its product is complete", event.site)
 
 
-def _of_registers(event: Event) -> bool:
-    return event.act in (Act.COME, Act.GO) and event.where[0] == "registers"
-
-
-def _without_registers(agent: Agent) -> Agent:
-    kept = tuple(event for event in agent.events if not _of_registers(event))
-    return Agent(agent.block, agent.threads, kept)
-
-
 def waived(recorded: Recorded, agent: int, at: int) -> bool:
     """Whether an mbarrier needs no fence for copies of its own block: by practice, where the thread
-    that initialises it passes none."""
+    that initialises it passes none that is made for this."""
     later = recorded.agents[agent].events[at + 1 :]
-    return not recorded.strict and all(event.act is not Act.FENCE for event in later)
+    return not recorded.strict and not any(e.act is Act.FENCE and e.amount for e in later)
 
 
 Check = Callable[[Conditions, Place, Event], Iterator[Failed]]
@@ -236,6 +240,7 @@ _CHECKS: dict[Act, tuple[Check, ...]] = {
     Act.TOKEN: (Conditions.initialised, Conditions.in_time),
     Act.COME: (Conditions.generation, Conditions.multiplied_in_time),
     Act.REMOTE: (Conditions.reached_in_time,),
+    Act.INVAL: (Conditions.initialised, Conditions.made_invalid),
 }
 _CHECKS[Act.EXPECT] += (Conditions.expected_first,)
 _CHECKS[Act.LATER] += (Conditions.expected_first,)

@@ -24,7 +24,8 @@ from warploom.ptx.emulate.skeleton import (
 )
 from warploom.ptx.ir import Immediate, Instruction, Operand, Register
 from warploom.ptx.known import STRONG, space_of
-from warploom.ptx.prove.conditions import Failed
+from warploom.ptx.prove.conditions import Conditions, Failed
+from warploom.ptx.prove.order import Place
 from warploom.ptx.prove.spins import Spins, written_keys
 
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
@@ -137,37 +138,47 @@ def block_leaves(code: Code, path: list[int], rank: int) -> bool:
 
 
 def check_flags(recorded: Recorded, loops: dict[int, FlagLoop]) -> Iterator[Failed]:
-    """flags: every flag that is waited for needs all of its writes, in every order."""
+    """flags: every flag that is waited for needs all of its writes, in every order.
+
+    What is written when all who wait have passed, in every order, sets a flag back.
+    """
     by_span = {loop.load: loop for loop in loops.values()}
     writes: dict[Any, list[tuple[Event, int]]] = {}
-    waits: dict[Any, set[Event]] = {}
+    waits: dict[Any, dict[Event, list[Place]]] = {}
     blocks: dict[Any, set[int]] = {}
-    for agent, _, event in _of_flags(recorded):
+    back: list[tuple[Event, Place]] = []
+    for a, agent, k, event in _of_flags(recorded):
         blocks.setdefault(event.where, set()).add(recorded.first + agent.block)
         if event.act is Act.COME:
             writes.setdefault(event.where, []).append((event, len(agent.threads)))
+            back += [(event, (a, k))] if event.phase else []
         else:
-            waits.setdefault(event.where, set()).add(event)
+            waits.setdefault(event.where, {}).setdefault(event, []).append((a, k))
+    early = _too_early(recorded, waits, back)
     for flag, events in waits.items():
+        needed = [each for each in writes.get(flag, []) if not each[0].phase or flag in early]
         for event in events:
             loop = by_span.get(recorded.sites[event.site])
             message = "this loop is not understood" if loop is None else _needs_all(
-                loop, event.amount, recorded.initial[flag], writes.get(flag, [])
+                loop, event.amount, recorded.initial[flag], needed
             )  # fmt: skip
             if flag in recorded.plain:
                 message = "the flag is also written by plain stores, or by other atomics"
             if message:
                 yield Failed("flags", message, event.site)
-    for agent, at, event in _of_flags(recorded):
-        if event.where in waits:
+    for event in early.values():
+        message = "the flag may be written again before all who wait for it have passed"
+        yield Failed("flags", message, event.site)
+    for _, agent, at, event in _of_flags(recorded):
+        if event.where in waits and (not event.phase or event.where in early):
             yield from _ordered(agent, at, _among(blocks[event.where], recorded.cluster))
 
 
-def _of_flags(recorded: Recorded) -> Iterator[tuple[Agent, int, Event]]:
-    for agent in recorded.agents:
+def _of_flags(recorded: Recorded) -> Iterator[tuple[int, Agent, int, Event]]:
+    for number, agent in enumerate(recorded.agents):
         for at, event in enumerate(agent.events):
             if event.act in (Act.COME, Act.GO) and event.where[0] == "flag":
-                yield agent, at, event
+                yield number, agent, at, event
 
 
 def _among(blocks: set[int], cluster: int) -> Scope:
@@ -189,12 +200,32 @@ def _ordered(agent: Agent, at: int, least: Scope) -> Iterator[Failed]:
         if each.act is Act.ORDERS:
             if each.bytes & way and each.amount >= least:
                 return
-        elif each.act is not event.act or each.where[0] != "flag":
+        elif (
+            each.act not in (Act.COME, Act.GO)
+            or each.where[0] != "flag"
+            or (each.act is not event.act and not each.phase)
+        ):
             break
     what = "no release stands right before this write of a flag" if writes else (
         "no acquire stands right after this loop that looks at a flag"
     )  # fmt: skip
     yield Failed("flags", f"{what}, or its scope is too small", event.site)
+
+
+def _too_early(
+    recorded: Recorded, waits: dict[Any, dict[Event, list[Place]]], back: list[tuple[Event, Place]]
+) -> dict[Any, Event]:
+    """By flag, a write that sets it back while somebody may still wait for it."""
+    order = Conditions(recorded).order if back else None
+    if order is None or order.cycle is not None:
+        return {}
+    return {
+        event.where: event for event, place in back
+        if not all(
+            order.before_all(wait, place) for places in waits[event.where].values()
+            for wait in places
+        )
+    }  # fmt: skip
 
 
 def _needs_all(loop: FlagLoop, number: int, initial: int, writes: list[tuple[Event, int]]) -> str:

@@ -2,7 +2,8 @@
 
 Edges: the order within a thread; from all that a phase waits for to its completion; from there to
 the waits that it lets pass. An edge between agents leads through a completion, so what holds of
-agents holds of each of their threads. That a load saw a store orders nothing, nor do atomics.
+agents holds of each of their threads. That a load saw a store orders nothing, nor do atomics; nor
+do registers that were waited for, unless that is asked.
 """
 
 from __future__ import annotations
@@ -25,12 +26,17 @@ CONTRIBUTES = COUNTED | {Act.COME}
 PASSES = frozenset({Act.WAIT, Act.TOKEN, Act.GO})
 
 
+def of_registers(event: Event) -> bool:
+    return event.act in (Act.COME, Act.GO) and event.where[0] == "registers"
+
+
 @dataclass(slots=True)
 class Order:
     """`reached[a][k]`: by agent, the last event that is before event k of agent a is reached;
     `known[a][k]` are, as bits, the completions before that."""
 
     agents: tuple[Agent, ...]
+    registers: bool = False
     contributions: dict[Phase, list[Place]] = field(default_factory=dict)
     number: dict[Phase, int] = field(default_factory=dict)
     reached: list[list[Array]] = field(default_factory=list)
@@ -39,7 +45,7 @@ class Order:
 
     def __post_init__(self) -> None:
         for place, event in self.each():
-            if event.act in CONTRIBUTES:
+            if event.act in CONTRIBUTES and (self.registers or not of_registers(event)):
                 self.contributions.setdefault((event.where, event.phase), []).append(place)
         self.number = {phase: at for at, phase in enumerate(self.contributions)}
         self.reached = [[] for _ in self.agents]
@@ -60,6 +66,18 @@ class Order:
         """Whether an event is before another one is reached."""
         a, k = first
         return bool(self.reached[second[0]][second[1]][a] >= k)
+
+    def before_all(self, first: Place, second: Place) -> bool:
+        """Whether an event of any thread is before any thread of an agent reaches another one.
+
+        Threads of one agent must have met in between.
+        """
+        (a, k), (b, last) = first, second
+        if a != b or len(self.agents[a].threads) == 1:
+            return self.before(first, second)
+        between = self.agents[a].events[k + 1 : last]
+        came = {(e.where, e.phase) for e in between if e.act in CONTRIBUTES} & set(self.number)
+        return any(e.act in PASSES and (e.where, e.phase) in came for e in between)
 
     def completed(self, phase: Phase, place: Place) -> bool:
         """Whether a phase is complete before an event is reached."""
@@ -94,7 +112,7 @@ class Order:
                 if event.act in PASSES and phase in missing:
                     now = np.maximum(now, clock[phase])
                     known |= seen[phase] | 1 << self.number[phase]
-                elif event.act in CONTRIBUTES:
+                elif event.act in CONTRIBUTES and phase in missing:
                     clock[phase] = np.maximum(clock[phase], now)
                     seen[phase] |= known
                     missing[phase] -= 1

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from warploom.errors import Span
 from warploom.machine.proof import Proof, Reach, Unproved
 from warploom.ptx.emulate.code import Code
-from warploom.ptx.emulate.skeleton import NOWHERE, Act, Event, Recorded
+from warploom.ptx.emulate.skeleton import NOWHERE, Act, Recorded
 from warploom.ptx.ir import Instruction, Register
 from warploom.ptx.known import STRONG, space_of
 from warploom.ptx.prove.conditions import check, waived
 from warploom.ptx.prove.flags import FlagLoops, check_flags
+from warploom.ptx.prove.registers import check_registers
 from warploom.ptx.prove.spins import Spins, is_wait
 from warploom.ptx.prove.taint import Dependence, Taint, TaintFlow
 
@@ -81,39 +82,10 @@ def _ordered(evidence: Evidence) -> Iterator[Unproved]:
 
 
 def _pooled(evidence: Evidence) -> Iterator[Unproved]:
-    """registers: what all threads of a block hold at once fits what the block began with."""
-    if evidence.registers is None:
-        return
+    """registers: who asks for more gets them, in every order."""
     for recorded in evidence.skeletons:
-        asked, had = _registers(recorded, evidence.registers)
-        for block, total in asked.items():
-            if total > had[block]:
-                message = f"the block asks for {total} registers, and began with {had[block]}"
-                yield Unproved("registers", message, _first_increase(recorded, block))
-
-
-def _registers(recorded: Recorded, each: int) -> tuple[dict[int, int], dict[int, int]]:
-    """By block with setmaxnreg: the most registers that its threads hold, and what they had."""
-    asked: dict[int, int] = {}
-    had: dict[int, int] = {}
-    for agent in recorded.agents:
-        own = [event.amount for event in agent.events if _sets_registers(event)]
-        count = len(agent.threads)
-        asked[agent.block] = asked.get(agent.block, 0) + count * max(own, default=each)
-        had[agent.block] = had.get(agent.block, 0) + count * each
-    return asked, had
-
-
-def _sets_registers(event: Event) -> bool:
-    return event.act in (Act.COME, Act.GO) and event.where[0] == "registers"
-
-
-def _first_increase(recorded: Recorded, block: int) -> Span | None:
-    for agent in recorded.agents:
-        for event in agent.events if agent.block == block else ():
-            if event.act is Act.GO and _sets_registers(event):
-                return recorded.sites[event.site]
-    return None
+        for each in check_registers(recorded, evidence.registers) if recorded.complete else ():
+            yield Unproved(each.condition, each.message, recorded.sites[each.site])
 
 
 def _waited(spins: Spins) -> Iterator[Unproved]:

@@ -1,0 +1,80 @@
+"""How the kernels of `hopper/` are compiled and launched, and what they have to compute.
+
+Each launch has at least two tiles, and its ring goes round at least four times in every block.
+Factors are small whole numbers, so that every sum is exact in bf16.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from bench.common.ptx.hopper_cases import FOLDER, Case, Launch
+
+from warploom.ptx import tensor_map
+
+Array = Any
+STAGES = range(2, 8)
+GEMM = Path("tests/ptx/hopper/gemm.ptx")
+
+
+def bf16(values: Array) -> Array:
+    return (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+
+
+def factors(m: int, n: int, k: int) -> tuple[Array, Array]:
+    """A and B, both with k innermost."""
+    r = np.random.default_rng(30)
+    return r.integers(-1, 2, (m, k)), r.integers(-1, 2, (n, k))
+
+
+def matmul(
+    m: int, n: int, k: int, boxes: tuple[int, int], *, grid: int, block: int = 384,
+    shared_bytes: int, stored: tuple[int, int] | None = None,
+) -> Launch:  # fmt: skip
+    """C = A · Bᵀ by a kernel that takes maps of A and B, with boxes of so many rows, then C; or a
+    map of C with boxes of the size `stored`, too."""
+    a, b = factors(m, n, k)
+    c = np.zeros((m, n), np.uint16)
+    maps = [
+        tensor_map(bf16(each), box=(rows, 64), swizzle=128)
+        for each, rows in zip((a, b), boxes, strict=True)
+    ]
+    to = c if stored is None else tensor_map(c, box=stored, swizzle=128)
+    return Launch(grid, block, [*maps, to, m, n, k], c, bf16(a @ b.T), shared_bytes)
+
+
+def ring(stages: int) -> Launch:
+    """Two blocks with two tiles each; 2·ST turns for a tile, so four rounds of the ring."""
+    return matmul(256, 128, 64 * 2 * stages, (128, 64), grid=2, shared_bytes=stages * 24576)
+
+
+def gemm() -> Launch:
+    """The digest's matmul, as PTX with a ring of two."""
+    return matmul(256, 256, 256, (128, 128), grid=2, shared_bytes=2 * 256 * 64 * 2)
+
+
+def pingpong() -> Launch:
+    """Two blocks with four tiles each, two for each consumer; four turns in a ring of three."""
+    return matmul(
+        256, 128, 64 * 4, (64, 64), grid=2, shared_bytes=3 * 16384 + 8192, stored=(64, 64)
+    )
+
+
+def multicast() -> Launch:
+    """Two clusters of two blocks with two tiles for each block; six turns of a ring of three."""
+    return matmul(512, 128, 64 * 6, (128, 32), grid=4, shared_bytes=3 * 24576)
+
+
+def _cases() -> list[Case]:
+    return [
+        Case("gemm", GEMM, gemm),
+        *(Case(f"ring {n}", FOLDER / "ring.cu", partial(ring, n), (f"-DST={n}",)) for n in STAGES),
+        Case("pingpong", FOLDER / "pingpong.cu", pingpong, ("-DST=3",)),
+        Case("multicast", FOLDER / "multicast.cu", multicast, ("-DST=3",)),
+    ]
+
+
+CASES = {case.name: case for case in _cases()}
