@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from warploom.errors import Span
 from warploom.layout.conversion.traffic import LOOP_WEIGHT, Row, Traffic
 from warploom.ptx import load
 from warploom.ptx.launch import Kernel
@@ -66,7 +67,7 @@ def launched(
     )
     found: dict[int, int] = {}
     for (span, space), told in ran.tallies.memory.items():
-        if space == "shared":
+        if space == "shared" and isinstance(span, Span):
             place: Any = kernel.owner.places.at(span)
             found[place.frames[-1].line] = found.get(place.frames[-1].line, 0) + told.wavefronts
     return kernel, found

@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from bench.common.layout.attributes import blocked, mma
 
 from warploom.layout.formats.fragment_bases import from_attribute
-from warploom.layout.formats.mlir import Attribute, written
-
-from bench.common.layout.attributes import blocked, mma
+from warploom.layout.formats.mlir import Attribute, Value, written
 
 MOST_HELD = 128  # registers of a thread in one case
 
@@ -42,7 +41,7 @@ def conversions_text(cases: Sequence[Case], warps: int, target: int, turns: int 
         f"#s{n} = {written(each.source)}\n#t{n} = {written(each.target)}\n"
         for n, each in enumerate(cases)
     )
-    lines = [f'  tt.func public @conversions({taken}) attributes {{noinline = false}} {{']
+    lines = [f"  tt.func public @conversions({taken}) attributes {{noinline = false}} {{"]
     if turns:
         lines += [
             "    %begin = arith.constant 0 : i32", "    %one = arith.constant 1 : i32",
@@ -129,7 +128,11 @@ def _layout(random: np.random.Generator, warps: int, bits: int) -> Attribute:
             return mma(random, warps, hopper=False)
         case 1 if bits < 32:
             parent = mma(random, warps, hopper=False)
-            fields = {"opIdx": int(random.integers(2)), "parent": parent, "kWidth": 32 // bits}
+            fields: dict[str, Value] = {
+                "opIdx": int(random.integers(2)),
+                "parent": parent,
+                "kWidth": 32 // bits,
+            }
             return Attribute("ttg.dot_op", fields)
     return blocked(random, 2, warps)
 

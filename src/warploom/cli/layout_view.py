@@ -45,7 +45,7 @@ def answer_lines(front: Front) -> list[str]:
         lines.append(f"  not tried: {', '.join(front.left_out)}")
     lines.append("")
     lines += _front_lines(front) + _verdict_lines(front) + _copy_lines(front)
-    return lines + _operand_lines(front) + _assumptions(task)
+    return lines + _operand_lines(front) + assumptions(task)
 
 
 def objective(task: Task) -> str:
@@ -158,7 +158,7 @@ def _gap(front: Front) -> str:
     return f"best so far {float(best.cost):g}, and nothing costs less than {least:g}: {text}"
 
 
-def _assumptions(task: Task) -> list[str]:
+def assumptions(task: Task) -> list[str]:
     """What the figures rest on, where that was not measured."""
     problem, lines = task.problem, []
     for access in problem.accesses:

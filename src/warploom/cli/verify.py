@@ -15,9 +15,15 @@ from warploom.trust.fill import check_fill
 from warploom.trust.layout_text import check_layout_and_text
 from warploom.trust.reading import read_certificates
 from warploom.trust.schedule import check_schedule
+from warploom.trust.tiles import check_tiles
 
 MOST_BYTES = 256 << 20
-CHECKERS = {"fill": check_fill, "layout": check_layout_and_text, "schedule": check_schedule}
+CHECKERS = {
+    "fill": check_fill,
+    "layout": check_layout_and_text,
+    "schedule": check_schedule,
+    "tiles": check_tiles,
+}
 
 
 def verify(asked: Verify, _context: Context) -> None:

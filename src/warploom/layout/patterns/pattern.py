@@ -178,13 +178,16 @@ class PatternText:
     def read(self) -> Problem:
         top = self.parsed()
         if "tile" in top.table:
-            advice = f"give it to {spelled('warploom layout solve', 'warploom.show')} as it is"
+            advice = "'warploom layout tiles' takes such files"
             top.fail("tile", "a file of several tiles where a pattern of one is wanted", advice)
         top.known(_TENSOR_KEYS)
         return self.problem(top, self.machine_of(top), top.text("name", self._source.name))
 
     def machine_of(self, top: Place) -> Machine:
-        return self._at(top, "machine", lambda: self._machine_named(top.text("machine", "cuda")))
+        found: Machine = self._at(
+            top, "machine", lambda: self._machine_named(top.text("machine", "cuda"))
+        )
+        return found
 
     def accesses_of(self, top: Place, first: int) -> list[Place]:
         """The accesses of a table, numbered from `first` on."""

@@ -28,8 +28,14 @@ from pathlib import Path
 
 from warploom.choices import VARIED
 from warploom.errors import Source, one_of
-from warploom.layout.patterns.access import Problem
-from warploom.layout.patterns.pattern import PatternText, Place, pattern_text
+from warploom.layout.patterns.access import STORES, Problem
+from warploom.layout.patterns.pattern import (
+    MATRIX_UNIT,
+    TENSOR_COPY,
+    PatternText,
+    Place,
+    pattern_text,
+)
 from warploom.machine.record import Machine
 
 MOST_TILES = 8  # whose places in memory are tried in every order
@@ -48,6 +54,7 @@ class Tile:
     problem: Problem
     stages: int
     live: frozenset[int]
+    uses: tuple[str, ...] = ()  # of each access by lanes, as it is named; empty where it is not
 
     @property
     def name(self) -> str:
@@ -58,6 +65,27 @@ class Tile:
         """Where each of its buffers begins: tensor copies and wgmma swizzle by address."""
         special = self.problem.copies or self.problem.operands
         return ALIGNED_FOR_COPIES if special else ALIGNED
+
+    def way_of(self, number: int) -> str:
+        """Between which places an access moves data.
+
+        >>> from warploom.layout.patterns.named import pattern
+        >>> tile = Tile(pattern("mma-c:16x64:f32"), 1, frozenset({0}), ("mma.c", "rows"))
+        >>> tile.way_of(0), tile.way_of(1)
+        ('product → shared', 'shared → global')
+        """
+        access = self.problem.accesses[number]
+        use = self.uses[number] if number < len(self.uses) else ""
+        stores = access.kind in STORES
+        if any(access.name == operand.name for operand in self.problem.operands):
+            return "shared → product"
+        if use == "rows" or access.kind == "cp.async":
+            return "global → shared" if stores else "shared → global"
+        if use.partition(".")[2].startswith(("a", "b")) or use.startswith("ldmatrix"):
+            return "registers → shared" if stores else "shared → registers → product"
+        if use.endswith(".c") or use.startswith("stmatrix"):
+            return "product → shared" if stores else "shared → registers"
+        return "registers → shared" if stores else "shared → registers"
 
     def bytes_with(self, unused: int) -> int:
         """All buffers, each with so many places that stay unused."""
@@ -147,7 +175,12 @@ def _tile(file: PatternText, place: Place, machine: Machine, phases: tuple[str, 
         place.fail("live", "a tile that is never alive", "leave live out, or name a phase")
     problem = file.problem(place, machine, name)
     stages = place.whole("stages", 1, MOST_STAGES)
-    return Tile(problem, stages, frozenset(phases.index(word) for word in live))
+    uses = tuple(
+        str(each.table.get("use", ""))
+        for each in file.accesses_of(place, 0)
+        if each.table.get("kind") not in (TENSOR_COPY, MATRIX_UNIT)
+    )
+    return Tile(problem, stages, frozenset(phases.index(word) for word in live), uses)
 
 
 def _names(place: Place, key: str, otherwise: tuple[str, ...]) -> tuple[str, ...]:

@@ -146,14 +146,17 @@ def _refused(tiles: Tiles, chosen: Sequence[Chosen]) -> Outcome[Placed] | None:
     for tile, each in zip(tiles.tiles, chosen, strict=True):
         if each.best.front.best is None:
             outcome = each.best.front.asked.outcome
-            if isinstance(outcome, Undecided) or each.open or each.left:
-                return Undecided(Reason.TIME)
-            return Impossible(f"tile {tile.name}: {getattr(outcome, 'why', 'it has no layout')}")
+            if isinstance(outcome, Impossible) and not each.open and not each.left:
+                return Impossible(f"tile {tile.name}: {outcome.why}")
+            stopped = outcome.reason if isinstance(outcome, Undecided) else Reason.SOLVER
+            return Undecided(stopped)
     needed = bytes_of_phases(tiles, [tile.bytes_with(0) for tile in tiles.tiles])
     for phase, size in zip(tiles.phases, needed, strict=True):
         if size > tiles.limit:
             there = f"{tiles.limit} bytes of shared memory"
-            return Impossible(f"the tiles of phase '{phase}' take {size} bytes, and there are {there}")
+            return Impossible(
+                f"the tiles of phase '{phase}' take {size} bytes, and there are {there}"
+            )
     return None
 
 
@@ -199,8 +202,7 @@ def _all_points(
         points: list[Point] = []
         for tried in each.tried:
             try:
-                for point in _with_less_room(tile, tried, budget):
-                    points.append(point)
+                points.extend(_with_less_room(tile, tried, budget))  # as far as it comes
             except STOPS as stop:
                 stopped = reason_of(stop)
         found.append(_unbeaten(points))
@@ -234,7 +236,11 @@ def _unbeaten(points: Sequence[Point]) -> tuple[Point, ...]:
 
 
 def _beats(one: Point, other: Point) -> bool:
-    return all(a <= b for a, b in zip(one.rank, other.rank, strict=True))
+    return (
+        one.cost <= other.cost
+        and one.instructions <= other.instructions
+        and one.bytes <= other.bytes
+    )
 
 
 # -- one point for each ----------------------------------------------------------------------------

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from warploom.errors import CheckError
 from warploom.layout.language.evaluate import Numbers
 from warploom.layout.patterns.access import IDLE, SERVED_AS, Access
@@ -67,6 +69,17 @@ def request_of(task: Task, addresses: Numbers, access: int, step: int, title: st
                 found.append(WantedWord(lane, word % serving.banks, word, element, wavefront))
         total += max((len(bank) for bank in wavefronts.values()), default=0)
     return Request(title, tuple(found), total)
+
+
+def worst_request(task: Task, addresses: Numbers, name: str, lines: Sequence[str]) -> Compared:
+    """The access that waits longest in rows as they are, there and in a layout."""
+    plain = np.arange(task.problem.size, dtype=np.int64)
+    steps = [task.meter.by_step(number, plain) for number in range(len(task.problem.accesses))]
+    access = max(range(len(steps)), key=lambda number: int(steps[number].max()))
+    step = int(np.argmax(steps[access]))
+    pairs = (("rows as they are", plain), (name[:40], addresses))
+    requests = tuple(request_of(task, at, access, step, title) for title, at in pairs)
+    return Compared(task.problem.name, task, requests, tuple(lines))
 
 
 def step_of(task: Task, access: int, step: int) -> Access:
