@@ -21,7 +21,7 @@ from warploom.ptx import load
 from warploom.ptx.launch import Kernel
 
 FOLDER = Path(__file__).parents[3] / "examples" / "ttgir"
-CONVERSION = "ttg.convert_layout"
+PTX_FOLDER = Path(__file__).parents[3] / "tests" / "layout" / "ttgir_ptx"
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,6 @@ class Counted:
         times = LOOP_WEIGHT**self.row.operation.loops
         return (self.row.wavefronts + self.row.shuffles) * times
 
-    @property
-    def kind(self) -> str:
-        return self.row.operation.name
 
 
 def plain(ptx: str, name: str) -> str:
@@ -113,6 +110,14 @@ class Kept:
     shared: int
     make: str  # which arguments: see `arguments_of`
 
+    @property
+    def target(self) -> int:
+        return int(self.name[-2:])
+
+    @property
+    def ptx(self) -> str:
+        return (PTX_FOLDER / f"{self.name}.ptx").read_text()
+
 
 KEPT = (
     Kept("matmul_sm80", 8192, "matmul"),
@@ -142,6 +147,7 @@ def arguments_of(make: str) -> tuple[list[Any], np.ndarray[Any, Any], np.ndarray
             exact = weights @ v.astype(np.float32) / weights.sum(axis=1, keepdims=True)
             return [q.ravel(), k.ravel(), v.ravel(), out.ravel(), 64 * turns], out, exact
         case "transpose":
-            x, y = draw.standard_normal((64, 64)).astype(np.float32), np.zeros((64, 64), np.float32)
-            return [x.ravel(), y.ravel()], y, x.T
+            x = draw.standard_normal((64, 64)).astype(np.float32)
+            y = np.zeros((2, 64, 64), np.float32)
+            return [x.ravel(), y.ravel()], y, np.stack([x + x, x.T])
     raise ValueError(make)
