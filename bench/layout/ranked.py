@@ -59,7 +59,9 @@ def ranked(count: int) -> dict[str, Any]:
         try:
             rows = counted(traffic_of(read_ttgir(text)), ptx, list(arguments.values()), shared)
         except WarploomError:
-            found["not_run"] += 1  # bytes that are picked out of words which nobody wrote as a whole
+            found["not_run"] += (
+                1  # bytes that are picked out of words which nobody wrote as a whole
+            )
             continue
         for bits in (8, 16, 32):
             assert (arguments[f"x{bits}"] == arguments[f"y{bits}"]).all(), seed

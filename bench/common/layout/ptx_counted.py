@@ -43,7 +43,6 @@ class Counted:
         return (self.row.wavefronts + self.row.shuffles) * times
 
 
-
 def plain(ptx: str, name: str) -> str:
     """Without the sections for debuggers, and with a file's name alone in `.file`."""
     text = ptx.split("\t.section", 1)[0]
