@@ -12,7 +12,7 @@ from warploom.emit.index_function import exported
 from warploom.emit.parts import noted_text
 from warploom.layout.formats.function_name import function_name
 from warploom.layout.language.show import show
-from warploom.layout.patterns.access import IDLE, Access, Problem
+from warploom.layout.patterns.access import IDLE, Access, Problem, size_words
 from warploom.layout.patterns.tiles import Tiles
 from warploom.layout.solver.front_json import ways_record
 from warploom.layout.solver.joint import Joint, Placed, Point, bytes_of_phases, solve_tiles
@@ -121,34 +121,35 @@ def moves_of(point: Point) -> Iterator[Move]:
         way = point.tile.way_of(number)
         sectors, least = _sectors(problem, access) if "global" in way else (None, None)
         yield Move(
-            access.name, way, instruction_of(access, problem.element_bytes), access.steps,
+            access.name, way, instruction_of(problem, access), access.steps,
             score.wavefronts[number], point.task.bound.wavefronts[number], access.weight,
             sectors, least,
         )  # fmt: skip
 
 
-def instruction_of(access: Access, element_bytes: int) -> str:
+def instruction_of(problem: Problem, access: Access) -> str:
     """
     >>> from warploom.layout.patterns.named import pattern
-    >>> [instruction_of(each, 2) for each in pattern("ldmatrix:64x64:f16").accesses]
+    >>> asked = pattern("ldmatrix:64x64:f16")
+    >>> [instruction_of(asked, each) for each in asked.accesses]
     ['st 16 bytes', 'ldmatrix.x4']
     """
     if "matrix" in access.kind:
         first, *rest = access.kind.split(".")
         rows = int((access.elements[0, :, 0] != IDLE).sum())
         return ".".join([first, f"x{rows // 8}", *rest])
-    return f"{access.kind} {access.width * element_bytes} bytes"
+    return f"{access.kind} {problem.bytes_of(access.width)} bytes"
 
 
 def _sectors(problem: Problem, access: Access) -> tuple[int | None, int | None]:
     """Sectors of all requests, of a tensor whose rows begin at whole sectors; and the least."""
     sector = CUDA.sector_bytes
-    if problem.columns * problem.element_bytes % sector:
+    if problem.columns * problem.bits % (8 * sector):
         return None, None
     where = access.elements.reshape(access.steps, -1)
     moved = [np.unique(row[row != IDLE]) for row in where]
-    found = sum(len(np.unique(row * problem.element_bytes // sector)) for row in moved)
-    return found, sum(-(-len(row) * problem.element_bytes // sector) for row in moved)
+    found = sum(len(np.unique(problem.bytes_of(row) // sector)) for row in moved)
+    return found, sum(-(-len(row) * problem.bits // (8 * sector)) for row in moved)
 
 
 # -- words and records -----------------------------------------------------------------------------
@@ -169,7 +170,7 @@ def tiles_lines(joint: Joint) -> list[str]:
 def _tile_lines(point: Point, offset: int) -> list[str]:
     problem = point.task.problem
     size = "×".join(map(str, problem.shape))
-    lines = [f"  {point.tile.name}: {size} elements of {problem.element_bytes} bytes"]
+    lines = [f"  {point.tile.name}: {size} elements of {size_words(problem)}"]
     lines.append(f"    {show(point.layout)[:100]}, {_where(point, offset).partition(': ')[2]}")
     for move in moves_of(point):
         weight = f", weight {move.weight:g}" * (move.weight != 1)

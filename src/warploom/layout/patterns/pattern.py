@@ -23,7 +23,7 @@ import math
 import re
 import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -59,7 +59,7 @@ from warploom.layout.patterns.access import (
     check_problem,
     pieces,
 )
-from warploom.layout.patterns.named import MOST_ROWS, TYPES
+from warploom.layout.patterns.named import MOST_ROWS, PACKED, TYPES
 from warploom.layout.patterns.operands import named_access
 from warploom.layout.patterns.usual import Tensor
 from warploom.machine.record import KNOWN, Machine, machine_named
@@ -199,11 +199,13 @@ class PatternText:
     def problem(self, top: Place, machine: Machine, name: str) -> Problem:
         """A tile with its accesses, which are numbered after it."""
         serving, places = machine.serving, self.accesses_of(top, top.access + 1)
-        shape, size = _shape(top), _element_bytes(top)
+        shape, (size, packed) = _shape(top), _element_bytes(top)
+        one = Problem(name, shape, size, (), serving, packed=packed)  # without its accesses
         copies = tuple(self._copy(p) for p in places if _of_kind(p, TENSOR_COPY))
         by_lanes = [p for p in places if not _of_kind(p, TENSOR_COPY, MATRIX_UNIT)]
-        accesses = tuple(self._access(place, serving, shape, size) for place in by_lanes)
-        problem = Problem(name, shape, size, accesses, serving, top.text("note", ""), copies)
+        accesses = tuple(self._access(place, one) for place in by_lanes)
+        note = top.text("note", "")
+        problem = replace(one, accesses=accesses, note=note, copies=copies)
         units = [p for p in places if _of_kind(p, MATRIX_UNIT)]
         for place in units:
             problem = read_by_wgmma(problem, self._operand(place, shape))
@@ -256,11 +258,11 @@ class PatternText:
         rows = place.whole("rows", min(wide, MOST_ROWS), MOST_ROWS)
         return Operand(place.text("name", f"access {place.number}"), rows, major)
 
-    def _access(self, place: Place, serving: Serving, shape: tuple[int, ...], size: int) -> Access:
+    def _access(self, place: Place, one: Problem) -> Access:
         if "use" in place.table:
-            return self._named(place, serving, shape, size)
+            return self._named(place, one)
         if "tiled" in place.table:
-            return self._tiled(place, shape)
+            return self._tiled(place, one.shape)
         place.known((*_ACCESS_KEYS, "use", "tiled"))
         name = place.text("name", f"access {place.number}")
         kind = place.text("kind", "ld")
@@ -268,8 +270,7 @@ class PatternText:
             advice = f"known are {', '.join((*ACCESS_KINDS, TENSOR_COPY, MATRIX_UNIT))}"
             place.fail("kind", f"no access is of kind '{kind[:20]}'", advice)
         weight = _weight(place)
-        width = _width(place, size)
-        elements = self._elements(place, serving, shape, width)
+        elements = self._elements(place, one.serving, one.shape, _width(place, one))
         return Access(name, elements, kind, weight)
 
     def _tiled(self, place: Place, shape: tuple[int, ...]) -> Access:
@@ -288,7 +289,7 @@ class PatternText:
         steps = elements.transpose(0, 2, 1, 3).reshape(-1, elements.shape[1], width)
         return Access(place.text("name", found.name), steps, kind, _weight(place))
 
-    def _named(self, place: Place, serving: Serving, shape: tuple[int, ...], size: int) -> Access:
+    def _named(self, place: Place, one: Problem) -> Access:
         """An access by its name: what it moves is the whole tile."""
         for key in place.table:
             if key not in _NAMED_KEYS:
@@ -296,7 +297,7 @@ class PatternText:
         use, kind = place.text("use", ""), place.table.get("kind")
         if kind is not None and (kind not in _KINDS_OF_USES or "matrix" in use):
             place.fail("kind", f"kind = {kind!r:.20} of {use[:20]}", "ld, st or cp.async")
-        tensor = Tensor(math.prod(shape[:-1]), shape[-1], size, serving)
+        tensor = Tensor(one.rows, one.columns, one.element_bytes, one.serving, packed=one.packed)
         found = self._at(place, "use", lambda: named_access(tensor, use, kind))
         name = place.text("name", use)
         return Access(name, found.elements, found.kind, _weight(place))
@@ -447,7 +448,8 @@ def _shape(top: Place) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def _element_bytes(top: Place) -> int:
+def _element_bytes(top: Place) -> tuple[int, int]:
+    """Bytes, and the elements that share them."""
     if ("element" in top.table) == ("bytes" in top.table):
         top.fail("bytes", "say the element type, or its bytes", 'write element = "f16"')
     if "bytes" in top.table:
@@ -455,20 +457,23 @@ def _element_bytes(top: Place) -> int:
         if size not in ELEMENT_BYTES:
             listed = ", ".join(map(str, ELEMENT_BYTES))
             top.fail("bytes", f"an element of {size} bytes", f"an element has {listed} bytes")
-        return size
+        return size, 1
     word = top.text("element", "")
+    if word in PACKED:
+        return 1, PACKED[word]
     if word not in TYPES:
-        top.fail("element", f"no element type '{word[:20]}'", f"known are {', '.join(TYPES)}")
-    return TYPES[word]
+        listed = ", ".join((*TYPES, *PACKED))
+        top.fail("element", f"no element type '{word[:20]}'", f"known are {listed}")
+    return TYPES[word], 1
 
 
-def _width(place: Place, size: int) -> int:
+def _width(place: Place, one: Problem) -> int:
     """The elements of a vector, from its bytes or their number."""
     if "bytes" in place.table and "width" in place.table:
         place.fail("width", "a vector has bytes or a width, not both")
     if "width" in place.table:
         return place.whole("width", 1, 1024)
-    width = place.whole("bytes", size, 1024)
-    if width % size:
-        place.fail("bytes", f"{width} bytes are no whole elements of {size}")
-    return width // size
+    width = place.whole("bytes", one.element_bytes, 1024)
+    if width % one.element_bytes:
+        place.fail("bytes", f"{width} bytes are no whole elements of {one.element_bytes}")
+    return one.elements_in(width)

@@ -89,7 +89,7 @@ class Tile:
 
     def bytes_with(self, unused: int) -> int:
         """All buffers, each with so many places that stay unused."""
-        each = (self.problem.size + unused) * self.problem.element_bytes
+        each = -(-(self.problem.size + unused) * self.problem.bits // 8)
         return self.stages * -(-each // self.aligned) * self.aligned
 
 

@@ -54,7 +54,7 @@ def request_of(task: Task, addresses: Numbers, access: int, step: int, title: st
     """What the lanes of one step want, group by group."""
     chosen = step_of(task, access, step)
     problem, serving = task.problem, task.problem.serving
-    group = serving.group(SERVED_AS[chosen.kind], chosen.width * problem.element_bytes)
+    group = serving.group(SERVED_AS[chosen.kind], problem.bytes_of(chosen.width))
     row = chosen.elements[step]
     first = row[None, :, 0]
     if group.paired and asked_in_pairs(first, first != IDLE)[0]:
@@ -99,7 +99,7 @@ def _words(task: Task, vector: Sequence[int], addresses: Numbers) -> list[tuple[
     found: dict[int, int] = {}
     for element in vector:
         if element != IDLE:
-            first = int(addresses[element]) * size // word_bytes
+            first = task.problem.bytes_of(int(addresses[element])) // word_bytes
             for word in range(first, first + max(1, size // word_bytes)):
                 found.setdefault(word, element)
     return list(found.items())
