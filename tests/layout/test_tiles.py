@@ -147,7 +147,7 @@ def test_certificates_hold_and_changed_ones_do_not() -> None:
             check_tiles(changed)
     with pytest.raises(CheckError, match="changed after"):
         check_tiles(record | {"limit": 9000})
-    with pytest.raises(CheckError, match="not of this form|other parts"):
+    with pytest.raises(CheckError, match=r"not of this form|other parts"):
         check_tiles({"kind": "tiles"})
 
 

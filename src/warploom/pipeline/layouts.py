@@ -89,7 +89,8 @@ class LayoutResult(PublicResult):
         `name` is that of the function; by default it is made from that of the pattern."""
         problem = self.front.task.problem
         called = name or place_name(problem)
-        text = exported(self.best, language, called, problem.element_bytes)
+        size, packed = problem.element_bytes, problem.packed
+        text = exported(self.best, language, called, size, packed)
         return noted_layout(text, language, self.front)
 
     def save(self, path: str | Path, name: str | None = None) -> None:

@@ -72,8 +72,9 @@ class TilesResult(Pictured):
         parts = []
         for point, offset in zip(self.best.points, self.best.offsets, strict=True):
             name = function_name("place", point.tile.name)
-            size = point.task.problem.element_bytes
-            each = exported(point.layout, language, name, size)
+            problem = point.task.problem
+            size, packed = problem.element_bytes, problem.packed
+            each = exported(point.layout, language, name, size, packed)
             parts.append(each if language == "triton" else noted_text(each, _where(point, offset)))
         if language == "triton":
             return "".join(parts)

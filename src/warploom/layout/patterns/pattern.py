@@ -59,7 +59,7 @@ from warploom.layout.patterns.access import (
     check_problem,
     pieces,
 )
-from warploom.layout.patterns.named import MOST_ROWS, PACKED, TYPES
+from warploom.layout.patterns.named import ELEMENTS, MOST_ROWS, element_of
 from warploom.layout.patterns.operands import named_access
 from warploom.layout.patterns.usual import Tensor
 from warploom.machine.record import KNOWN, Machine, machine_named
@@ -459,12 +459,10 @@ def _element_bytes(top: Place) -> tuple[int, int]:
             top.fail("bytes", f"an element of {size} bytes", f"an element has {listed} bytes")
         return size, 1
     word = top.text("element", "")
-    if word in PACKED:
-        return 1, PACKED[word]
-    if word not in TYPES:
-        listed = ", ".join((*TYPES, *PACKED))
-        top.fail("element", f"no element type '{word[:20]}'", f"known are {listed}")
-    return TYPES[word], 1
+    found = element_of(word)
+    if found is None:
+        top.fail("element", f"no element type '{word[:20]}'", f"known are {', '.join(ELEMENTS)}")
+    return found
 
 
 def _width(place: Place, one: Problem) -> int:
