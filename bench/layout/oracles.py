@@ -26,6 +26,7 @@ from bench.common.layout.oracle import ALWAYS, KNOWN, OPERATIONS, differences
 from bench.harness import arguments, earlier, environment, save
 from bench.layout.cute import types
 from bench.layout.gluon import pairs
+from bench.layout.ranked import ranked
 
 from warploom.errors import CheckError, WarploomError
 from warploom.layout.conversion.convert import convert
@@ -335,6 +336,7 @@ def main() -> None:
         "triton_attributes": ("triton", lambda: in_child(attributes, max(1, given.count // 10))),
         "triton_shuffles": ("triton", lambda: in_child(shuffles, max(1, given.count // 50))),
         "triton_emulated": ("triton", lambda: in_child(emulated, given.count)),
+        "triton_ranked": ("triton", lambda: in_child(ranked, max(1, given.count // 400))),
         "cute_types": ("cutlass_library", lambda: types(max(1, given.count // 100))),
         "gluon_conflicts": ("triton", lambda: in_child(pairs, max(1, given.count * 3 // 100))),
     }

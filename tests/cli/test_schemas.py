@@ -69,11 +69,24 @@ index = "lane * 2 + 1"
 """
 
 
+TILES = """[[tile]]
+name = "A"
+shape = [16, 32]
+element = "f16"
+[[tile.access]]
+use = "rows"
+kind = "cp.async"
+[[tile.access]]
+use = "ldmatrix"
+"""
+
+
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("mine.py").write_text(FILE)
     Path("torn.toml").write_text(TORN)
+    Path("tiles.toml").write_text(TILES)
 
 
 def prepared(command: Command, cli: Cli) -> None:
@@ -100,10 +113,11 @@ def test_status_and_records(command: Command, cli: Cli) -> None:
         schema = schemas()[command.schema]
         for record in json.loads(Path("records.json").read_text()):
             assert wrong(record, schema) == []
-    for file, kind in (("fill.json", "fill"), ("layout.json", "layout")):
+    kinds = {"fill.json": "a fill", "layout.json": "a layout", "tiles.json": "tiles"}
+    for file, kind in kinds.items():
         if Path(file).exists():
             for record in json.loads(Path(file).read_text()):
-                assert wrong(record, schemas()[f"certificate of a {kind}"]) == []
+                assert wrong(record, schemas()[f"certificate of {kind}"]) == []
 
 
 def test_every_command_is_in_the_table_with_bad_input_and_a_schema() -> None:
@@ -114,6 +128,7 @@ def test_every_command_is_in_the_table_with_bad_input_and_a_schema() -> None:
     asked = {each.schema for each in COMMANDS if each.schema}
     others = {"certificate of a fill", "certificate of a layout", "interrupted"}  # test_stops.py
     others |= {"certificate of a schedule", "certificate of impossibility"}  # test_ptx.py, below
+    others |= {"certificate of tiles"}  # above
     assert set(schemas()) == asked | others
 
 

@@ -119,3 +119,24 @@ def test_what_cannot_be_counted_is_said(tile: str, why: str) -> None:
     text = alias + MODULE + LINE.replace("32xf32", tile)
     (row,) = traffic_of(read_ttgir(text)).rows
     assert re.search(why, row.unknown), row.unknown
+
+
+def test_a_module_for_64_lanes_is_counted_on_its_machine() -> None:
+    """The outer operations have as many instructions as Triton 3.9's assembly of the file."""
+    found = traffic("matmul_gfx942")
+    assert (found.machine.name, found.module.lanes) == ("gfx942", 64)
+    issued = {row.operation.line: (row.way, row.instructions) for row in found.rows}
+    assert issued == {
+        64: ("st.v4", 2), 66: ("st.v8", 1), 71: ("ld.v4", 4), 75: ("ld", 16), 86: ("st.v4", 2),
+        88: ("st.v8", 1), 94: ("ld.v4", 4), 95: ("ld", 16),
+    }  # fmt: skip
+    assert all(row.wavefronts >= row.least > 0 for row in found.rows)
+    assert [tile.wavefronts for tile in found.tiles] == [192, 320]
+
+
+def test_a_module_for_an_unknown_machine_is_refused() -> None:
+    text = (EXAMPLES / "matmul_gfx942.ttgir").read_text()
+    with pytest.raises(WarploomError, match="a module for gfx906"):
+        traffic_of(read_ttgir(text.replace("gfx942", "gfx906")))
+    with pytest.raises(WarploomError, match="warps of 32 lanes"):
+        traffic_of(read_ttgir(text.replace('threads-per-warp" = 64', 'threads-per-warp" = 32')))

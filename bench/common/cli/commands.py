@@ -51,6 +51,8 @@ COMMANDS = (
     of(0, "holes", "holes", "row_xforms"),
     of(2, "", "holes", "no such hole"),
     of(0, "layout solve", *LAYOUT[:4]),
+    of(0, "layout tiles", "layout", "tiles", "tiles.toml", "--certificate", "tiles.json"),
+    of(2, "", "layout", "tiles", SUMS),
     of(0, "layout show", "layout", "show", "(32,32):(32,1)"),
     of(3, "layout solve", "layout", "solve", "stencil:34x34:f32", "--seconds", "0"),
     of(1, "layout solve", "layout", "solve", "torn.toml", "--class", "pad"),

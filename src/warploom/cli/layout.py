@@ -180,7 +180,7 @@ def _emitted(front: Front, how: str, name: str, command: str) -> tuple[list[str]
     for answer in front.answers:
         layout = task.layout(answer)
         try:
-            text = exported(layout, how, name, task.problem.element_bytes)
+            text = exported(layout, how, name, task.problem.element_bytes, task.problem.packed)
         except WarploomError as error:
             refused = refused or error
             if how not in SPELLINGS:

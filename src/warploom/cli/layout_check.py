@@ -90,6 +90,8 @@ def _in_use(layout: Layout, task: Task) -> tuple[list[str], dict[str, Any]]:
 
 def _mode_lines(addresses: Numbers, problem: Problem) -> list[str]:
     """Whether tensor copies write it: as rows in one of the modes, or as boxes side by side."""
+    if problem.packed > 1:
+        return []  # tensor copies are of whole bytes here
     mode = mode_of(addresses, problem.columns, problem.element_bytes)
     if mode is not None:
         return [f"  this is TMA's mode {mode.name}"]

@@ -14,6 +14,7 @@ from warploom.cli.ptx_input import read_text
 from warploom.cli.say import echo
 from warploom.layout.conversion.traffic import JudgedTile, Row, Traffic, traffic_of
 from warploom.layout.formats.ttgir import read_ttgir
+from warploom.machine.record import CUDA
 from warploom.search.budget import Budget
 
 _HEAD = f"  {'cost':>6}  {'line':>4}  {'loops':>5}  {'wavefronts':>10}  {'least':>5}  operation"
@@ -42,6 +43,8 @@ def _read(asked: ReadFile) -> Status:
 def traffic_lines(found: Traffic) -> list[str]:
     module = found.module
     lines = [f"{module.source.name}: {module.warps} warps of {module.lanes} lanes"]
+    if found.machine != CUDA:
+        lines[0] += f" on {found.machine.name}, whose banks were not measured here"
     if not found.rows:
         return [*lines, "  no operation moves data between layouts"]
     lines += ["", _HEAD, *map(_row_line, found.rows)]

@@ -20,7 +20,7 @@ from warploom.layout.formats.given import given_layout, row_major_addresses, siz
 from warploom.layout.language.evaluate import Numbers
 from warploom.layout.language.ir import Layout
 from warploom.layout.language.show import show as show_layout
-from warploom.layout.patterns.named import TYPES
+from warploom.layout.patterns.named import ELEMENTS, element_of
 from warploom.layout.solver.task import Task
 from warploom.layout.wavefronts.picture import Compared, request_of
 from warploom.pipeline.pictures import picture as draw
@@ -46,9 +46,11 @@ def _shown(asked: ShowLayout) -> Status:
             drawn = _in_use(asked, task, found, lines)
         for line in lines:
             echo(line)
-        size = task.problem.element_bytes if task is not None else _bytes_of(asked.element) or 4
+        size, packed = _element_of(asked.element)
+        if task is not None:
+            size, packed = task.problem.element_bytes, task.problem.packed
         called = asked.name or function_name("place", show_layout(found))
-        text = "" if asked.emit is None else exported(found, asked.emit, called, size)
+        text = "" if asked.emit is None else exported(found, asked.emit, called, size or 4, packed)
     write_records(asked.json_file, [record])
     if asked.emit is not None:
         write(STDOUT, text)
@@ -95,10 +97,11 @@ def _layout_for(
 ) -> Layout:
     """A layout as somebody wrote it; a pattern says shape and element where it does not."""
     if task is None:
-        return given_layout(text, None if shape is None else sizes(shape), _bytes_of(element))
+        known = None if shape is None else sizes(shape)
+        return given_layout(text, known, *_element_of(element))
     if shape is not None or element is not None:
         raise ParseError("the pattern says shape and element", advice="leave them out")
-    return given_layout(text, task.problem.shape, task.problem.element_bytes)
+    return given_layout(text, task.problem.shape, task.problem.element_bytes, task.problem.packed)
 
 
 def _task_of(text: str) -> Task:
@@ -109,7 +112,11 @@ def _task_of(text: str) -> Task:
     return Task(found[0][1]())
 
 
-def _bytes_of(element: str | None) -> int | None:
-    if element is not None and element not in TYPES:
-        raise ParseError(f"no element type '{element[:20]}'", advice=one_of(element, TYPES))
-    return None if element is None else TYPES[element]
+def _element_of(element: str | None) -> tuple[int | None, int]:
+    """Bytes, and the elements that share them."""
+    if element is None:
+        return None, 1
+    found = element_of(element)
+    if found is None:
+        raise ParseError(f"no element type '{element[:20]}'", advice=one_of(element, ELEMENTS))
+    return found

@@ -8,7 +8,7 @@ from warploom.errors import InternalError
 from warploom.layout.formats.operand import reading
 from warploom.layout.formats.tma import box_of
 from warploom.layout.language.show import show
-from warploom.layout.patterns.access import SERVED_AS
+from warploom.layout.patterns.access import SERVED_AS, size_words
 from warploom.layout.solver.choose import Chosen
 from warploom.layout.solver.front import Candidate, Front
 from warploom.layout.solver.solve import Solved
@@ -23,7 +23,7 @@ def answer_lines(front: Front) -> list[str]:
     task, problem = front.task, front.task.problem
     size = "×".join(map(str, problem.shape))
     machine = problem.serving.name
-    lines = [f"{problem.name}: {size} elements of {problem.element_bytes} bytes on {machine}"]
+    lines = [f"{problem.name}: {size} elements of {size_words(problem)} on {machine}"]
     if task.torn is not None:
         return [*lines, f"impossible: {task.torn}"]
     names = " / ".join(access.name for access in problem.accesses)
@@ -45,7 +45,7 @@ def answer_lines(front: Front) -> list[str]:
         lines.append(f"  not tried: {', '.join(front.left_out)}")
     lines.append("")
     lines += _front_lines(front) + _verdict_lines(front) + _copy_lines(front)
-    return lines + _operand_lines(front) + _assumptions(task)
+    return lines + _operand_lines(front) + assumptions(task)
 
 
 def objective(task: Task) -> str:
@@ -158,11 +158,11 @@ def _gap(front: Front) -> str:
     return f"best so far {float(best.cost):g}, and nothing costs less than {least:g}: {text}"
 
 
-def _assumptions(task: Task) -> list[str]:
+def assumptions(task: Task) -> list[str]:
     """What the figures rest on, where that was not measured."""
     problem, lines = task.problem, []
     for access in problem.accesses:
-        width = access.width * problem.element_bytes
+        width = problem.bytes_of(access.width)
         group = problem.serving.group(SERVED_AS[access.kind], width)
         said = {"assumed": "assumed", "published": "published, not measured here"}.get(group.known)
         if said is not None:

@@ -27,10 +27,12 @@ from warploom.cli.ptx_arguments import parse_argument, parse_shape
 from warploom.cli.ptx_input import CUDA_ENDS, left, loaded
 from warploom.cli.say import echo
 from warploom.errors import CheckError, ParseError
+from warploom.layout.patterns.tiles import load_tiles
 from warploom.machine.record import machine_named
 from warploom.pipeline.named_nest import target_for
 from warploom.pipeline.nest import Nest
 from warploom.pipeline.pictures import picture
+from warploom.pipeline.tiles import tiles_solved
 from warploom.report.fill import drawn, shown_fill
 from warploom.report.kernel import simulated
 from warploom.report.picture import Picture, check_name
@@ -66,7 +68,9 @@ def show(asked: Show, _context: Context) -> None:
 
 def _kind_of(subject: str) -> Kind:
     """By the end of a name; a name that is none of these is a sketch."""
-    ends = {".ptx": Kind.ptx, ".json": Kind.result} | dict.fromkeys(CUDA_ENDS, Kind.ptx)
+    ends = {".ptx": Kind.ptx, ".json": Kind.result, ".toml": Kind.tiles} | dict.fromkeys(
+        CUDA_ENDS, Kind.ptx
+    )
     return ends.get(Path(subject).suffix, Kind.sketch)
 
 
@@ -197,6 +201,14 @@ def _kept_fill(
     return drawn(made, name), status
 
 
+def _tiles(subject: str, wanted: Show) -> tuple[Picture, Status]:
+    """Several tiles of a kernel, as 'warploom layout tiles' chooses for them."""
+    tiles, budget = load_tiles(Path(subject), wanted.machine), Budget(wanted.seconds)
+    with progress(tiles.name), budget.interruptible():
+        found = tiles_solved(tiles, budget=budget)
+    return picture(found), status_of(found.joint.outcome)
+
+
 DRAWN: dict[Kind, Callable[[str, Show], tuple[Picture, Status]]] = {
     Kind.sketch: _sketch,
     Kind.map: _map,
@@ -204,4 +216,5 @@ DRAWN: dict[Kind, Callable[[str, Show], tuple[Picture, Status]]] = {
     Kind.kernel: _kernel,
     Kind.ptx: _ptx,
     Kind.result: _kept,
+    Kind.tiles: _tiles,
 }

@@ -16,6 +16,7 @@ from warploom.trust.impossible import check_impossible
 from warploom.trust.layout_text import check_layout_and_text
 from warploom.trust.reading import read_certificates
 from warploom.trust.schedule import check_schedule
+from warploom.trust.tiles import check_tiles
 
 MOST_BYTES = 256 << 20
 CHECKERS = {
@@ -23,6 +24,7 @@ CHECKERS = {
     "impossible": check_impossible,
     "layout": check_layout_and_text,
     "schedule": check_schedule,
+    "tiles": check_tiles,
 }
 
 

@@ -28,14 +28,16 @@ MOST_PLACE = (1 << 31) - 1  # functions give an int
 EXPORTS = (*LANGUAGES, *SPELLINGS)
 
 
-def exported(layout: Layout, how: str, name: str = "place", element_bytes: int = 4) -> str:
-    """The text, which says what layout it is."""
+def exported(
+    layout: Layout, how: str, name: str = "place", element_bytes: int = 4, packed: int = 1
+) -> str:
+    """The text, which says what layout it is; `packed` elements have `element_bytes`."""
     if how not in EXPORTS:
         raise UnsupportedError(
             f"there is no format '{how[:20]}' for layouts", advice=f"known are {', '.join(EXPORTS)}"
         )
     if how in SPELLINGS:
-        return exported_to(layout, how, name, element_bytes)
+        return exported_to(layout, how, name, element_bytes, packed)
     return index_function(layout, how, name)
 
 

@@ -22,7 +22,7 @@ from warploom.layout.solver.choose import Chosen, best_way
 from warploom.layout.solver.front import Front, known_class, usual_class
 from warploom.layout.solver.front_json import front_record, ways_record
 from warploom.layout.solver.task import Answer
-from warploom.layout.wavefronts.picture import Compared, request_of
+from warploom.layout.wavefronts.picture import Compared, worst_request
 from warploom.pictured import PublicResult
 from warploom.search.budget import STOPS, Budget, reason_of
 from warploom.search.outcome import Found, NothingFoundError, Outcome, Undecided
@@ -89,7 +89,8 @@ class LayoutResult(PublicResult):
         `name` is that of the function; by default it is made from that of the pattern."""
         problem = self.front.task.problem
         called = name or place_name(problem)
-        text = exported(self.best, language, called, problem.element_bytes)
+        size, packed = problem.element_bytes, problem.packed
+        text = exported(self.best, language, called, size, packed)
         return noted_layout(text, language, self.front)
 
     def save(self, path: str | Path, name: str | None = None) -> None:
@@ -108,14 +109,8 @@ class LayoutResult(PublicResult):
 
     def compared(self) -> Compared:
         """The access that waits longest, in rows as they are and in this layout."""
-        task = self.front.task
-        plain = np.arange(task.problem.size, dtype=np.int64)
-        steps = [task.meter.by_step(number, plain) for number in range(len(task.problem.accesses))]
-        access = max(range(len(steps)), key=lambda number: int(steps[number].max()))
-        step = int(np.argmax(steps[access]))
-        pairs = (("rows as they are", plain), (self.layout[:40], self.places.reshape(-1)))
-        requests = tuple(request_of(task, at, access, step, name) for name, at in pairs)
-        return Compared(task.problem.name, task, requests, tuple(str(self).splitlines()))
+        lines = str(self).splitlines()
+        return worst_request(self.front.task, self.places.reshape(-1), self.layout, lines)
 
     def __str__(self) -> str:
         problem = self.front.task.problem

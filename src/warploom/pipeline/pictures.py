@@ -23,6 +23,7 @@ PICTURES = {
     "warploom.pipeline.mapping.MappedResult": "warploom.pipeline.picture:mapped",
     "warploom.pipeline.nest.Explored": "warploom.pipeline.picture:explored",
     "warploom.pipeline.runnable.Runnable": "warploom.pipeline.pictures:of_result",
+    "warploom.pipeline.tiles.TilesResult": "warploom.pipeline.tiles:tiles_picture",
     "warploom.pipeline.warp_result.WarpResult": "warploom.pipeline.picture:warp_result",
     "warploom.report.kernel.Simulated": "warploom.report.kernel:picture",
     "warploom.report.ptx.Observed": "warploom.report.ptx:picture",

@@ -23,6 +23,7 @@ class Tile:
     banks: int
     operands: tuple[tuple[int, bool], ...] = ()
     copied: bool = False
+    packed: int = 1  # elements of `element_bytes`
 
     @property
     def rows(self) -> int:
@@ -36,7 +37,9 @@ def members(tile: Tile, klass: str) -> Iterator[list[int]]:
         case "wgmma":
             return _blocks(tile)
         case "pad":  # more padding has the same banks, and no more words in common
-            return ([by] for by in range(max(1, tile.banks * 4 // tile.element_bytes)))
+            return (
+                [by] for by in range(max(1, tile.banks * 4 * tile.packed // tile.element_bytes))
+            )
     most = (tile.size - 1).bit_length() if klass == "swizzle" else 0
     pairs = ((b, s) for b in range(1, most // 2 + 1) for s in range(b, most - b + 1))
     moved = ([bits, base, by] for bits, shift in pairs

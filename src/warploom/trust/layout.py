@@ -73,6 +73,10 @@ class _Problem:
     def element_bytes(self) -> int:
         return self.tile.element_bytes
 
+    def bytes_of(self, elements: int) -> int:
+        """Two elements of 4 bits are one byte."""
+        return elements * self.tile.element_bytes // self.tile.packed
+
     @property
     def banks(self) -> int:
         return self.tile.banks
@@ -154,8 +158,8 @@ def _counts(problem: _Problem, addresses: Numbers) -> list[int]:
 
 
 def _wavefronts(problem: _Problem, addresses: Numbers) -> int:
-    size, each = problem.element_bytes, range(max(1, problem.element_bytes // 4))
-    words = np.unique([a * size // 4 + i for a in addresses.tolist() for i in each])
+    each = range(max(1, problem.element_bytes // 4))
+    words = np.unique([problem.bytes_of(a) // 4 + i for a in addresses.tolist() for i in each])
     return int(np.bincount(words % problem.banks).max())
 
 
@@ -168,7 +172,9 @@ def _problem(record: dict[str, Any]) -> _Problem:
     require(repr(element_bytes) in ("1", "2", "4", "8", "16"), f"elements of {element_bytes!r}")
     require(record["objective"] in _OBJECTIVES[str(record["version"])], "no such objective")
     require(type(record["waste"]) is bool and record["class"] in _CLASSES, "no such question")
-    klass = record["class"]
+    klass, packed = record["class"], given.get("packed", 1)
+    halves = repr(packed) == "2" and element_bytes == 1 and klass not in ("tma", "wgmma")
+    require(halves or repr(packed) == "1", "there are no such elements")
     copied = serving.tensor_copies and klass in ("tma", "wgmma")
     require(copied or given["copies"] == [], "no copy writes this class")
     operands = tuple((rows, major == "k") for _, rows, major in given.get("operands", []))
@@ -180,7 +186,8 @@ def _problem(record: dict[str, Any]) -> _Problem:
         require(elements.ndim == 3 and elements.max() < size, f"{name}: elements outside")
         whole = (elements == -1).all(axis=2) | (elements >= 0).all(axis=2)
         require(bool(whole.all()) and elements.shape[1] <= lanes, f"{name}: no such lanes")
-        width = elements.shape[2] * element_bytes
+        width = elements.shape[2] * element_bytes // packed
+        require(elements.shape[2] % packed == 0, f"{name}: vectors have whole bytes")
         asked = served(serving, each["kind"], width)
         groups = [group for step in elements for group in groups_of(step, *asked, lanes)]
         vectors = elements[elements[:, :, 0] >= 0]
@@ -189,7 +196,7 @@ def _problem(record: dict[str, Any]) -> _Problem:
     require(bool(accesses) and all(a.weight >= 0 for a in accesses), "a weight is negative")
     weighed = record["objective"] == "worst", bool(record["waste"])
     copies = given["copies"] != []
-    tile = Tile(size, given["shape"][-1], element_bytes, banks, operands, copies)
+    tile = Tile(size, given["shape"][-1], element_bytes, banks, operands, copies, packed)
     return _Problem(tile, accesses, *weighed)
 
 
@@ -210,11 +217,13 @@ def _least(problem: _Problem, group: Numbers, chunks: dict[int, tuple[int, int, 
     size, words, loose = problem.element_bytes, set[tuple[int, int, int]](), 0
     for element in group.tolist():
         first, length, place = chunks.get(element, (element, 1, 0))
-        if length * size < 4:
-            loose += size
-        for i in range(max(1, size // 4)) if length * size >= 4 else ():
-            words.add((first, length * size // 4, place * size // 4 + i))
-    least = max(1, -(-(len(words) + -(-loose // 4)) // problem.banks))
+        long = problem.bytes_of(length)
+        if long < 4:
+            loose += 1
+        for i in range(max(1, size // 4)) if long >= 4 else ():
+            words.add((first, long // 4, problem.bytes_of(place) // 4 + i))
+    alone = -(-loose * size // (4 * problem.tile.packed))  # words that they fill
+    least = max(1, -(-(len(words) + alone) // problem.banks))
     for modulus in (2, 4, 8):
         fullest = Counter(place % modulus for _, length, place in words if length >= modulus)
         least = max(least, -(-max(fullest.values(), default=0) // (problem.banks // modulus)))
@@ -247,7 +256,7 @@ def _check_counting(problem: _Problem, least: Least, claimed: Fraction, count: i
     in some group that has a weight, and in all that want the same words."""
     size, chunks = problem.element_bytes, _chunks(problem)
     known = [chunks.get(element, (element, 1, 0)) for element in range(problem.size)]
-    width = known[0][1] * size // 4
+    width = problem.bytes_of(known[0][1]) // 4
     require(width > 0 and len({length for _, length, _ in known}) == 1, "chunks are not alike")
     number = {first: i for i, first in enumerate(dict.fromkeys(first for first, _, _ in known))}
     full = type(count) is int and len(number) > problem.banks // width * (count - 1) >= 0
@@ -255,7 +264,7 @@ def _check_counting(problem: _Problem, least: Least, claimed: Fraction, count: i
     costs: dict[tuple[frozenset[tuple[int, int]], int], Fraction] = {}
     for access, floors in zip(problem.accesses, least, strict=True):
         for group, floor in zip(access.groups, floors, strict=True) if access.weight else ():
-            key = frozenset((number[known[e][0]], known[e][2] * size // 4 + i)
+            key = frozenset((number[known[e][0]], problem.bytes_of(known[e][2]) // 4 + i)
                             for e in group for i in range(max(1, size // 4))), floor  # fmt: skip
             costs[key] = costs.get(key, Fraction(0)) + access.weight
     limits = [(frozenset(chunk for chunk, at in words if at == place), floor)
@@ -281,7 +290,7 @@ class _Cases:
         self._problem, self._claimed, self._proof = problem, claimed, proof
         self._work = Work(_MOST_COUNTED)
         size, bits = problem.element_bytes, bits_of(problem.size)
-        inside = bits_of(max(1, 4 // size))
+        inside = bits_of(max(1, 4 * problem.tile.packed // size))
         vector = max(problem.accesses, key=lambda a: a.elements.shape[2]).vectors[0]
         directions = (vector[1 << np.arange(bits_of(len(vector)))] ^ vector[0]).tolist()
         for access in problem.accesses:

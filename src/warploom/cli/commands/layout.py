@@ -146,6 +146,33 @@ def _emit_option() -> Any:
     return option(None, "--emit", metavar="|".join((*LANGUAGES, *SPELLINGS)), help=said)
 
 
+TILES = """Choose accesses and layouts of several tiles of one kernel together.
+
+FILE is TOML with a [[tile]] for each tile: its shape, its accesses in the order of its life, how
+many buffers it has, and the phases that it is alive in. Tiles of one phase share the memory of a
+block (docs/layouts.md, "Several tiles together").
+
+For each tile the command chooses widths, ldmatrix and stmatrix, and a layout. Together they take
+the fewest wavefronts that fit into shared memory, and then the fewest instructions. The answer says
+where each tile lies, and what each step between global memory, shared memory, registers and the
+product takes. --certificate writes a proof for all tiles together. 'warploom show FILE' draws it.
+
+\b
+Example:
+  $ warploom layout tiles examples/tiles/matmul.toml
+  $ warploom layout tiles examples/tiles/matmul.toml --emit cuda --certificate proof.json
+  $ warploom verify proof.json
+  $ warploom show examples/tiles/matmul.toml -o matmul.html
+
+\b
+Exit status:
+  0    every tile meets the bound, which no layouts can beat
+  1    no choice that fits meets the bound, by proof; the best one is printed, if there is one
+  2    bad input
+  3    undecided: the search was stopped; the best so far is printed
+  130  Ctrl-C"""
+
+
 def _name_option(made_from: str) -> Any:
     said = f"Name of what --emit writes (default: made from {made_from})."
     return option(None, "--name", metavar="NAME", help=said)
@@ -279,6 +306,30 @@ class Convert:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SolveTiles:
+    """The options of one call."""
+
+    file: str = argument(REQUIRED, metavar="FILE")
+    klass: str | None = option(
+        None, "--class", metavar="CLASS", help="Class of layouts to search (default: mixed)."
+    )
+    machine: str | None = option(
+        None, "--machine", metavar="NAME|FILE", help="Machine whose banks serve the accesses."
+    )
+    seconds: float | None = option(
+        None, "--seconds", min=0, metavar="S", help="Time limit for all tiles."
+    )
+    emit: str | None = _emit_option()
+    out: Path = option(
+        STDOUT, "-o", metavar="FILE", help="Write the text to FILE; - is standard output."
+    )
+    proof: Path | None = option(
+        None, "--certificate", metavar="FILE", help="Write a proof for 'warploom verify'."
+    )
+    json_file: Path | None = json_option()
+
+
+@dataclass(frozen=True, kw_only=True)
 class ReadFile:
     """The options of one call."""
 
@@ -294,6 +345,7 @@ COMMAND = Group(
     "Find the shared-memory layout with the fewest bank conflicts; convert register layouts.",
     (
         Command("solve", SOLVE, Solve, "warploom.cli.layout:solve"),
+        Command("tiles", TILES, SolveTiles, "warploom.cli.layout_tiles:tiles_command"),
         Command("show", SHOW, ShowLayout, "warploom.cli.layout_show:show"),
         Command("check", CHECK, CheckLayout, "warploom.cli.layout_show:check"),
         Command("read", READ, ReadFile, "warploom.cli.layout_read:read_command"),

@@ -25,6 +25,7 @@ SUBJECT is one of:
   EXPR with --as map                  the mapping that 'warploom map' finds
   KERNEL with --as nest               the loop nest that 'warploom explore' finds
   FILE.json                           what --json of synth or explore wrote
+  FILE.toml                           tiles of a kernel, as 'warploom layout tiles' chooses
 
 Without -o the result is a few lines in the terminal. -o FILE.html writes one page that needs no
 other file. Point at a value of a solution to follow it from memory to the output. -o FILE.svg
@@ -54,6 +55,7 @@ class Kind(StrEnum):
     kernel = "kernel"
     ptx = "ptx"
     result = "result"
+    tiles = "tiles"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +80,7 @@ class Show:
         help="Show the kernel, or leave it out (default: show it if it is short).",
     )
     machine: str | None = option(
-        None, "--machine", metavar="NAME|FILE", help="Machine of a mapping or a loop nest."
+        None, "--machine", metavar="NAME|FILE", help="Machine of a mapping, a loop nest or tiles."
     )
     evaluations: int = option(
         100, "--evaluations", min=1, help="How many implementations of a loop nest to look at."

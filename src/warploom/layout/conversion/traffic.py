@@ -7,14 +7,14 @@ A tile's layout is judged by all accesses to tiles of its type together. An acce
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product as combinations_of
 
 import numpy as np
 
 from warploom.errors import CheckError, UnsupportedError, WarploomError
 from warploom.layout.conversion.convert import Conversion, convert
-from warploom.layout.conversion.fragment import LANES, Fragment
+from warploom.layout.conversion.fragment import Fragment
 from warploom.layout.conversion.staging import Side, Staging, matrix_sides, stored_once
 from warploom.layout.formats.encoding import written_linear
 from warploom.layout.formats.encoding_shared import shared_layout
@@ -31,6 +31,7 @@ from warploom.layout.patterns.access import IDLE, Access, AccessKind, Problem
 from warploom.layout.solver.solve import solve
 from warploom.layout.solver.task import Task
 from warploom.layout.wavefronts.cost import Meter
+from warploom.machine.record import CUDA, KNOWN, Machine, machine_named
 from warploom.search.budget import Budget
 
 LOOP_WEIGHT = 10
@@ -77,6 +78,7 @@ class Traffic:
     module: TritonModule
     rows: tuple[Row, ...]  # what costs most first
     tiles: tuple[JudgedTile, ...]
+    machine: Machine
 
 
 @dataclass
@@ -88,31 +90,48 @@ class _Known:
 
 def traffic_of(module: TritonModule, budget: Budget | None = None) -> Traffic:
     """Every operation that moves data between layouts, ranked, and every type of tile."""
-    if module.lanes != LANES:
-        raise UnsupportedError(
-            f"warps of {module.lanes} lanes", module.span(1), f"conversions are of {LANES} lanes"
-        )
+    machine = machine_of(module)
     known, rows, uses = _Known(), list[Row](), dict[str, list[_Use]]()
     for operation in module.operations:
-        row, use = _row(module, operation, known, budget)
+        row, use = _row(module, operation, known, machine, budget)
         rows += [] if row is None else [row]
         if use is not None:
             uses.setdefault(_type_text(use.tile), []).append(use)
     ordered = sorted(rows, key=lambda row: (-row.weight, row.operation.line))
     held = _held(module)
-    tiles = [_judged(each, held.get(text, ""), budget) for text, each in uses.items()]
-    return Traffic(module, tuple(ordered), tuple(tiles))
+    tiles = [_judged(each, held.get(text, ""), machine, budget) for text, each in uses.items()]
+    return Traffic(module, tuple(ordered), tuple(tiles), machine)
+
+
+def machine_of(module: TritonModule) -> Machine:
+    """The machine that a module was compiled for, as far as there is a record of it."""
+    name = module.architecture or ("cuda" if module.lanes == CUDA.lanes else "")
+    if name not in KNOWN:
+        raise UnsupportedError(
+            f"a module for {name or f'warps of {module.lanes} lanes'}", module.span(1),
+            f"machines that are known: {', '.join(KNOWN)}",
+        )  # fmt: skip
+    found = machine_named(name)
+    if found.lanes != module.lanes:
+        raise UnsupportedError(
+            f"warps of {module.lanes} lanes", module.span(1), f"{name} has {found.lanes}"
+        )
+    return found
 
 
 def _row(
-    module: TritonModule, operation: Operation, known: _Known, budget: Budget | None
+    module: TritonModule,
+    operation: Operation,
+    known: _Known,
+    machine: Machine,
+    budget: Budget | None,
 ) -> tuple[Row | None, _Use | None]:
     try:
         if operation.name == "ttg.convert_layout":
-            return _conversion(operation, known, module.target >= 90, budget), None
+            return _conversion(operation, known, module.target >= 90, machine, budget), None
         if operation.name in DESCRIPTORS:
             return None, None
-        return _shared(operation)
+        return _shared(operation, machine)
     except WarploomError as error:
         if isinstance(error, CheckError | UnsupportedError):
             return Row(operation, "not counted", 0.0, unknown=error.message), None
@@ -124,7 +143,11 @@ def _row(
 
 
 def _conversion(
-    operation: Operation, known: _Known, stores_matrices: bool, budget: Budget | None
+    operation: Operation,
+    known: _Known,
+    stores_matrices: bool,
+    machine: Machine,
+    budget: Budget | None,
 ) -> Row:
     if len(operation.types) != 2:
         raise CheckError("a conversion is from one layout to another")
@@ -136,6 +159,7 @@ def _conversion(
             from_attribute(target.layout, target.shape, target.layout.name),
             _bytes_of(source),
             budget,
+            machine=machine,
         )
     found = known.conversions[key]
     way = found.chosen
@@ -192,7 +216,7 @@ class _Use:
     times: int
 
 
-def _shared(operation: Operation) -> tuple[Row | None, _Use | None]:
+def _shared(operation: Operation, machine: Machine) -> tuple[Row | None, _Use | None]:
     tensor, tile = operation.only("tensor"), operation.only("memdesc")
     if tensor is None or tile is None:
         return None, None  # an allocation that nothing is stored to yet
@@ -206,9 +230,10 @@ def _shared(operation: Operation) -> tuple[Row | None, _Use | None]:
     kind: AccessKind = "ld" if loads else "st"
     if operation.name == "ttg.async_copy_global_to_local":
         kind = "cp.async"
-    best = _cheapest(moved, addresses, kind, size, whole, operation.contiguity)
+    problem = Problem(operation.name, whole, size, (), machine.serving)
+    best = _cheapest(moved, addresses, kind, problem, operation.contiguity)
     access, wavefronts, instructions = best
-    task = Task(Problem(operation.name, whole, size, (access,)))
+    task = Task(replace(problem, accesses=(access,)))
     least = wavefronts if task.torn is not None else int(task.bound.wavefronts[0])
     row = Row(
         operation, access.name, wavefronts / times, wavefronts // times, least // times,
@@ -238,19 +263,19 @@ def _cheapest(
     fragment: Fragment,
     addresses: Numbers,
     kind: AccessKind,
-    size: int,
-    whole: tuple[int, ...],
+    problem: Problem,
     contiguity: int,
 ) -> tuple[Access, int, int]:
     """Vectors as wide as the layout allows, or matrices: what takes the fewest wavefronts."""
+    size = problem.element_bytes
     sides = [_vectors(fragment, addresses, kind, size, contiguity)]
-    if kind != "cp.async":
+    if kind != "cp.async" and problem.serving.has_matrices:
         sides += matrix_sides(fragment, "ld" if kind == "ld" else "st", size)
     best: tuple[Access, int, int] | None = None
     for side in sides:
         elements = side.elements.reshape(-1, *side.elements.shape[2:])
         access = Access(side.name, elements, side.kind)
-        score = Meter(Problem("", whole, size, (access,))).score(addresses)
+        score = Meter(replace(problem, accesses=(access,))).score(addresses)
         if score is None:
             continue  # its vectors do not lie together
         found = (access, int(score.wavefronts[0]), side.steps)
@@ -306,12 +331,12 @@ def _held(module: TritonModule) -> dict[str, str]:
     }
 
 
-def _judged(uses: list[_Use], held: str, budget: Budget | None) -> JudgedTile:
+def _judged(uses: list[_Use], held: str, machine: Machine, budget: Budget | None) -> JudgedTile:
     tile, lines = uses[0].tile, tuple(use.operation.line for use in uses)
     accesses = tuple(
         Access(use.access.name, use.access.elements, use.access.kind, _weight(use)) for use in uses
     )
-    task = Task(Problem("tile", tile.whole, _bytes_of(tile), accesses))
+    task = Task(Problem("tile", tile.whole, _bytes_of(tile), accesses, machine.serving))
     score = task.meter.score(uses[0].addresses)
     assert score is not None, "each access was counted in this layout"
     now, least = sum(score.wavefronts), sum(task.bound.wavefronts) if task.torn is None else 0

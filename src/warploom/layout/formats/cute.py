@@ -140,11 +140,21 @@ def of_elements(swizzle: Swizzle, bits: int) -> Swizzle:
     return Swizzle(swizzle.bits, max(base, 0), swizzle.shift)
 
 
+def _of_pointer(swizzle: Swizzle, bits: int) -> Swizzle:
+    """The same before a pointer, in bytes."""
+    base = swizzle.base - 3 + (bits.bit_length() - 1)
+    if base < 0 and swizzle.bits:
+        raise CheckError(f"{show(swizzle)} of elements of {bits} bits moves parts of bytes")
+    return Swizzle(swizzle.bits, max(base, 0), swizzle.shift)
+
+
 def _is_power(number: int) -> bool:
     return number > 0 and number & (number - 1) == 0
 
 
-def write_cute(layout: Layout, spelling: str = "dsl", element_bytes: int = 4) -> str:
+def write_cute(
+    layout: Layout, spelling: str = "dsl", element_bytes: int = 4, packed: int = 1
+) -> str:
     """The layout in one of the spellings; what CuTe cannot express is refused.
 
     >>> write_cute(compose(Swizzle(3, 3, 3), Strided((8, 64), (64, 1))), "c++", 2)
@@ -156,6 +166,8 @@ def write_cute(layout: Layout, spelling: str = "dsl", element_bytes: int = 4) ->
         )
     swizzle, offset, strided = taken_apart(layout)
     match spelling:
+        case "tilelang" if packed > 1:
+            raise UnsupportedError("TileLang's layouts count bytes, and two elements are in one")
         case "tilelang":
             whole = to_bytes(
                 compose(swizzle or Swizzle(0, 4, 3), Shift(offset), strided), element_bytes
@@ -169,7 +181,7 @@ def write_cute(layout: Layout, spelling: str = "dsl", element_bytes: int = 4) ->
                 raise UnsupportedError("tensor-layouts has no offset inside a composition")
             return text if swizzle is None else f"(Swizzle({_three(swizzle, ', ')})) o ({text})"
         case "c++":
-            return _cpp(swizzle, offset, strided, element_bytes)
+            return _cpp(swizzle, offset, strided, 8 * element_bytes // packed)
         case "pycute":
             text = _strided_text(strided, ", ")
             if swizzle is None and not offset:
@@ -182,15 +194,14 @@ def write_cute(layout: Layout, spelling: str = "dsl", element_bytes: int = 4) ->
     return f"S<{_three(swizzle or Swizzle(0, 0, 0))}> o {offset} o {text}"
 
 
-def _cpp(swizzle: Swizzle | None, offset: int, strided: Strided, element_bytes: int) -> str:
+def _cpp(swizzle: Swizzle | None, offset: int, strided: Strided, bits: int) -> str:
     text = re.sub(r"(-?[0-9]+)", r"_\1", _strided_text(strided))
     if swizzle is None and not offset:
         return text
     if offset:  # an offset takes the pointer's place, and then all counts elements
         return f"Sw<{_three(swizzle or Swizzle(0, 0, 0))}> o _{offset} o {text}"
-    moved = to_bytes(swizzle or Swizzle(0, 0, 0), element_bytes)
-    assert isinstance(moved, Swizzle)
-    return f"Sw<{_three(moved)}> o smem_ptr[{8 * element_bytes}b](unset) o {text}"
+    moved = _of_pointer(swizzle or Swizzle(0, 0, 0), bits)
+    return f"Sw<{_three(moved)}> o smem_ptr[{bits}b](unset) o {text}"
 
 
 def _three(swizzle: Swizzle, join: str = ",") -> str:

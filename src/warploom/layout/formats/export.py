@@ -34,10 +34,10 @@ _COMMENT = re.compile(r"//[^\n]*")
 _USING = re.compile(r"\s*using\s+[A-Za-z_]\w*\s*=(.*);\s*", re.DOTALL)
 
 
-def exported_to(layout: Layout, how: str, name: str, element_bytes: int) -> str:
+def exported_to(layout: Layout, how: str, name: str, element_bytes: int, packed: int = 1) -> str:
     """The text for one of SPELLINGS, which says what layout it is."""
     if how == "cute":
-        return _spelled(layout, element_bytes) + cute_type(layout, name)
+        return _spelled(layout, element_bytes, packed) + cute_type(layout, name)
     if how == "tilelang":
         text = write_tilelang(layout, name)
         _same(layout, read_tilelang(text), "TileLang's layout")
@@ -47,12 +47,12 @@ def exported_to(layout: Layout, how: str, name: str, element_bytes: int) -> str:
     return json.dumps(bases) + "\n"
 
 
-def _spelled(layout: Layout, element_bytes: int) -> str:
+def _spelled(layout: Layout, element_bytes: int, packed: int) -> str:
     """The layout in each of CuTe's spellings that has words for it, as comments."""
     lines = []
     for spelling in SPELLINGS:
         try:
-            text = write_cute(layout, spelling, element_bytes)
+            text = write_cute(layout, spelling, element_bytes, packed)
         except WarploomError:  # no offset there, or no place for an element's bytes
             continue
         _same(layout, read_cute(text, element_bytes), spelling)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warploom.errors import CheckError, ParseError, WarploomError, spelled
+from warploom.errors import CheckError, ParseError, UnsupportedError, WarploomError, spelled
 from warploom.layout.formats.cute import read_cute
 from warploom.layout.formats.descriptor import is_descriptor, operand_layout, read_descriptor
 from warploom.layout.formats.encoding_shared import shared_layout
@@ -23,27 +23,27 @@ from warploom.layout.patterns.access import Problem
 
 
 def given_layout(
-    text: str, shape: tuple[int, ...] | None = None, element_bytes: int | None = None
+    text: str,
+    shape: tuple[int, ...] | None = None,
+    element_bytes: int | None = None,
+    packed: int = 1,
 ) -> Layout:
-    """A layout in any text that we read."""
+    """A layout in any text that we read; `packed` elements have `element_bytes`."""
+    if packed > 1:
+        element_bytes = None
+        if is_descriptor(text) or "nvmma" in text.lower():
+            advice = "state the tile in whole bytes"
+            raise UnsupportedError(
+                "a layout that counts bytes, of elements of 4 bits", advice=advice
+            )
     if text.lstrip().startswith("{"):
         bases = read_bases(text)
         if shape is None or set(bases) != {"offset"}:
             raise CheckError("bases of a shared layout are those of 'offset', and need a shape")
         return from_offset_bases(bases["offset"], shape)
-    if text.lstrip().startswith("#"):
-        if shape is None:
-            advice = f"give {spelled('--shape 64x64', 'shape=(64, 64)')}"
-            raise ParseError("an attribute does not say the shape", advice=advice)
-        return shared_layout(read_attribute(text.strip()), shape)
-    if is_descriptor(text):
-        if shape is None:
-            advice = f"give {spelled('--shape 64x64', 'shape=(64, 64)')}"
-            raise ParseError("a descriptor does not say the shape", advice=advice)
-        turned = text.rstrip().endswith("major mn")
-        written = text.rstrip().removesuffix("major mn").removesuffix("major k")
-        found = read_descriptor(written)
-        return operand_layout(found, shape, element_bytes or 2, "mn" if turned else "k")
+    shapeless = "an attribute" if text.lstrip().startswith("#") else ""
+    if shapeless or is_descriptor(text):
+        return _of_shape(text, shape, element_bytes, shapeless or "a descriptor")
     if "lambda" in text:
         return read_tilelang(text)
     if "Layout<" in text:
@@ -60,6 +60,21 @@ def given_layout(
     except WarploomError as error:
         theirs = any(word in text for word in ("Sw", "SW_", "smem_ptr", "_"))
         raise (error if theirs else ours) from None
+
+
+def _of_shape(
+    text: str, shape: tuple[int, ...] | None, element_bytes: int | None, what: str
+) -> Layout:
+    """An attribute of Triton's IR or a descriptor: neither says the shape."""
+    if shape is None:
+        advice = f"give {spelled('--shape 64x64', 'shape=(64, 64)')}"
+        raise ParseError(f"{what} does not say the shape", advice=advice)
+    if what == "an attribute":
+        return shared_layout(read_attribute(text.strip()), shape)
+    turned = text.rstrip().endswith("major mn")
+    written = text.rstrip().removesuffix("major mn").removesuffix("major k")
+    found = read_descriptor(written)
+    return operand_layout(found, shape, element_bytes or 2, "mn" if turned else "k")
 
 
 def row_major_addresses(layout: Layout, problem: Problem) -> Numbers:

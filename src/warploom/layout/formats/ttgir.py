@@ -20,6 +20,7 @@ _SIZES = re.compile(r"((?:[0-9]{1,9}x)*)(\S+)", re.ASCII)
 _TYPE = re.compile(r"(tensor|memdesc)<|->\s*<", re.ASCII)
 _NUMBER = re.compile(r'"?ttg\.([\w-]+)"?\s*=\s*([0-9]{1,6})', re.ASCII)
 _TARGET = re.compile(r'ttg\.target = "cuda:([0-9]{1,4})"', re.ASCII)
+_HIP = re.compile(r'ttg\.target = "hip:(gfx[0-9a-f]{1,8})"', re.ASCII)
 _CONTIGUITY = re.compile(r"contiguity = ([0-9]{1,4})", re.ASCII)
 _LOOPS = ("scf.for", "scf.while")
 # What reads or writes a tile by a descriptor, so that its layout cannot be chosen freely.
@@ -75,6 +76,7 @@ class TritonModule:
     blocks: int
     target: int  # 90 for sm_90; 0 where it is no NVIDIA GPU
     operations: tuple[Operation, ...]
+    architecture: str = ""  # of AMD's GPUs: gfx942
 
     def span(self, line: int) -> Span:
         text = self.source.line(line)
@@ -95,6 +97,7 @@ class _Lines:
         self._source = source
         self._aliases: dict[str, Attribute] = {}
         self._facts: dict[str, int] = {}
+        self._architecture = ""
         self._regions: list[bool] = []  # whether each region that is open is a loop's
         self._found: list[Operation] = []
 
@@ -119,6 +122,7 @@ class _Lines:
         return TritonModule(
             self._source, facts["num-warps"], facts.get("threads-per-warp", 32),
             facts.get("num-ctas", 1), facts.get("target", 0), tuple(self._found),
+            self._architecture,
         )  # fmt: skip
 
     def _line(self, number: int, line: str) -> None:
@@ -131,6 +135,8 @@ class _Lines:
             self._facts = {name: int(count) for name, count in _NUMBER.findall(line)}
             target = _TARGET.search(line)
             self._facts["target"] = int(target[1]) if target else 0
+            architecture = _HIP.search(line)
+            self._architecture = architecture[1] if architecture else ""
         if line.startswith("}"):
             self._close()
         operation = _OPERATION.match(line)

@@ -20,7 +20,7 @@ MOST_ROTATION = 64  # columns that a row is turned by, at most
 def paddings(problem: Problem) -> Iterator[ir.Layout]:
     """Every padding of rows by less than all banks. A row longer by all banks has the same banks
     and no more words in common with others, so that no other padding is better."""
-    period = max(1, problem.serving.banks * problem.serving.word_bytes // problem.element_bytes)
+    period = max(1, problem.elements_in(problem.serving.banks * problem.serving.word_bytes))
     return (ir.Pad(problem.columns, by) for by in range(period))
 
 
@@ -91,7 +91,7 @@ def rotations(problem: Problem) -> Iterator[ir.Layout]:
 def tiles(problem: Problem) -> Iterator[ir.Layout]:
     """Blocks as large as all banks, each with its rows turned on from one row of blocks to the
     next. Rows are filled up to whole blocks."""
-    banks = max(1, problem.serving.banks * problem.serving.word_bytes // problem.element_bytes)
+    banks = max(1, problem.elements_in(problem.serving.banks * problem.serving.word_bytes))
     columns = problem.columns
     for width in _powers(banks):
         if width < 2:
@@ -105,7 +105,7 @@ def tiles(problem: Problem) -> Iterator[ir.Layout]:
 
 def intervals(problem: Problem) -> Iterator[ir.Layout]:
     """A few places left out after every so many elements, whatever the rows."""
-    banks = max(1, problem.serving.banks * problem.serving.word_bytes // problem.element_bytes)
+    banks = max(1, problem.elements_in(problem.serving.banks * problem.serving.word_bytes))
     for every in _powers(problem.size):
         for by in _powers(banks // 2):
             if every >= by and every != problem.columns:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal, NoReturn, TypeAlias, get_args
+from typing import Literal, NoReturn, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
@@ -38,6 +38,7 @@ SERVED_AS: dict[AccessKind, RequestKind] = {
     "stmatrix.trans": "stmatrix",
     "cp.async": "st",
 }
+Count = TypeVar("Count", int, Numbers)
 ELEMENT_BYTES = (1, 2, 4, 8, 16)
 MOST_MOVED = 1 << 24  # elements that all steps and lanes of an access move
 IDLE = -1
@@ -89,6 +90,20 @@ class Problem:
     note: str = ""
     copies: tuple[str, ...] = ()
     operands: tuple[Operand, ...] = ()
+    packed: int = 1  # elements of `element_bytes`: two of 4 bits share a byte
+
+    @property
+    def bits(self) -> int:
+        """Of an element."""
+        return 8 * self.element_bytes // self.packed
+
+    def bytes_of(self, elements: Count) -> Count:
+        """The whole bytes of so many elements; where so many elements further are."""
+        return elements * self.element_bytes // self.packed
+
+    def elements_in(self, size: int) -> int:
+        """How many elements have room in so many bytes; 0 where one is larger."""
+        return size * self.packed // self.element_bytes
 
     @property
     def size(self) -> int:
@@ -106,6 +121,11 @@ class Problem:
     def weights(self) -> tuple[Fraction, ...]:
         """As they are written: 0.1 is a tenth."""
         return tuple(Fraction(repr(access.weight)) for access in self.accesses)
+
+
+def size_words(problem: Problem) -> str:
+    """The size of an element in words."""
+    return f"{problem.bits} bits" if problem.packed > 1 else f"{problem.element_bytes} bytes"
 
 
 def pieces(rows: int, each: int) -> Iterator[slice]:
@@ -127,6 +147,10 @@ def check_problem(problem: Problem) -> Problem:
     if problem.element_bytes not in ELEMENT_BYTES:
         listed = ", ".join(map(str, ELEMENT_BYTES))
         _fail(f"an element of {problem.element_bytes} bytes", f"an element has {listed} bytes")
+    if problem.packed not in (1, 2) or (problem.packed > 1 and problem.element_bytes != 1):
+        _fail(f"{problem.packed} elements in {problem.element_bytes} bytes", "two in one byte")
+    if problem.packed > 1 and (problem.copies or problem.operands):
+        _fail("elements of 4 bits in tensor copies or wgmma", "state the tile in whole bytes")
     if not problem.accesses:
         _fail("there is no access by lanes", "say how the tensor is used")
     if problem.copies and not problem.serving.tensor_copies:
@@ -162,13 +186,16 @@ def _check_access(problem: Problem, access: Access) -> None:
         _fail(f"{access.name}: the weight is {access.weight}", "a weight is at least 0")
     if not access.steps:
         _fail(f"{access.name}: there is no step")
+    if width % problem.packed:
+        name = f"{access.name}: a vector of {width} elements of {problem.bits} bits"
+        _fail(name, "memory has whole bytes")
     if width & (width - 1):
         _fail(f"{access.name}: a vector of {width} elements", "vectors are powers of two")
     try:
-        serving.group(SERVED_AS[access.kind], width * problem.element_bytes)
+        serving.group(SERVED_AS[access.kind], problem.bytes_of(width))
     except WarploomError as error:
         _fail(f"{access.name}: {error.message}", error.advice)
-    if width * problem.element_bytes > serving.banks * serving.word_bytes:
+    if problem.bytes_of(width) > serving.banks * serving.word_bytes:
         _fail(f"{access.name}: a vector of {width} elements is wider than all banks together")
     if access.lanes > serving.lanes or serving.lanes % access.lanes:
         _fail(

@@ -21,7 +21,21 @@ from warploom.machine.record import machine_named
 TYPES = {
     "f64": 8, "c64": 8, "i64": 8, "u64": 8, "f32": 4, "tf32": 4, "i32": 4, "u32": 4,
     "f16": 2, "bf16": 2, "i16": 2, "u16": 2, "e4m3": 1, "e5m2": 1, "i8": 1, "u8": 1,
+    "ue8m0": 1,
 }  # fmt: skip
+PACKED = {"u4": 2, "i4": 2, "e2m1": 2}  # elements of a byte: packed weights, scaled numbers
+ELEMENTS = (*TYPES, *PACKED)
+
+
+def element_of(word: str) -> tuple[int, int] | None:
+    """The bytes of a type, and how many elements share them; None where there is no such type.
+
+    >>> element_of("f16"), element_of("u4")
+    ((2, 1), (1, 2))
+    """
+    if word in PACKED:
+        return 1, PACKED[word]
+    return (TYPES[word], 1) if word in TYPES else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +110,17 @@ def pattern(text: str) -> Problem:
         raise ParseError(f"no pattern is called '{name[:40]}'", advice=_nearest(name))
     found = USUAL[name]
     rows, columns = _sizes(text, parts.pop(0) if parts else "")
-    size = TYPES.get(parts[0]) if parts and "=" not in parts[0] else None
+    word = parts[0] if parts else ""
+    found_element = element_of(word)
     if parts and "=" not in parts[0]:
-        word = parts.pop(0)
-        if size is None:
-            raise ParseError(f"no element type '{word[:20]}'", advice=f"known: {', '.join(TYPES)}")
+        parts.pop(0)
+        if found_element is None:
+            advice = f"known: {', '.join(ELEMENTS)}"
+            raise ParseError(f"no element type '{word[:20]}'", advice=advice)
     options = _options(name, parts)
     serving = machine_named(machine if "@" in text else "cuda").serving
-    tensor = Tensor(rows, columns, 4 if size is None else size, serving, options)
+    size, packed = found_element or (4, 1)
+    tensor = Tensor(rows, columns, size, serving, options, packed)
     problem = usual.problem_of(text, tensor, found.build(tensor), found.flat)
     if found.copied:
         problem = replace(problem, copies=(found.copied,))

@@ -27,12 +27,12 @@ def ldmatrix_trans(t: Tensor) -> Accesses:
 
 def ldmatrix_tensor(t: Tensor) -> Accesses:
     """Matrices loaded by ldmatrix from what tensor copies stored: only the loads are of lanes."""
-    width = t.divided(CHUNK_BYTES, t.bytes, "elements in 16 bytes")
+    width = t.within(CHUNK_BYTES, "elements in 16 bytes")
     return [_rows_of_matrices(t, "load", "ldmatrix", width)]
 
 
 def _matrices(t: Tensor, store: AccessKind, load: AccessKind) -> Accesses:
-    width = t.divided(CHUNK_BYTES, t.bytes, "elements in 16 bytes")
+    width = t.within(CHUNK_BYTES, "elements in 16 bytes")
     return [t.linear("store", store, width), _rows_of_matrices(t, "load", load, width)]
 
 
@@ -60,27 +60,27 @@ def _rows_of_matrices(t: Tensor, name: str, kind: AccessKind, width: int) -> Acc
 
 def stmatrix(t: Tensor) -> Accesses:
     """Matrices stored by stmatrix, rows loaded as vectors of 16 bytes."""
-    width = t.divided(CHUNK_BYTES, t.bytes, "elements in 16 bytes")
+    width = t.within(CHUNK_BYTES, "elements in 16 bytes")
     return [_rows_of_matrices(t, "store", "stmatrix", width), t.linear("load", "ld", width)]
 
 
 def mma_a(t: Tensor) -> Accesses:
     """Vectors of 16 bytes stored, operand A of mma loaded word by word."""
-    width = t.divided(4, t.bytes, "elements in a word")
-    vector = t.divided(CHUNK_BYTES, t.bytes, "elements in 16 bytes")
+    width = t.within(4, "elements in a word")
+    vector = t.within(CHUNK_BYTES, "elements in 16 bytes")
     return [t.linear("store", "st", vector), _fragment(t, "load A", "ld", width, width)]
 
 
 def mma_b(t: Tensor) -> Accesses:
     """Vectors of 16 bytes stored, operand B of mma (n × k, k along rows) loaded word by word."""
-    vector = t.divided(CHUNK_BYTES, t.bytes, "elements in 16 bytes")
-    width = t.divided(4, t.bytes, "elements in a word")
+    vector = t.within(CHUNK_BYTES, "elements in 16 bytes")
+    width = t.within(4, "elements in a word")
     return [t.linear("store", "st", vector), _fragment(t, "load B", "ld", width, width)]
 
 
 def wgmma_copied(t: Tensor) -> Accesses:
     """Vectors of 16 bytes stored by cp.async; wgmma reads the tile by descriptors."""
-    return [t.linear("store", "cp.async", t.divided(CHUNK_BYTES, t.bytes, "elements in 16 bytes"))]
+    return [t.linear("store", "cp.async", t.within(CHUNK_BYTES, "elements in 16 bytes"))]
 
 
 def wgmma_tensor(_: Tensor) -> Accesses:
@@ -90,14 +90,14 @@ def wgmma_tensor(_: Tensor) -> Accesses:
 
 def wgmma_c(t: Tensor) -> Accesses:
     """The result of wgmma stored by stmatrix; tensor copies take it from there."""
-    width = t.divided(CHUNK_BYTES, t.bytes, "elements in 16 bytes")
+    width = t.within(CHUNK_BYTES, "elements in 16 bytes")
     t.divided(t.rows, 64, "rows of four warps")
     return [_rows_of_matrices(t, "store", "stmatrix", width)]
 
 
 def mma_c(t: Tensor) -> Accesses:
     """The result of mma stored, two columns at a time; rows loaded as vectors of 16 bytes."""
-    vector = t.divided(CHUNK_BYTES, t.bytes, "elements in 16 bytes")
+    vector = t.within(CHUNK_BYTES, "elements in 16 bytes")
     return [_fragment(t, "store C", "st", 2, 2), t.linear("load", "ld", vector)]
 
 
@@ -116,7 +116,7 @@ def _fragment(t: Tensor, name: str, kind: AccessKind, width: int, apart: int) ->
 def mfma(t: Tensor) -> Accesses:
     """Vectors written in order; each lane reads `load` bytes of one of 16 rows."""
     read = _rows_of_lanes(t)
-    return [t.linear("write", "st", t.vector("store", read.width * t.bytes)), read]
+    return [t.linear("write", "st", t.vector("store", read.width * t.bytes // t.packed)), read]
 
 
 def _rows_of_lanes(t: Tensor) -> Access:
@@ -157,13 +157,13 @@ def named_access(t: Tensor, use: str, kind: AccessKind | None = None) -> Access:
     16
     """
     name, parameter = use.removesuffix(".trans"), use.endswith(".trans")
-    words = 4 // t.bytes if t.bytes <= 4 else 1
+    words = 4 * t.packed // t.bytes if t.bytes <= 4 else 1
     match name:
         case "rows":
-            vector = t.divided(CHUNK_BYTES, t.bytes, "elements in 16 bytes")
+            vector = t.within(CHUNK_BYTES, "elements in 16 bytes")
             return t.linear(use, kind or "st", vector)
         case "ldmatrix" | "stmatrix":
-            width = t.divided(CHUNK_BYTES, t.bytes, "elements in 16 bytes")
+            width = t.within(CHUNK_BYTES, "elements in 16 bytes")
             own: AccessKind = "ldmatrix" if name == "ldmatrix" else "stmatrix"
             turned: AccessKind = "ldmatrix.trans" if own == "ldmatrix" else "stmatrix.trans"
             return _rows_of_matrices(t, use, turned if parameter else own, width)

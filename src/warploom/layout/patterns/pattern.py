@@ -23,7 +23,7 @@ import math
 import re
 import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -59,10 +59,10 @@ from warploom.layout.patterns.access import (
     check_problem,
     pieces,
 )
-from warploom.layout.patterns.named import MOST_ROWS, TYPES
+from warploom.layout.patterns.named import ELEMENTS, MOST_ROWS, element_of
 from warploom.layout.patterns.operands import named_access
 from warploom.layout.patterns.usual import Tensor
-from warploom.machine.record import KNOWN, machine_named
+from warploom.machine.record import KNOWN, Machine, machine_named
 from warploom.machine.serving import Serving
 
 MOST_BYTES = 1 << 20
@@ -86,6 +86,11 @@ _VARIABLES = ("lane", "step", "warp", "element")
 
 def load_pattern(path: Path, machine: str | None = None) -> Problem:
     """The problem in a file, on the machine that it names, or on another."""
+    return parse_pattern(pattern_text(path), str(path), machine)
+
+
+def pattern_text(path: Path) -> str:
+    """What a file of patterns says."""
     try:
         data = path.read_bytes()[: MOST_BYTES + 1]
     except OSError as error:
@@ -93,23 +98,24 @@ def load_pattern(path: Path, machine: str | None = None) -> Problem:
     if len(data) > MOST_BYTES:
         raise ParseError(f"{path} is larger than {MOST_BYTES} bytes")
     try:
-        text = data.decode()
+        return data.decode()
     except UnicodeDecodeError:
         raise ParseError(f"{path} is not a text", advice="a pattern is a TOML file") from None
-    return parse_pattern(text, str(path), machine)
 
 
 def parse_pattern(text: str, source_name: str = "<pattern>", machine: str | None = None) -> Problem:
-    return _File(Source(source_name, text), machine).read()
+    return PatternText(Source(source_name, text), machine).read()
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """A table of the file: which [[access]] it is (-1: the top), for errors."""
+class Place:
+    """A table of the file: its number among all [[access]] and [[tile]] (-1: the top), for
+    errors."""
 
-    file: _File
+    file: PatternText
     access: int
     table: dict[str, Any]
+    number: int = 0  # among the accesses of its tile
 
     def fail(self, key: str | None, message: str, advice: str = "") -> NoReturn:
         raise CheckError(message, self.file.span(self.access, key), advice)
@@ -134,12 +140,14 @@ class _Place:
                 self.fail(key, f"unknown key '{key[:40]}'", f"known are {', '.join(keys)}")
 
 
-class _File:
+class PatternText:
+    """A file of patterns, read table by table; errors say where they are."""
+
     def __init__(self, source: Source, machine: str | None) -> None:
         self._source, self._machine = source, machine
         starts = [-1]
         for number, line in enumerate(source.text.split("\n"), 1):
-            if re.match(r"\s*\[\[\s*access\s*\]\]", line):
+            if re.match(r"\s*\[\[\s*(?:access|tile|tile\s*\.\s*access)\s*\]\]", line):
                 starts.append(number)
         self._starts = starts
 
@@ -154,7 +162,8 @@ class _File:
                 return Span(self._source, number, len(text) - len(text.lstrip()) + 1, len(key))
         return Span(self._source, max(first, 1), 1, max(1, len(lines[max(first, 1) - 1])))
 
-    def read(self) -> Problem:
+    def parsed(self) -> Place:
+        """The whole file as a table."""
         try:
             table = tomllib.loads(self._source.text)
         except tomllib.TOMLDecodeError as error:
@@ -164,59 +173,80 @@ class _File:
             raise ParseError(message[:200], Span(self._source, line, column)) from None
         except RecursionError:
             raise ParseError("the file is nested too deeply") from None
-        top = _Place(self, -1, table)
+        return Place(self, -1, table)
+
+    def read(self) -> Problem:
+        top = self.parsed()
+        if "tile" in top.table:
+            advice = "'warploom layout tiles' takes such files"
+            top.fail("tile", "a file of several tiles where a pattern of one is wanted", advice)
         top.known(_TENSOR_KEYS)
-        given = table.get("access", [])
+        return self.problem(top, self.machine_of(top), top.text("name", self._source.name))
+
+    def machine_of(self, top: Place) -> Machine:
+        found: Machine = self._at(
+            top, "machine", lambda: self._machine_named(top.text("machine", "cuda"))
+        )
+        return found
+
+    def accesses_of(self, top: Place, first: int) -> list[Place]:
+        """The accesses of a table, numbered from `first` on."""
+        given = top.table.get("access", [])
         if not isinstance(given, list) or not all(isinstance(each, dict) for each in given):
             top.fail("access", "accesses are tables", "write [[access]]")
-        serving = self._at(top, "machine", lambda: self._serving(top.text("machine", "cuda")))
-        shape, size = _shape(top), _element_bytes(top)
-        places = [_Place(self, number, each) for number, each in enumerate(given)]
+        return [Place(self, first + n, each, n) for n, each in enumerate(given)]
+
+    def problem(self, top: Place, machine: Machine, name: str) -> Problem:
+        """A tile with its accesses, which are numbered after it."""
+        serving, places = machine.serving, self.accesses_of(top, top.access + 1)
+        shape, (size, packed) = _shape(top), _element_bytes(top)
+        one = Problem(name, shape, size, (), serving, packed=packed)  # without its accesses
         copies = tuple(self._copy(p) for p in places if _of_kind(p, TENSOR_COPY))
         by_lanes = [p for p in places if not _of_kind(p, TENSOR_COPY, MATRIX_UNIT)]
-        accesses = tuple(self._access(place, serving, shape, size) for place in by_lanes)
-        name, note = top.text("name", self._source.name), top.text("note", "")
-        problem = Problem(name, shape, size, accesses, serving, note, copies)
+        accesses = tuple(self._access(place, one) for place in by_lanes)
+        note = top.text("note", "")
+        problem = replace(one, accesses=accesses, note=note, copies=copies)
         units = [p for p in places if _of_kind(p, MATRIX_UNIT)]
         for place in units:
             problem = read_by_wgmma(problem, self._operand(place, shape))
-        return self._checked(problem, [place.access for place in (*by_lanes, *units)])
+        numbers = [place.access for place in (*by_lanes, *units)]
+        return self._checked(problem, top.access, numbers)
 
-    def _serving(self, named: str) -> Serving:
+    def _machine_named(self, named: str) -> Machine:
         """A file of a machine comes by the command line alone, where its bytes are looked at."""
         if named not in KNOWN:
             option = spelled("--machine", "machine=")
             advice = f"{one_of(named, KNOWN)}; {option} takes a FILE.toml"
             raise UnsupportedError(f"no machine called {named[:40]!r} is known", advice=advice)
-        return machine_named(self._machine or named).serving
+        return machine_named(self._machine or named)
 
-    def _checked(self, problem: Problem, numbers: list[int]) -> Problem:
+    def _checked(self, problem: Problem, top: int, numbers: list[int]) -> Problem:
         """Errors about one access are placed at its table, of which there is the number."""
         try:
             return check_problem(problem)
         except WarploomError as error:
             names = [access.name for access in problem.accesses]
             placed = zip(numbers, names, strict=True)
-            about = next((n for n, a in placed if error.message.startswith(f"{a}:")), -1)
+            about = next((n for n, a in placed if error.message.startswith(f"{a}:")), top)
             said = next((key for words, key in _SAID.items() if words in error.message), "index")
-            error.span = error.span or self.span(about, said if about >= 0 else "shape")
+            error.span = error.span or self.span(about, said if about > top else "shape")
             raise
 
-    def _at(self, place: _Place, key: str, action: Callable[[], Any]) -> Any:
+    def _at(self, place: Place, key: str, action: Callable[[], Any]) -> Any:
         try:
             return action()
         except WarploomError as error:
             error.span = error.span or self.span(place.access, key)
             raise
 
-    def _copy(self, place: _Place) -> str:
+    def _copy(self, place: Place) -> str:
         """A tensor copy moves the whole tile; nothing else is said of it."""
         for key in place.table:
             if key not in ("name", "kind"):
                 place.fail(key, f"a tensor copy has no '{key[:40]}'", "it moves the whole tensor")
-        return place.text("name", f"access {place.access}")
+        return place.text("name", f"access {place.number}")
 
-    def _operand(self, place: _Place, shape: tuple[int, ...]) -> Operand:
+    def _operand(self, place: Place, shape: tuple[int, ...]) -> Operand:
         """What wgmma reads of the tile by descriptors."""
         for key in place.table:
             if key not in _UNIT_KEYS:
@@ -226,25 +256,24 @@ class _File:
             place.fail("major", f"major = {place.text('major', '')[:20]!r}", "k or mn")
         wide = shape[-1] if major == "mn" else math.prod(shape[:-1])
         rows = place.whole("rows", min(wide, MOST_ROWS), MOST_ROWS)
-        return Operand(place.text("name", f"access {place.access}"), rows, major)
+        return Operand(place.text("name", f"access {place.number}"), rows, major)
 
-    def _access(self, place: _Place, serving: Serving, shape: tuple[int, ...], size: int) -> Access:
+    def _access(self, place: Place, one: Problem) -> Access:
         if "use" in place.table:
-            return self._named(place, serving, shape, size)
+            return self._named(place, one)
         if "tiled" in place.table:
-            return self._tiled(place, shape)
+            return self._tiled(place, one.shape)
         place.known((*_ACCESS_KEYS, "use", "tiled"))
-        name = place.text("name", f"access {place.access}")
+        name = place.text("name", f"access {place.number}")
         kind = place.text("kind", "ld")
         if kind not in ACCESS_KINDS:
             advice = f"known are {', '.join((*ACCESS_KINDS, TENSOR_COPY, MATRIX_UNIT))}"
             place.fail("kind", f"no access is of kind '{kind[:20]}'", advice)
         weight = _weight(place)
-        width = _width(place, size)
-        elements = self._elements(place, serving, shape, width)
+        elements = self._elements(place, one.serving, one.shape, _width(place, one))
         return Access(name, elements, kind, weight)
 
-    def _tiled(self, place: _Place, shape: tuple[int, ...]) -> Access:
+    def _tiled(self, place: Place, shape: tuple[int, ...]) -> Access:
         """A TiledCopy, or an operand of a TiledMMA, as CuTe prints it."""
         for key in place.table:
             if key not in _TILED_KEYS:
@@ -260,7 +289,7 @@ class _File:
         steps = elements.transpose(0, 2, 1, 3).reshape(-1, elements.shape[1], width)
         return Access(place.text("name", found.name), steps, kind, _weight(place))
 
-    def _named(self, place: _Place, serving: Serving, shape: tuple[int, ...], size: int) -> Access:
+    def _named(self, place: Place, one: Problem) -> Access:
         """An access by its name: what it moves is the whole tile."""
         for key in place.table:
             if key not in _NAMED_KEYS:
@@ -268,13 +297,13 @@ class _File:
         use, kind = place.text("use", ""), place.table.get("kind")
         if kind is not None and (kind not in _KINDS_OF_USES or "matrix" in use):
             place.fail("kind", f"kind = {kind!r:.20} of {use[:20]}", "ld, st or cp.async")
-        tensor = Tensor(math.prod(shape[:-1]), shape[-1], size, serving)
+        tensor = Tensor(one.rows, one.columns, one.element_bytes, one.serving, packed=one.packed)
         found = self._at(place, "use", lambda: named_access(tensor, use, kind))
         name = place.text("name", use)
         return Access(name, found.elements, found.kind, _weight(place))
 
     def _elements(
-        self, place: _Place, serving: Serving, shape: tuple[int, ...], width: int
+        self, place: Place, serving: Serving, shape: tuple[int, ...], width: int
     ) -> Numbers:
         steps, warps = place.whole("steps", 1), place.whole("warps", 1)
         lanes = place.whole("lanes", serving.lanes, serving.lanes)
@@ -292,7 +321,7 @@ class _File:
 
     def _moved(
         self,
-        place: _Place,
+        place: Place,
         shape: tuple[int, ...],
         index: list[Expr],
         mask: Expr | None,
@@ -314,7 +343,7 @@ class _File:
         _check_above_zero(place, result, active, env)
         return np.where(active, result, IDLE)
 
-    def _index(self, place: _Place, dimensions: int) -> list[Expr]:
+    def _index(self, place: Place, dimensions: int) -> list[Expr]:
         given = place.table.get("index")
         texts = given if isinstance(given, list) else [given]
         if given is None or not all(isinstance(each, str) for each in texts):
@@ -323,7 +352,7 @@ class _File:
             place.fail("index", f"{len(texts)} coordinates, and the tensor has {dimensions}")
         return [self._parsed(place, "index", str(each)) for each in texts]
 
-    def _parsed(self, place: _Place, key: str, text: str) -> Expr:
+    def _parsed(self, place: Place, key: str, text: str) -> Expr:
         span = self.span(place.access, key)
         try:
             found = parse_index(text, span.source.name)
@@ -343,20 +372,20 @@ class _File:
         return found
 
     def _value(
-        self, place: _Place, key: str, expr: Expr, env: dict[str, Numbers], shape: tuple[int, ...]
+        self, place: Place, key: str, expr: Expr, env: dict[str, Numbers], shape: tuple[int, ...]
     ) -> Numbers:
         found = self._at(place, key, lambda: evaluate(expr, env))
         return np.broadcast_to(np.asarray(found, dtype=np.int64), shape)
 
 
-def _weight(place: _Place) -> float:
+def _weight(place: Place) -> float:
     weight = place.table.get("weight", 1.0)
     if isinstance(weight, bool) or not isinstance(weight, int | float):
         place.fail("weight", f"weight = {weight!r:.40}", "a weight is a number")
     return float(weight)
 
 
-def _of_kind(place: _Place, *kinds: str) -> bool:
+def _of_kind(place: Place, *kinds: str) -> bool:
     return place.table.get("kind") in kinds
 
 
@@ -377,7 +406,7 @@ def _asker(env: dict[str, Numbers], request: int, lane: int) -> str:
 
 
 def _check_coordinates(
-    place: _Place,
+    place: Place,
     shape: tuple[int, ...],
     numbers: list[Numbers],
     active: Any,
@@ -396,7 +425,7 @@ def _check_coordinates(
 
 
 def _check_above_zero(
-    place: _Place, elements: Numbers, active: Any, env: dict[str, Numbers]
+    place: Place, elements: Numbers, active: Any, env: dict[str, Numbers]
 ) -> None:
     """Here, as one of the numbers below zero means an idle lane later on."""
     bad = active & (elements < 0)
@@ -410,7 +439,7 @@ def _check_above_zero(
         )
 
 
-def _shape(top: _Place) -> tuple[int, ...]:
+def _shape(top: Place) -> tuple[int, ...]:
     shape = top.table.get("shape")
     if not isinstance(shape, list) or not shape or any(type(size) is not int for size in shape):
         top.fail("shape", "the tensor needs its shape", "write shape = [32, 32]")
@@ -419,7 +448,8 @@ def _shape(top: _Place) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def _element_bytes(top: _Place) -> int:
+def _element_bytes(top: Place) -> tuple[int, int]:
+    """Bytes, and the elements that share them."""
     if ("element" in top.table) == ("bytes" in top.table):
         top.fail("bytes", "say the element type, or its bytes", 'write element = "f16"')
     if "bytes" in top.table:
@@ -427,20 +457,21 @@ def _element_bytes(top: _Place) -> int:
         if size not in ELEMENT_BYTES:
             listed = ", ".join(map(str, ELEMENT_BYTES))
             top.fail("bytes", f"an element of {size} bytes", f"an element has {listed} bytes")
-        return size
+        return size, 1
     word = top.text("element", "")
-    if word not in TYPES:
-        top.fail("element", f"no element type '{word[:20]}'", f"known are {', '.join(TYPES)}")
-    return TYPES[word]
+    found = element_of(word)
+    if found is None:
+        top.fail("element", f"no element type '{word[:20]}'", f"known are {', '.join(ELEMENTS)}")
+    return found
 
 
-def _width(place: _Place, size: int) -> int:
+def _width(place: Place, one: Problem) -> int:
     """The elements of a vector, from its bytes or their number."""
     if "bytes" in place.table and "width" in place.table:
         place.fail("width", "a vector has bytes or a width, not both")
     if "width" in place.table:
         return place.whole("width", 1, 1024)
-    width = place.whole("bytes", size, 1024)
-    if width % size:
-        place.fail("bytes", f"{width} bytes are no whole elements of {size}")
-    return width // size
+    width = place.whole("bytes", one.element_bytes, 1024)
+    if width % one.element_bytes:
+        place.fail("bytes", f"{width} bytes are no whole elements of {one.element_bytes}")
+    return one.elements_in(width)

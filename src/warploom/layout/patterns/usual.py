@@ -27,9 +27,14 @@ class Tensor:
 
     rows: int
     columns: int
-    bytes: int = 4
+    bytes: int = 4  # of `packed` elements
     serving: Serving = NVIDIA
     options: dict[str, int] = field(default_factory=dict)
+    packed: int = 1
+
+    def within(self, size: int, what: str) -> int:
+        """How many elements are in so many bytes."""
+        return self.divided(size * self.packed, self.bytes, what)
 
     @property
     def size(self) -> int:
@@ -47,7 +52,7 @@ class Tensor:
         width = self.option(name, otherwise)
         if width % self.bytes or width < self.bytes:
             raise CheckError(f"{name}={width} bytes is no vector of elements of {self.bytes}")
-        return width // self.bytes
+        return width * self.packed // self.bytes
 
     def access(
         self,
@@ -158,4 +163,5 @@ def _block(t: Tensor, high: int, wide: int) -> Access:
 
 def problem_of(name: str, tensor: Tensor, accesses: Accesses, flat: bool = False) -> Problem:
     shape = (tensor.size,) if flat else (tensor.rows, tensor.columns)
-    return Problem(name, shape, tensor.bytes, tuple(accesses), tensor.serving)
+    accesses = tuple(accesses)
+    return Problem(name, shape, tensor.bytes, accesses, tensor.serving, packed=tensor.packed)

@@ -75,16 +75,16 @@ def _of_access(problem: Problem, access: Access, what: tuple[str, ...]) -> list[
 
 def _widths(problem: Problem, access: Access) -> Iterator[tuple[Access, str]]:
     """Vectors cut in halves again and again, and joined as long as they go on from step to step."""
-    size = problem.element_bytes
+    size, packed = problem.element_bytes, problem.packed
     narrower = access.elements
-    while narrower.shape[2] > 1:
+    while narrower.shape[2] > packed:
         narrower = _cut(narrower)
-        yield _with(access, narrower), f"by {narrower.shape[2] * size} bytes"
+        yield _with(access, narrower), f"by {size * narrower.shape[2] // packed} bytes"
     wider: Numbers | None = access.elements
-    while wider is not None and 2 * wider.shape[2] * size <= WIDEST:
+    while wider is not None and 2 * wider.shape[2] * size <= WIDEST * packed:
         wider = _joined(wider)
         if wider is not None:
-            yield _with(access, wider), f"by {wider.shape[2] * size} bytes"
+            yield _with(access, wider), f"by {size * wider.shape[2] // packed} bytes"
 
 
 def _cut(elements: Numbers) -> Numbers:
@@ -138,29 +138,29 @@ def _matrices(problem: Problem, access: Access) -> Iterator[tuple[Access, str]]:
             kind: AccessKind = "ldmatrix" if access.kind == "ld" else "stmatrix"
             if trans:
                 kind = "ldmatrix.trans" if access.kind == "ld" else "stmatrix.trans"
-            made = _of_rows(rows, ROW // problem.element_bytes, access.lanes)
+            made = _of_rows(rows, problem.elements_in(ROW), access.lanes)
             yield replace(access, elements=made, kind=kind), f"by {kind}"
 
 
 def _rows(problem: Problem, access: Access, trans: bool) -> Numbers | None:
     """The first elements of the eight rows of each matrix, if the steps are matrices."""
-    size, elements = problem.element_bytes, access.elements
+    elements = access.elements
     lane = np.arange(access.lanes)
     row, word = lane // 4, lane % 4
     if (elements == IDLE).any():
         return None
     if not trans:
-        if access.width * size != 4:
+        if problem.bytes_of(access.width) != 4:
             return None
         first = elements[:, ::4, 0]
-        fits = elements[:, :, 0] == first[:, row] + word * (4 // size)
+        fits = elements[:, :, 0] == first[:, row] + word * problem.elements_in(4)
     else:
-        if size != 2 or access.width != 1 or access.steps % 2:
+        if problem.bits != 16 or access.width != 1 or access.steps % 2:
             return None
         pairs = elements[:, :, 0].reshape(-1, 2, access.lanes)
         first = pairs[:, :, :4].transpose(0, 2, 1).reshape(-1, 8)  # rows 2t + i, of column 0
         fits = (pairs == first.reshape(-1, 4, 2).transpose(0, 2, 1)[:, :, word] + row).all(axis=1)
-    whole = first % (ROW // size) == 0
+    whole = first % problem.elements_in(ROW) == 0
     return first if bool(fits.all() and whole.all()) else None
 
 

@@ -69,6 +69,7 @@ def problem_record(task: Task) -> dict[str, Any]:
             for access, weight in zip(problem.accesses, problem.weights, strict=True)
         ],
         "copies": list(problem.copies),
+        **({"packed": problem.packed} if problem.packed > 1 else {}),
     } | (
         {"operands": [[each.name, each.rows, each.major] for each in problem.operands]}
         if problem.operands

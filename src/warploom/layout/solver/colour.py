@@ -58,7 +58,7 @@ def colouring_of(task: Task) -> Colouring | None:
     """None where chunks are not all alike, or smaller than a word: then it is no colouring. What
     costs nothing asks for nothing."""
     problem, chunks = task.problem, task.chunks
-    bytes_each = chunks.length * problem.element_bytes
+    bytes_each = problem.bytes_of(chunks.length)
     word = problem.serving.word_bytes
     if (bytes_each != bytes_each[0]).any() or bytes_each[0] < word:
         return None
@@ -75,7 +75,7 @@ def colouring_of(task: Task) -> Colouring | None:
         for row, wanted, floor in zip(groups.elements, groups.wanted, least.tolist(), strict=True):
             governing_budget().check()
             elements = row[wanted]
-            start = chunks.place[elements] * problem.element_bytes // word
+            start = problem.bytes_of(chunks.place[elements]) // word
             more = range(max(1, problem.element_bytes // word))
             words = {
                 (int(number[e]), int(s) + i)
@@ -338,7 +338,7 @@ def _colours(solver: Any, has: list[list[Any]]) -> list[int]:
 def _answer(task: Task, colouring: Colouring, colours: list[int]) -> Answer:
     """The colouring as a table of addresses: chunks of one colour lie one above another."""
     problem, rows = task.problem, Counter[int]()
-    per_word = Fraction(problem.serving.word_bytes, problem.element_bytes)
+    per_word = Fraction(problem.serving.word_bytes * problem.packed, problem.element_bytes)
     start = np.zeros(problem.size, dtype=np.int64)
     for first, colour in zip(colouring.first, colours, strict=True):
         word = rows[colour] * problem.serving.banks + colour * colouring.width

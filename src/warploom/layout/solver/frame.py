@@ -92,7 +92,7 @@ def frame_of(problem: Problem) -> Frame | NoFrame:
     spans = [Span((each ^ each[0]).tolist()).basis for each in firsts]
     bits = size.bit_length() - 1
     whole = problem.serving.word_bytes
-    word_bits = max(1, whole // problem.element_bytes).bit_length() - 1
+    word_bits = max(1, problem.elements_in(whole)).bit_length() - 1
     inside = max(1, problem.element_bytes // whole).bit_length() - 1
     bank_bits = problem.serving.banks.bit_length() - 1 - inside
     first = tuple(int(each[0]) for each in firsts)

@@ -26,6 +26,7 @@ def front_record(front: Front) -> dict[str, Any]:
         "machine": problem.serving.name,
         "shape": list(problem.shape),
         "element_bytes": problem.element_bytes,
+        **({"packed": problem.packed} if problem.packed > 1 else {}),
         "accesses": [access.name for access in problem.accesses],
         "steps": [access.steps for access in problem.accesses],
         "weights": [float(weight) for weight in problem.weights],

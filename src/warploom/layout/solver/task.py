@@ -128,11 +128,15 @@ def is_linear(layout: Layout) -> bool:
 
 class Task:
     """A problem and what is asked of it: the fewest wavefronts of the tile, each access by its
-    weight. `worst`: the largest access counts, not the sum. `waste`: places may stay unused."""
+    weight. `worst`: the largest access counts, not the sum. `waste`: places may stay unused, at
+    most `room` of them where that is said."""
 
-    def __init__(self, problem: Problem, worst: bool = False, waste: bool = True) -> None:
+    def __init__(
+        self, problem: Problem, worst: bool = False, waste: bool = True, room: int | None = None
+    ) -> None:
         self.problem = check_problem(problem)
-        self.worst, self.waste = worst, waste
+        self.worst, self.waste = worst, waste and room != 0
+        self.room = room if self.waste else 0
         self.meter = Meter(problem)
         self._chunks = chunks_of(problem)
         self._answers: dict[Layout, Answer | None] = {}
@@ -197,7 +201,7 @@ class Task:
     def _counted(self, layout: Layout) -> Answer | None:
         addresses = self.addresses(layout)
         unused = int(addresses.max()) + 1 - self.problem.size
-        if unused and not self.waste:
+        if self.room is not None and unused > self.room:
             return None
         score = self.meter.score(addresses)
         return None if score is None else Answer(layout, score, self.weighted(score), unused)

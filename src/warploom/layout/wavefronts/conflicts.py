@@ -36,7 +36,7 @@ def served_together(
     """The groups of lanes of one request."""
     access, serving = problem.accesses[number], problem.serving
     row = access.elements[step]
-    group = serving.group(SERVED_AS[access.kind], access.width * problem.element_bytes)
+    group = serving.group(SERVED_AS[access.kind], problem.bytes_of(access.width))
     first = row[None, :, 0]
     if group.paired and asked_in_pairs(first, first != IDLE)[0]:
         group = group.when_paired()
@@ -54,7 +54,7 @@ def _banks(
         for element in row[lane].tolist():
             if element == IDLE:
                 continue
-            first = int(addresses[element]) * size // word_bytes
+            first = problem.bytes_of(int(addresses[element])) // word_bytes
             for word in range(first, first + max(1, size // word_bytes)):
                 bank = found.setdefault(word % problem.serving.banks, {})
                 bank.setdefault(word, []).append((lane, element))

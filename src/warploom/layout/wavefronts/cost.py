@@ -50,8 +50,8 @@ def _filled(rows: Numbers, most: int) -> Numbers:
 
 def _grouped(problem: Problem, access: Access) -> Groups:
     serving = problem.serving
-    group = serving.group(SERVED_AS[access.kind], access.width * problem.element_bytes)
-    per_word = max(1, serving.word_bytes // problem.element_bytes)
+    group = serving.group(SERVED_AS[access.kind], problem.bytes_of(access.width))
+    per_word = max(1, problem.elements_in(serving.word_bytes))
     shown = access.elements[:, :, ::per_word]
     # Equal elements have equal addresses in every layout: who asks in pairs does not depend on it.
     first = access.elements[:, :, 0]
@@ -135,9 +135,7 @@ class Meter:
         return counted.astype(np.int64)
 
     def _words(self, addresses: Numbers, wanted: Mask) -> tuple[Numbers, Mask]:
-        return words_of(
-            addresses, wanted, self.problem.element_bytes, self.problem.serving.word_bytes
-        )
+        return words_of(addresses, wanted, self.problem)
 
     def least(self, number: int, chunks: Chunks) -> Numbers:
         """The wavefronts that each group of one access takes at least, in any layout.
@@ -153,15 +151,15 @@ class Meter:
     def _least(self, number: int, elements: Numbers, chunks: Chunks) -> Numbers:
         problem, wanted = self.problem, elements != IDLE
         banks, word_bytes = problem.serving.banks, problem.serving.word_bytes
-        in_chunk = chunks.length[elements] * problem.element_bytes
+        in_chunk = problem.bytes_of(chunks.length[elements])
         known = wanted & (in_chunk >= word_bytes)
         apart = 64  # words of a chunk at most
-        place, wide = words_of(chunks.place[elements], known, problem.element_bytes, word_bytes)
+        place, wide = words_of(chunks.place[elements], known, problem)
         copies = place.shape[1] // elements.shape[1]
         words = np.repeat(chunks.first[elements], copies, axis=1) * apart + place
         chunk_words = np.repeat(in_chunk // word_bytes, copies, axis=1)
         # Elements smaller than a word that no vector binds may share words with one another.
-        moved = min(problem.accesses[number].width * problem.element_bytes, word_bytes)
+        moved = min(problem.bytes_of(problem.accesses[number].width), word_bytes)
         total, alone = passes(words, wide, 1), wanted & ~known
         if alone.any():
             total += -(-passes(elements, alone, 1) * moved // word_bytes)
@@ -179,12 +177,11 @@ class Meter:
         return self.problem.weights
 
 
-def words_of(
-    addresses: Numbers, wanted: Mask, element_bytes: int, word_bytes: int
-) -> tuple[Numbers, Mask]:
+def words_of(addresses: Numbers, wanted: Mask, problem: Problem) -> tuple[Numbers, Mask]:
     """The words of elements, and which of them are wanted; a large element has several."""
+    element_bytes, word_bytes = problem.element_bytes, problem.serving.word_bytes
     if element_bytes <= word_bytes:
-        return addresses * element_bytes // word_bytes, wanted
+        return problem.bytes_of(addresses) // word_bytes, wanted
     count = element_bytes // word_bytes
     words = addresses[:, :, None] * count + np.arange(count)
     return words.reshape(len(addresses), words.shape[1] * count), np.repeat(wanted, count, axis=1)

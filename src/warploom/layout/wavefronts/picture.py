@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from warploom.errors import CheckError
 from warploom.layout.language.evaluate import Numbers
 from warploom.layout.patterns.access import IDLE, SERVED_AS, Access
@@ -52,7 +54,7 @@ def request_of(task: Task, addresses: Numbers, access: int, step: int, title: st
     """What the lanes of one step want, group by group."""
     chosen = step_of(task, access, step)
     problem, serving = task.problem, task.problem.serving
-    group = serving.group(SERVED_AS[chosen.kind], chosen.width * problem.element_bytes)
+    group = serving.group(SERVED_AS[chosen.kind], problem.bytes_of(chosen.width))
     row = chosen.elements[step]
     first = row[None, :, 0]
     if group.paired and asked_in_pairs(first, first != IDLE)[0]:
@@ -67,6 +69,17 @@ def request_of(task: Task, addresses: Numbers, access: int, step: int, title: st
                 found.append(WantedWord(lane, word % serving.banks, word, element, wavefront))
         total += max((len(bank) for bank in wavefronts.values()), default=0)
     return Request(title, tuple(found), total)
+
+
+def worst_request(task: Task, addresses: Numbers, name: str, lines: Sequence[str]) -> Compared:
+    """The access that waits longest in rows as they are, there and in a layout."""
+    plain = np.arange(task.problem.size, dtype=np.int64)
+    steps = [task.meter.by_step(number, plain) for number in range(len(task.problem.accesses))]
+    access = max(range(len(steps)), key=lambda number: int(steps[number].max()))
+    step = int(np.argmax(steps[access]))
+    pairs = (("rows as they are", plain), (name[:40], addresses))
+    requests = tuple(request_of(task, at, access, step, title) for title, at in pairs)
+    return Compared(task.problem.name, task, requests, tuple(lines))
 
 
 def step_of(task: Task, access: int, step: int) -> Access:
@@ -86,7 +99,7 @@ def _words(task: Task, vector: Sequence[int], addresses: Numbers) -> list[tuple[
     found: dict[int, int] = {}
     for element in vector:
         if element != IDLE:
-            first = int(addresses[element]) * size // word_bytes
+            first = task.problem.bytes_of(int(addresses[element])) // word_bytes
             for word in range(first, first + max(1, size // word_bytes)):
                 found.setdefault(word, element)
     return list(found.items())

@@ -29,7 +29,7 @@ def quality_of(task: Task, answer: Answer) -> Quality:
     addresses = task.addresses(answer.map)
     problem = task.problem
     return Quality(
-        (int(addresses.max()) + 1 - problem.size) * problem.element_bytes,
+        problem.bytes_of(int(addresses.max()) + 1 - problem.size),
         tuple(address_registers(access, addresses) for access in problem.accesses),
         _operations(task, answer),
         sum(answer.score.wavefronts),

@@ -188,6 +188,12 @@ def _among(blocks: set[int], cluster: int) -> Scope:
     return Scope.CLUSTER if len({each // cluster for each in blocks}) == 1 else Scope.GRID
 
 
+def _may_be_between(each: Event, event: Event) -> bool:
+    """What is done at other flags may be; to set a flag back, with phase 1, is done at one."""
+    of_flag = each.act in (Act.COME, Act.GO) and each.where[0] == "flag"
+    return of_flag and (each.act is event.act or each.phase > 0)
+
+
 def _ordered(agent: Agent, at: int, least: Scope) -> Iterator[Failed]:
     """Whether a release stands right before a write of a flag, an acquire right after a loop that
     looks at one: what was done, or is done, at other flags alone may stand between."""
