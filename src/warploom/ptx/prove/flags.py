@@ -206,11 +206,7 @@ def _ordered(agent: Agent, at: int, least: Scope) -> Iterator[Failed]:
         if each.act is Act.ORDERS:
             if each.bytes & way and each.amount >= least:
                 return
-        elif (
-            each.act not in (Act.COME, Act.GO)
-            or each.where[0] != "flag"
-            or (each.act is not event.act and not each.phase)
-        ):
+        elif not _may_be_between(each, event):
             break
     what = "no release stands right before this write of a flag" if writes else (
         "no acquire stands right after this loop that looks at a flag"
