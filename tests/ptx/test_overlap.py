@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import warploom
 from warploom import ptx
-from warploom.errors import DeviceError
+from warploom.errors import DeviceError, RaceError
 from warploom.machine.judges import Cause
 from warploom.machine.proof import Reach
 from warploom.machine.report import Report
@@ -116,6 +117,17 @@ def test_what_is_refused() -> None:
         run(WRITE, x, y, dependents=True, races=False)
     with pytest.raises(DeviceError, match="no launch that another may overlap"):
         run(READ, y, x, after=run(WRITE, x, y))
+
+
+def test_emulate_takes_launches_that_overlap() -> None:
+    """Harmless races are looked for again: what another launch loaded is none of this one's."""
+    x, y = np.zeros((2, 128), np.uint32)
+    first = f"{HEAD}{START}{READ}st.global.u32 [%rd5], %r5;\nret; }}\n"
+    before = warploom.emulate(first, dependents=True)[2, 64](x, y)
+    bare, waiting = (f"{HEAD}{wait}{WRITE}ret; }}\n" for wait in ("", WAIT))
+    with pytest.raises(RaceError, match=r"griddepcontrol\.wait is missing"):
+        warploom.emulate(bare, after=before)[1, 64](y, x)
+    warploom.emulate(waiting, after=before)[1, 64](y, x)
 
 
 def test_fidelity_says_whether_other_launches_were_given() -> None:

@@ -48,6 +48,8 @@ TAIL = """## What is not here
   is a fence on the way from the writes to the store. Warploom does not report it.
 - The model `practice` takes it for harmless that a copy overtakes plain loads before it. The threads of
   DeepEP #642 and TransformerEngine #2695 tell of kernels that needed this fence.
+- Triton #9498 and FlashInfer #4742 are what reviewers found in these threads, not failures that
+  somebody saw.
 - Faults of tensor memory (`tcgen05`) are here only where `wgmma` has the same.
 - Faults of the host, of drivers and of other vendors' GPUs are left out.
 """

@@ -141,7 +141,7 @@ class RaceDetector:
     `every`: a race for every pair of instructions is wanted, not only that there is one. `benign`:
     writes of the same value are none. `meetings`: that lanes met is told too (`lanes_meet`).
     `rounded`: pairs of writes that differ by rounding alone, which are no races either, but kept.
-    `strict`: what the manual forbids is a race, also where all GPUs do it right (`judges`).
+    `strict`: what the manual forbids is a race, also where it seldom shows on GPUs (`judges`).
     """
 
     def __init__(

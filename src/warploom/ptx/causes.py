@@ -12,7 +12,7 @@ from warploom.machine.judges import Cause
 from warploom.machine.race import Race
 from warploom.ptx.ir import Instruction
 
-NO_GPU = "the manual forbids it, but all GPUs that are known do it right"
+NO_GPU = "the manual forbids it, though it seldom shows on GPUs"
 
 
 @dataclass(frozen=True, slots=True)

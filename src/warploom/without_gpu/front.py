@@ -117,6 +117,8 @@ def emulate(
     prove: bool = False,
     model: Model = "practice",
     explore: float | None = None,
+    dependents: bool = False,
+    after: Report | None = None,
 ) -> Emulated:
     """Somebody's kernel, to be launched without a GPU on NumPy arrays or CPU tensors.
 
@@ -133,7 +135,9 @@ def emulate(
     `heap_bytes` are for device malloc (8 MiB). `cluster`: how many blocks are one, if the kernel
     does not say it. With `prove` a report's `proof` says whether all schedules do the same.
     With `explore` other schedules are run for so many seconds, unless such a proof covers them all.
-    `model="ptx"` reports all races that PTX's manual forbids, also those that no GPU gets wrong.
+    `model="ptx"` reports all races that PTX's manual forbids, also those that seldom show on GPUs.
+    With `dependents` the next launch may begin before this one has ended; it is given the report of
+    this one as `after`, and every access that needs `griddepcontrol.wait` is looked at.
 
     `warploom ptx run` runs the same launch. It looks for races with `--races` alone, and leaves
     benign ones out with `--benign`, since it also runs what is only to be timed or printed.
@@ -168,9 +172,10 @@ def emulate(
     options = {
         "races": races, "benign": benign, "check": check, "counters": counters, "seconds": seconds,
         "cores": cores, "heap_bytes": heap_bytes, "volatile": volatile, "cluster": cluster,
-        "prove": prove, "model": model, "explore": explore,
+        "prove": prove, "model": model, "explore": explore, "dependents": dependents,
+        "after": after,
     }  # fmt: skip
-    for what in ("races", "benign", "counters", "prove"):
+    for what in ("races", "benign", "counters", "prove", "dependents"):
         if not isinstance(options[what], bool):
             raise DeviceError(f"{what}={options[what]!r}", advice="write True or False")
     if not isinstance(arch, str):

@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import Span
+from warploom.machine.judges import Cause
 from warploom.machine.memory import Memory
 from warploom.machine.race import Pair, Race, Side
 from warploom.machine.semantics import Kind
@@ -82,7 +83,10 @@ class Kept:
 
 def readers_among(races: Iterable[Race], block_threads: int) -> set[Reader]:
     """The plain loads among the sides of races, each with its thread in the grid."""
-    sides = [side for race in races for side in (race.first, race.second)]
+    sides = [
+        side for race in races for side in (race.first, race.second)
+        if race.cause is not Cause.GRID or side is race.second  # the first is of another launch
+    ]  # fmt: skip
     return {
         (side.label, side.block * block_threads + side.thread)
         for side in sides
