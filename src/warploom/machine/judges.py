@@ -1,7 +1,8 @@
 """Which earlier accesses conflict with one now, and what is missing between the two.
 
 There are two models. By `practice` two accesses race if GPUs are known to get them wrong. By `ptx`
-they race if the manual orders them by nothing; these rules of it no GPU is known to need:
+they race if the manual orders them by nothing. These rules of it seldom show on GPUs, and practice
+does without them:
 
 - an arrival at another block's mbarrier, or a wait for one, in the scope of a block orders what was
   read before, and copies (not what was written);

@@ -305,7 +305,7 @@ class Kernel:
         `volatile`: "weak" has races take volatile accesses for plain ones, as C++ does.
         `machine`: whose limits hold, and who serves shared memory. `prove`: the report's `proof`
         says whether all schedules do the same, for all data or for these. `model`: "ptx" has races
-        judged by the manual's rules alone, also where no GPU is known to need them. `explore`: for
+        judged by the manual's rules alone, also where that seldom shows on GPUs. `explore`: for
         so many seconds other schedules are run, unless a proof says that all do the same; a fault
         names the one that shows it. `dependents`: the next launch may begin before this one has
         ended; it is given this report as `after`.
