@@ -6,8 +6,8 @@ FOLDER holds CUDA sources, and nothing is fetched. PLAN says how they are launch
 objects with `files` (a pattern within the folder), `racy` (a pattern of names of files that have a
 fault), and a launch as docs/ptx.md records one: `kernel`, `grid`, `block`, `cluster`, `shared`,
 `args`, `arrays`. A size may be the name of a #define of the file. Also `arch`, `volatile` ("weak",
-as C++ has it, or "relaxed", as PTX), and `otherwise`: by a pattern of names, what we find of files of
-which the suite says something else, with `why`. bench/common/ptx/scor.json is the plan of the
+as C++ has it, or "relaxed", as PTX), and `otherwise`: by a pattern of names, what we find of files
+of which the suite says something else, with `why`. bench/common/ptx/scor.json is the plan of the
 micro-benchmarks of ScoR. The exit status is 1 if any other verdict is not what the name says.
 """
 
