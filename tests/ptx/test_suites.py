@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from warploom.errors import KernelError
+from warploom.errors import KernelError, UninitialisedError
 from warploom.ptx import load
 from warploom.ptx.launch import LoadedModule
 
@@ -75,7 +75,11 @@ def test_no_false_alarm(file: str, name: str) -> None:
 def test_the_verdict_does_not_depend_on_who_runs_first(file: str, name: str) -> None:
     wrong = (file, name) in written("race")
     for seed in range(3):
-        assert bool(launched(file, name, schedule=seed)) == wrong
+        try:
+            found = bool(launched(file, name, schedule=seed))
+        except UninitialisedError:  # who comes too early reads what nobody has written yet
+            found = True
+        assert found == wrong
 
 
 @pytest.mark.parametrize(("file", "name"), written("bounds"))
