@@ -4,11 +4,13 @@
 
 FOLDER holds CUDA sources, and nothing is fetched. PLAN says how they are launched: a list of
 objects with `files` (a pattern within the folder), `racy` (a pattern of names of files that have a
-fault), and a launch as docs/ptx.md records one: `kernel`, `grid`, `block`, `cluster`, `shared`, `args`,
-`arrays`. A size may be the name of a #define of the file. Also `arch`, `volatile` ("weak", as C++
-has it, or "relaxed", as PTX), and `otherwise`: by a pattern of names, what we find of files of
-which the suite says something else, with `why`. bench/common/ptx/scor.json is the plan of the
-micro-benchmarks of ScoR. The exit status is 1 if any other verdict is not what the name says.
+fault), and a launch as docs/ptx.md records one: `kernel`, `grid`, `block`, `cluster`, `shared`,
+`args`, `arrays`. A size may be the name of a number of the file. Also `arch`, `include` (folders of
+headers), `options` of nvcc, `volatile` ("weak", as C++ has it, or "relaxed", as PTX), and
+`otherwise`: by a pattern of names, what we find of files of which the suite says something else,
+with `why`. In bench/common/ptx, scor.json is the plan of the micro-benchmarks of ScoR, and
+indigo2.json that of some codes of Indigo2, all of which are meant to be right. The exit status is 1
+if any other verdict is not what the name says.
 """
 
 from __future__ import annotations
@@ -47,18 +49,20 @@ def planned(folder: Path, plan: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
 
 
 def size(given: Any, text: str) -> Any:
-    """A number, or what a #define of the file says."""
+    """A number, or what a #define or a constant of the file says."""
     if isinstance(given, list):
         return [size(each, text) for each in given]
     if not isinstance(given, str):
         return given
-    found = re.search(rf"^\s*#\s*define\s+{re.escape(given)}\s+\(?(\d+)\)?\s*$", text, re.MULTILINE)
+    found = re.search(
+        rf"(?:#\s*define\s+|\bconst\s+int\s+){re.escape(given)}(?:\s*=)?\s*\(?(\d+)\b", text
+    )
     if found is None:
-        raise SystemExit(f"there is no #define {given} with a number")
+        raise SystemExit(f"there is no {given} with a number")
     return int(found[1])
 
 
-def verdict(file: Path, entry: dict[str, Any]) -> tuple[str, str]:
+def verdict(folder: Path, file: Path, entry: dict[str, Any]) -> tuple[str, str]:
     """What a launch of the file finds, in a word, and what is said of it."""
     text = file.read_text(errors="replace")
     launch = {name: entry[name] for name in OF_A_LAUNCH if name in entry}
@@ -67,7 +71,9 @@ def verdict(file: Path, entry: dict[str, Any]) -> tuple[str, str]:
         recorded = Path(place) / "launch.json"
         recorded.write_text(json.dumps(launch))
         read = read_launch(recorded)
-    ptx = compiled_text(text, str(file), entry.get("arch", "sm_90a"), compiler="nvcc")
+    options = [*(f"-I{folder / each}" for each in entry.get("include", ()))]
+    options += entry.get("options", [])
+    ptx = compiled_text(text, str(file), entry.get("arch", "sm_90a"), options, "nvcc")
     before = [each.copy() for each in read.arrays.values()]
     for schedule in (None, *range(SCHEDULES)):
         for array, start in zip(read.arrays.values(), before, strict=True):
@@ -97,9 +103,9 @@ def judged(kernel: Kernel, launch: Any, entry: dict[str, Any], seed: int | None)
     return ("race", "\n".join(said)) if said else ("nothing", "")
 
 
-def looked_at(file: Path, entry: dict[str, Any]) -> dict[str, Any]:
+def looked_at(folder: Path, file: Path, entry: dict[str, Any]) -> dict[str, Any]:
     started = time.process_time()
-    found, said = verdict(file, entry)
+    found, said = verdict(folder, file, entry)
     racy = fnmatch(file.name, entry.get("racy", ""))
     agrees = found in ("race", "error") if racy else found == "nothing"
     other = next(
@@ -119,7 +125,7 @@ def main() -> int:
     for file, entry in planned(asked.folder, asked.plan):
         if asked.only not in file.name:
             continue
-        row = looked_at(file, entry)
+        row = looked_at(asked.folder, file, entry)
         rows.append({name: value for name, value in row.items() if name != "said"})
         wrong = not row["agrees"] and "why" not in row
         print(f"{'WRONG ' if wrong else ''}{file.name}: {row['found']}", row.get("why", ""))

@@ -25,6 +25,7 @@ class Options:
     called_by: str | None = None  # WARPLOOM_PTXAS_CALLED: what another `warploom-ptxas` has called
     path: str = ""  # PATH: where programs are looked for
     data_folder: str | None = None  # where results are kept: of this user, as the system has it
+    emulate: bool = False  # WARPLOOM_EMULATE: launches of a script run without a GPU
     store: str | None = None  # WARPLOOM_STORE: another file for them; empty: none are kept
 
 
@@ -35,9 +36,15 @@ def from_environment() -> Options:
         real_ptxas=os.environ.get("WARPLOOM_PTXAS") or None,
         called_by=os.environ.get(_CALLED) or None,
         path=os.environ.get("PATH", ""),
+        emulate=emulates_scripts(),
         data_folder=None if data is None else os.path.join(data, "warploom"),
         store=os.environ.get("WARPLOOM_STORE"),
     )
+
+
+def emulates_scripts() -> bool:
+    """Whether WARPLOOM_EMULATE is there, and neither empty nor 0."""
+    return os.environ.get("WARPLOOM_EMULATE", "") not in ("", "0")
 
 
 def for_ptxas(real: str) -> dict[str, str]:

@@ -30,7 +30,8 @@ PLAN = {
 def test_a_size_is_a_number_or_a_define() -> None:
     assert size("BLOCKS", TEXT) == 2
     assert size(["THREADS", 3], TEXT) == [32, 3]
-    with pytest.raises(SystemExit, match="no #define NOTHING"):
+    assert size("WIDE", "static const int WIDE = 512;") == 512
+    with pytest.raises(SystemExit, match="no NOTHING with a number"):
         size("NOTHING", TEXT)
 
 
@@ -48,7 +49,7 @@ def test_what_is_racy_by_its_name_is_found(tmp_path: Path) -> None:
         (tmp_path / name).write_text(TEXT.format(body))
     plan = tmp_path / "plan.json"
     plan.write_text(json.dumps([PLAN]))
-    rows = [looked_at(file, entry) for file, entry in planned(tmp_path, plan)]
+    rows = [looked_at(tmp_path, file, entry) for file, entry in planned(tmp_path, plan)]
     assert {row["file"]: row["found"] for row in rows} == {
         "racy_once.cu": "race", "racy_sum.cu": "race", "right_sum.cu": "nothing"
     }  # fmt: skip

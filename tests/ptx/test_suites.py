@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from warploom.errors import KernelError
+from warploom.errors import KernelError, UninitialisedError
 from warploom.ptx import load
 from warploom.ptx.launch import LoadedModule
 
@@ -75,7 +75,11 @@ def test_no_false_alarm(file: str, name: str) -> None:
 def test_the_verdict_does_not_depend_on_who_runs_first(file: str, name: str) -> None:
     wrong = (file, name) in written("race")
     for seed in range(3):
-        assert bool(launched(file, name, schedule=seed)) == wrong
+        try:
+            found = bool(launched(file, name, schedule=seed))
+        except UninitialisedError:  # who comes too early reads what nobody has written yet
+            found = True
+        assert found == wrong
 
 
 @pytest.mark.parametrize(("file", "name"), written("bounds"))
@@ -85,5 +89,10 @@ def test_every_bound_is_found(file: str, name: str) -> None:
 
 
 def test_there_are_enough() -> None:
-    assert len(written("race") + written("bounds")) >= 50
-    assert len(written("right")) >= 30
+    """As many as docs/without-gpu.md says."""
+    wrong, right = len(written("race") + written("bounds")), len(written("right"))
+    assert wrong >= 50
+    assert right >= 30
+    page = (Path(__file__).parents[2] / "docs" / "without-gpu.md").read_text()
+    assert f"has {wrong + right} kernels" in page
+    assert f"all {wrong} that are wrong are found, and none of the {right} others" in page

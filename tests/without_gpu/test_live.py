@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import warnings
 from importlib import import_module
 from typing import Any
@@ -15,7 +18,7 @@ from bench.common.without_gpu.cases import NUMBA, TRITON, Case
 from tests.tools import require
 
 import warploom
-from warploom.errors import DeviceError, KernelError, UnsupportedError
+from warploom.errors import DeviceError, KernelError
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]
 
@@ -66,9 +69,49 @@ def test_refused_by_triton() -> None:
     with pytest.raises(DeviceError, match="missing"):
         warploom.emulate(add)[(1,)](np.zeros(4))
     triton = pytest.importorskip("triton")
-    tuned = triton.autotune(configs=[triton.Config({"BLOCK": 64})], key=["n"])(add)
-    with pytest.raises(UnsupportedError, match="measuring"):
-        warploom.emulate(tuned)
+    configs = [triton.Config({"BLOCK": 64}), triton.Config({"BLOCK": 128})]
+    tuned = triton.autotune(configs=configs, key=["n"])(add)
+    x = np.zeros(4, np.float32)
+    with pytest.raises(DeviceError, match="would time the fastest"):
+        warploom.emulate(tuned)[(1,)](x, x, x, 4)
+
+
+@pytest.mark.parametrize("config", [1, {"BLOCK": 128}])
+def test_a_configuration_of_autotune(config: Any) -> None:
+    triton, add = pytest.importorskip("triton"), kernels("triton", "add")
+    configs = [triton.Config({"BLOCK": 64}), triton.Config({"BLOCK": 128})]
+    tuned = triton.autotune(configs=configs, key=["n"])(add)
+    x = np.arange(1000, dtype=np.float32)
+    out = np.zeros_like(x)
+    grid = lambda settings: (-(-1000 // settings["BLOCK"]),)  # noqa: E731 - as people write
+    report = warploom.emulate(tuned)[grid](x, x, out, 1000, config=config)
+    assert report.grid == (8, 1, 1)
+    np.testing.assert_array_equal(out, 2 * x)
+
+
+SCRIPT = """
+import numpy as np, triton
+import warploom.without_gpu
+from tests.without_gpu.triton_kernels import add
+configs = [triton.Config({"BLOCK": 64}), triton.Config({"BLOCK": 128})]
+x = np.arange(1000, dtype=np.float32)
+out = np.zeros_like(x)
+add[(8,)](x, x, out, 1000, BLOCK=128)
+assert (out == 2 * x).all()
+tuned = triton.autotune(configs=configs, key=["n"])(add)
+report = tuned[lambda settings: (triton.cdiv(1000, settings["BLOCK"]),)](x, out, out, 1000)
+assert report.grid == (16, 1, 1)
+assert (out == 3 * x).all()
+print(triton.runtime.driver.active.get_current_target().arch)
+"""
+
+
+def test_a_script_under_the_switch() -> None:
+    pytest.importorskip("triton")
+    environment = {**os.environ, "WARPLOOM_EMULATE": "1"}
+    command = [sys.executable, "-c", SCRIPT]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout == "90\n", done.stderr
 
 
 @pytest.mark.parametrize("name", NUMBA)

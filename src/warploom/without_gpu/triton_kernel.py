@@ -1,6 +1,6 @@
 """`triton.jit` and `gluon.jit` functions through Triton's own compiler, which needs no GPU.
 
-This is the only module that imports Triton.
+This module and `triton_script` alone import Triton.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ Nothing is timed here, so a launch names the configuration that it wants, by as 
 as tell it from the others:
 
     emulate(tuned)[grid](x, y, n, BLOCK=64, num_warps=4)
+    emulate(tuned)[grid](x, y, n, config=0)               # by its number in the list
+    emulate(tuned)[grid](x, y, n, config={"BLOCK": 64})   # by settings
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ def settled(kernel: Any, args: tuple[Any, ...], named: Mapping[str, Any]) -> dic
     found = dict(named)
     while not is_function(kernel):
         if hasattr(kernel, "configs"):
-            config = chosen(kernel.configs, found, kernel.base_fn.__name__)
+            name = kernel.base_fn.__name__
+            config = _asked(kernel, found, name) or chosen(kernel.configs, found, name)
             found |= settings_of(config)
             _reset(kernel, args, found)
             if config.pre_hook is not None:
@@ -49,6 +52,22 @@ def settled(kernel: Any, args: tuple[Any, ...], named: Mapping[str, Any]) -> dic
                 found[name] = value(_all(kernel, args, found))
         kernel = kernel.fn
     return found
+
+
+def _asked(kernel: Any, named: dict[str, Any], name: str) -> Any:
+    """The configuration that `config=` names, which is taken from the arguments; or None."""
+    if "config" not in named or "config" in kernel.arg_names:
+        return None
+    asked = named.pop("config")
+    if isinstance(asked, Mapping):
+        return chosen(kernel.configs, asked, name, strict=True)
+    number = asked if isinstance(asked, int) and not isinstance(asked, bool) else -1
+    if not 0 <= number < len(kernel.configs):
+        raise DeviceError(
+            f"config={asked!r}: '{name}' has {len(kernel.configs)} configurations",
+            advice="give the number of one, from 0, or a dict of its settings",
+        )
+    return kernel.configs[number]
 
 
 def _all(kernel: Any, args: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
@@ -75,11 +94,14 @@ def settings_of(config: Any) -> dict[str, Any]:
     return {name: value for name, value in config.all_kwargs().items() if value is not None}
 
 
-def chosen(configs: Sequence[Any], named: Mapping[str, Any], kernel: str) -> Any:
-    """The configuration that has these settings, of those that there are."""
+def chosen(
+    configs: Sequence[Any], named: Mapping[str, Any], kernel: str, *, strict: bool = False
+) -> Any:
+    """The configuration that has these settings, of those that there are; `strict`: nothing else
+    is named."""
     every = [settings_of(each) for each in configs]
     known = set().union(*every)
-    asked = {name: value for name, value in named.items() if name in known}
+    asked = {name: value for name, value in named.items() if strict or name in known}
     fits = [at for at, each in enumerate(every) if _has(each, asked)]
     if len(fits) == 1:
         return configs[fits[0]]
