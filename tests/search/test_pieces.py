@@ -192,7 +192,9 @@ def test_more_workers_are_given_more() -> None:
 
 def test_a_spent_budget_ends_it_and_an_error_is_raised() -> None:
     with pytest.raises(BudgetSpentError):
-        list(in_pieces(4, at_once(lambda given, _: line(given.low, given.high)), Budget(seconds=0.0)))
+        list(
+            in_pieces(4, at_once(lambda given, _: line(given.low, given.high)), Budget(seconds=0.0))
+        )
 
     def failing(_given: Range, _pace: Pace) -> Piece[object]:
         raise CheckError("no")

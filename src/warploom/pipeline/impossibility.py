@@ -58,7 +58,9 @@ def certificate_of_impossible(
         why = explain(found.program, number)
     record = record_of_impossible(found.program, found.goal, why, sizes)
     if unknown := check_impossible(record).open:
-        raise CheckError(f"'{name}' has too many fills to try one by one: it would leave open {unknown}")
+        raise CheckError(
+            f"'{name}' has too many fills to try one by one: it would leave open {unknown}"
+        )
     return record
 
 

@@ -32,9 +32,7 @@ _FAMILY = {"family", "axes", "whole", "argument"}
 _MOST = 1 << 24  # entries of all tables of a hole
 
 
-def tables_of(
-    said: Any, name: str, cells: Shape, args: tuple[Shape, ...], work: Work
-) -> Numbers:
+def tables_of(said: Any, name: str, cells: Shape, args: tuple[Shape, ...], work: Work) -> Numbers:
     """Different gathers, one a row: offsets through all arguments laid end to end, or what is
     none."""
     if isinstance(said, dict):
@@ -47,9 +45,7 @@ def tables_of(
     return np.unique(found, axis=0)
 
 
-def table_of(
-    reads: Any, name: str, cells: Shape, args: tuple[Shape, ...], work: Work
-) -> Numbers:
+def table_of(reads: Any, name: str, cells: Shape, args: tuple[Shape, ...], work: Work) -> Numbers:
     """What each cell reads."""
     size, lengths = math.prod(cells), [math.prod(shape) for shape in args]
     work.take(size)

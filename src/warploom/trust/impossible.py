@@ -175,9 +175,15 @@ def _left_out(record: dict[str, Any], terms: Terms) -> list[str]:
     """What a certificate has to say that it does not cover."""
     folds = terms.operators | terms.applied
     found = [OTHER_LAWS] if folds & (set(NEUTRAL) | {ANY}) else []
-    for step in record["steps"]:
-        if set(step) == _APPLY and isinstance(step["choices"], list) and step["function"]:
-            found.append(f"whether {step['function']!r:.80} has other choices for {step['name']!r:.80}")
+    listed = (
+        step
+        for step in record["steps"]
+        if set(step) == _APPLY and isinstance(step["choices"], list) and step["function"]
+    )
+    found += [
+        f"whether {step['function']!r:.80} has other choices for {step['name']!r:.80}"
+        for step in listed
+    ]
     return list(dict.fromkeys(found))
 
 
@@ -196,14 +202,8 @@ def left_out(record: dict[str, Any]) -> list[str]:
 def _shown(record: dict[str, Any], steps: list[Step], cellwise: bool) -> Iterator[str]:
     goal, last = record["goal"], record["steps"][-1]
     which = f" (goal {goal['number']} of {goal['of']})" if goal["of"] > 1 else ""
-    holes = [
-        f"{len(step.tables)} of {said['name']!r:.80}" + (
-            f" ({said['function']:.80}, {'made here' if isinstance(said['choices'], dict) else 'as listed'})"
-            if said["function"] else " (as listed)"
-        )
-        for step, said in zip(steps, record["steps"], strict=True)
-        if step.values is None and len(step.tables) > 1
-    ]  # fmt: skip
+    pairs = zip(steps, record["steps"], strict=True)
+    holes = [_hole(*pair) for pair in pairs if len(pair[0].tables) > 1]
     yield (
         f"no fill gives {len(goal['cells'])} of the {math.prod(goal['shape'])} cells of "
         f"{last['name']!r:.80} what the goal called {goal['text']!r:.80} has there{which}"
@@ -213,7 +213,13 @@ def _shown(record: dict[str, Any], steps: list[Step], cellwise: bool) -> Iterato
     yield f"laws: {'; '.join(record['laws']) or 'the order of items'}"
     for each in record["blocked"]:
         name = record["steps"][each["step"]]["name"]
-        yield f"{name!r:.80} is in the way: with a gather of another kind in its place there is a fill"
+        yield f"{name!r:.80} is in the way: with another gather in its place there is a fill"
+
+
+def _hole(step: Step, said: dict[str, Any]) -> str:
+    made = "made here" if isinstance(said["choices"], dict) else "as listed"
+    function = f"{said['function']:.80}, " if said["function"] else ""
+    return f"{len(step.tables)} of {said['name']!r:.80} ({function}{made})"
 
 
 def _reasons(
@@ -221,7 +227,10 @@ def _reasons(
 ) -> Iterator[str]:
     """Of each cell what it should hold, and what can reach it."""
     goal, texts = record["goal"], {ZERO: "zero"}
-    for value in (*goal["values"], *(v for each in record["steps"] for v in each.get("values", []))):
+    for value in (
+        *goal["values"],
+        *(v for each in record["steps"] for v in each.get("values", [])),
+    ):
         _note(terms, value, texts)
     for n in [*(far or range(len(reached)))][:_MOST_SHOWN]:
         cell = ", ".join(map(str, np.unravel_index(goal["cells"][n], goal["shape"])))
@@ -242,7 +251,8 @@ def _said(values: frozenset[int] | None, texts: dict[int, str]) -> str:
     known = list(dict.fromkeys(known))
     more = ["others"] if len(known) > _MOST_SHOWN else []
     other = ["what is no part of any of these cells"] if UNDEFINED in values else []
-    return f"at most these can reach it: {', '.join([*known[:_MOST_SHOWN], *more, *other]) or 'nothing'}"
+    listed = ", ".join([*known[:_MOST_SHOWN], *more, *other])
+    return f"at most these can reach it: {listed or 'nothing'}"
 
 
 def _text(value: Any) -> str:

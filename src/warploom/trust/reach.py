@@ -40,7 +40,9 @@ class Step:
 class Sketch:
     """Steps, and the cells of the last one that are asked for, with what they should hold."""
 
-    def __init__(self, steps: list[Step], cells: list[int], wanted: list[int], terms: Terms) -> None:
+    def __init__(
+        self, steps: list[Step], cells: list[int], wanted: list[int], terms: Terms
+    ) -> None:
         self._steps, self._cells, self._wanted, self._terms = steps, cells, wanted, terms
         self._parts: set[int] = set()
         for each in wanted:

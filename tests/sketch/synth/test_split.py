@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 import shutil
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -17,8 +17,8 @@ from warploom.errors import WarploomError
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Impossible, Reason, Undecided
 from warploom.search.storage.store import Forgiving, Key, Store
-from warploom.search.workers.farm import Farm
 from warploom.search.workers import pieces
+from warploom.search.workers.farm import Farm
 from warploom.search.workers.pieces import Piece
 from warploom.sketch.front import load_text
 from warploom.sketch.synth import fills, frontier, parts, split
@@ -186,7 +186,11 @@ def test_of_divided_cells_what_was_done_is_not_done_again(
         done: set[tuple[Any, int]] = set()
         count = 0
 
-        def crash(piece: Piece[Answer], done: set[tuple[Any, int]] = done) -> None:
+        def crash(
+            piece: Piece[Answer],
+            done: set[tuple[Any, int]] = done,
+            kept: set[tuple[Any, int]] = kept,
+        ) -> None:
             nonlocal count
             cells = {(piece.line, cell) for cell in range(piece.low, piece.high)}
             assert not cells & done
@@ -338,7 +342,8 @@ WRONG: dict[str, Callable[[dict[str, Any]], Any]] = {
     "half a range": lambda kept: {**kept, "ranges": [[[], 1]]},
     "a line that is none": lambda kept: {**kept, "ranges": [[[[0, 1]], 0, 1]]},
     "a line of a cell that is not there": lambda kept: {
-        **kept, "ranges": [[[[10**6, "1:a", 4]], 0, 1]],
+        **kept,
+        "ranges": [[[[10**6, "1:a", 4]], 0, 1]],
     },
     "a count that is less": lambda kept: {**kept, "count": -1},
     "a count that is more": lambda kept: {**kept, "count": kept["count"] + 1},

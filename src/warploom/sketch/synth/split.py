@@ -214,9 +214,7 @@ class Stint:
             self.at += 1  # nothing comes of it
 
 
-def elsewhere(
-    program: Any, order: Order, cut: Cut, given: Range, pace: Pace
-) -> Piece[Answer]:
+def elsewhere(program: Any, order: Order, cut: Cut, given: Range, pace: Pace) -> Piece[Answer]:
     """A piece, in a process that may have seen the program before."""
     return in_time(Solver(ready(program, order), order.mode, cut), given, pace)
 
