@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from warploom.errors import CheckError
-from warploom.trust.checked import Checked, TooMuchError, Work, digest, require
+from warploom.trust.checked import Checked, Work, digest, require, shielded
 from warploom.trust.choices import table_of, tables_of
 from warploom.trust.reach import Sketch, Step
 from warploom.trust.terms import ANY, NEUTRAL, UNDEFINED, ZERO, Terms
@@ -40,14 +40,7 @@ _MOST_SHOWN = 8  # cells, or values
 
 def check_impossible(record: dict[str, Any]) -> Checked:
     """Raises CheckError at the first thing that is not so."""
-    try:
-        return _check(record)
-    except TooMuchError as error:
-        return Checked((), str(error))
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
-        raise CheckError(f"the certificate is not of this form: {error!r:.80}") from None
-    except (RecursionError, MemoryError):
-        raise CheckError("the certificate is too large") from None
+    return shielded(lambda: _check(record), lambda why: Checked((), why))
 
 
 def _check(record: dict[str, Any]) -> Checked:
@@ -153,14 +146,14 @@ def _check_blocked(
             if step.values is not None:
                 filled.append(step)
                 continue
-            shapes = tuple(tuple(record["steps"][arg]["shape"]) for arg in step.args)
+            lengths = [steps[arg].size for arg in step.args]
             name = f"{said['name']!r:.80}"
             reads = {"table": tables[f"{position}"]} if f"{position}" in tables else None
             if reads is None:
                 require(len(step.tables) == 1, f"{name} has no table beside the hole in the way")
                 filled.append(step)
                 continue
-            table = table_of(reads, name, tuple(said["cells"]), shapes, work)
+            table = table_of(reads, name, said["cells"], lengths, work)
             own = bool((step.tables == table).all(axis=1).any())
             require(own != (position == hole), f"{name} would be another one beside a hole")
             filled.append(Step(step.size, None, step.args, table[None], step.fold, step.operator))
@@ -188,7 +181,7 @@ def _left_out(record: dict[str, Any], terms: Terms) -> list[str]:
 
 
 def left_out(record: dict[str, Any]) -> list[str]:
-    """The same of a record, before anything of it is checked."""
+    """What a record has to say that it does not cover, before anything of it is checked."""
     terms = Terms(bool(record["laws"]), record["words"])
     for step in record["steps"]:
         terms.applied |= {step["operator"]} if step.get("operator") else set()
@@ -225,7 +218,7 @@ def _hole(step: Step, said: dict[str, Any]) -> str:
 def _reasons(
     record: dict[str, Any], terms: Terms, reached: list[Any], far: list[int]
 ) -> Iterator[str]:
-    """Of each cell what it should hold, and what can reach it."""
+    """What each cell should hold, and what can reach it."""
     goal, texts = record["goal"], {ZERO: "zero"}
     for value in (
         *goal["values"],
