@@ -77,10 +77,12 @@ accept: $(STAMP)
 	$(BIN)/python -m bench.layout.speed
 	$(BIN)/python -m bench.layout.hopper_device --dry
 	$(BIN)/python -m bench.sketch.certificates
+	$(BIN)/python -m bench.sketch.impossible
 	$(BIN)/python -m bench.search.store
 	$(BIN)/python -m bench.search.store_damage
 	$(BIN)/python -m bench.cli.manners
 	$(BIN)/python -m bench.search.farm --workers 1,2 --kill --crash
+	$(BIN)/python -m bench.search.thousand --compare
 	$(PIP) --quiet "distributed>=2024.1"
 	$(BIN)/python -m bench.search.clusters
 	$(MAKE) oldest live

@@ -40,6 +40,7 @@ from warploom.sketch.synth.split import Parting
 NAME, SIZES = "sums", {"columns": 27, "level": 3}
 CRASHES = 3
 DASK = 3  # workers
+ROWS = 3  # of the store, each a second of pieces, until something is killed
 
 Row = dict[str, Any]
 
@@ -153,12 +154,12 @@ def crashed() -> tuple[list[Any], Row]:
         kept: list[int] = []
         for _ in range(CRASHES):
             process = subprocess.Popen(command_in(folder), stdout=subprocess.DEVNULL)
-            until_kept(process, folder, kept[-1] + 10 if kept else 10)
+            until_kept(process, folder, kept[-1] + ROWS if kept else ROWS)
             process.send_signal(signal.SIGKILL)
             process.wait()
             kept.append(_rows(folder))
         fills, row = went_on(folder)
-        return fills, {"pieces_kept_at_each_crash": kept} | row
+        return fills, {"rows_kept_at_each_crash": kept} | row
 
 
 def stopped() -> tuple[list[Any], Row]:
@@ -172,14 +173,14 @@ def stopped() -> tuple[list[Any], Row]:
                 command_in(folder, "--cluster", dask.address),
                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
             )  # fmt: skip
-            until_kept(process, folder, 20)
+            until_kept(process, folder, 2 * ROWS)
             dask.end(0)
             said = process.communicate()[1].decode().strip().splitlines()
         finally:
             dask.close()
         kept = _rows(folder)
         fills, row = went_on(folder)
-        first = {"pieces_kept": kept, "status": process.returncode, "said": said[:3]}
+        first = {"rows_kept": kept, "status": process.returncode, "said": said[:3]}
         return fills, first | row
 
 

@@ -60,15 +60,10 @@ def alterations(records: list[Record], count: int, random: Random) -> dict[str, 
         way, record = altered(random.choice(records), random)
         said = verdict(record)
         if said == "accepted":
-            said = "accepted, true" if holds(record) else "accepted, untrue"
+            said = "accepted, true" if is_true(record) else "accepted, untrue"
         refused += said == "refused"
         found.setdefault(way, Counter())[said] += 1
     return found
-
-
-def holds(record: Record) -> bool:
-    """By trying all fills; where a family is made by the checker, that says what its choices are."""
-    return is_true(record)
 
 
 def main() -> int:

@@ -66,7 +66,7 @@ def _tabulated(
     sizes, found = [math.prod(shape) for shape in shapes], []
     for place in product(*map(range, step["cells"])):
         known = {f"x{axis}": at for axis, at in enumerate(place)}
-        which, where = evaluate(argument, known), evaluate(offset, known)
+        which, where = int(evaluate(argument, known)), int(evaluate(offset, known))
         if which == len(sizes):
             found.append(-1)
         else:
@@ -137,7 +137,7 @@ def _joined(operator: str, items: list[Plain], record: dict[str, Any]) -> Plain:
     if None in items:
         return None
     if record["laws"] and operator != "fold" and not operator.endswith("()"):
-        parts = []
+        parts: list[Plain] = []
         for item in items:
             same = isinstance(item, tuple) and item and item[0] == operator
             parts += item[1] if same else [item]

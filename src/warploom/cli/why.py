@@ -19,8 +19,9 @@ from warploom.sketch.synth.result_json import Record
 def remarks(
     result: Result, goal: int, budget: Budget, suggesting: bool
 ) -> tuple[Record, Explanation | None]:
-    """Prints them; what comes out is for the JSON record, and the reason for a certificate. `budget`
-    is what the search has left."""
+    """Prints them; what comes out is for the JSON record, and the reason for a certificate.
+
+    `budget` is what the search has left."""
     idle = idle_holes(result.program)
     for remark in idle:
         echo(_warning(remark), err=True)

@@ -5,16 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import CheckError
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,19 @@ def require(holds: bool, message: str) -> None:
 
 class TooMuchError(Exception):
     """A check that nobody would wait for: it leaves open whether the certificate holds."""
+
+
+def shielded(check: Callable[[], T], unknown: Callable[[str], T]) -> T:
+    """What a check gives, or `unknown` of what it leaves open, if it takes too much. Whatever else
+    ends it is a certificate that does not hold."""
+    try:
+        return check()
+    except TooMuchError as error:
+        return unknown(str(error))
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
+        raise CheckError(f"the certificate is not of this form: {error!r:.80}") from None
+    except (RecursionError, MemoryError):
+        raise CheckError("the certificate is too large") from None
 
 
 class Work:

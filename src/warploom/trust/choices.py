@@ -13,7 +13,7 @@ Both have the identity, too, where argument and result have one shape.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any
 
@@ -41,29 +41,35 @@ def tables_of(said: Any, name: str, cells: Shape, args: tuple[Shape, ...], work:
     else:
         require(isinstance(said, list) and len(said) > 0, f"{name} has nothing to choose from")
         require(len(said) * math.prod(cells) <= _MOST, f"{name} has too many choices")
-        found = np.stack([table_of(each, name, cells, args, work) for each in said])
+        lengths = [math.prod(shape) for shape in args]
+        work.take(len(said) * math.prod(cells))
+        found = np.stack([table_of(each, name, cells, lengths, work) for each in said])
     return np.unique(found, axis=0)
 
 
-def table_of(reads: Any, name: str, cells: Shape, args: tuple[Shape, ...], work: Work) -> Numbers:
-    """What each cell reads."""
-    size, lengths = math.prod(cells), [math.prod(shape) for shape in args]
-    work.take(size)
+def table_of(
+    reads: Any, name: str, cells: Sequence[int], lengths: Sequence[int], work: Work
+) -> Numbers:
+    """What each cell reads: an offset through all arguments laid end to end, or what is none."""
+    size = math.prod(cells)
     if set(reads) == {"table"}:
         table = whole_numbers(reads["table"])
-        require(table.shape == (size,), f"a table of {name} lacks cells")
-        require(int(table.min()) >= UNDEFINED, f"a table of {name} reads nothing")
+        require(table.shape == (size,), f"the table of {name} lacks cells")
+        require(int(table.min()) >= UNDEFINED, f"the table of {name} reads nothing")
         return np.where(table < sum(lengths), table, UNDEFINED)
     require(set(reads) == {"argument", "offset"}, f"{name} says not what it reads")
-    known = {f"x{axis}": place.reshape(-1) for axis, place in enumerate(np.indices(cells))}
+    places = [axis.reshape(-1) for axis in np.indices(tuple(cells))]
+    known = {f"x{axis}": place for axis, place in enumerate(places)}
     which, offset = (
         np.broadcast_to(Expression(reads[part], known, size, work).value, (size,)) for part in
         ("argument", "offset")
     )  # fmt: skip
     require(bool(((which >= 0) & (which <= len(lengths))).all()), "an argument is none")
-    inside = (offset >= 0) & (offset < np.array([*lengths, 1])[which])
-    table = np.where(inside, np.cumsum([0, *lengths])[which] + offset, UNDEFINED)
-    return np.where(which == len(lengths), ZERO, table)
+    starts = np.cumsum([0, *lengths])
+    length = np.array([*lengths, 1])[which]
+    inside = (offset >= 0) & (offset < length)
+    found = np.where(inside, starts[which] + offset, UNDEFINED)
+    return np.where(which == len(lengths), ZERO, found)
 
 
 # -- families --------------------------------------------------------------------------------------

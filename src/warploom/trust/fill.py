@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.errors import CheckError
-from warploom.trust.checked import Checked, TooMuchError, digest, require, whole_numbers
-from warploom.trust.expression import Expression
+from warploom.trust.checked import Checked, digest, require, shielded
+from warploom.trust.choices import table_of
 from warploom.trust.terms import UNDEFINED, ZERO, Terms
 from warploom.trust.warp import caveats, run_warp, warp_lines
 
@@ -48,14 +47,7 @@ def left_out(record: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _shielded(record: dict[str, Any], whole: bool = True) -> tuple[Checked, tuple[str, ...]]:
-    try:
-        return _check(record, whole)
-    except TooMuchError as error:
-        return Checked((), str(error)), ()
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
-        raise CheckError(f"the certificate is not of this form: {error!r:.80}") from None
-    except (RecursionError, MemoryError):
-        raise CheckError("the certificate is too large") from None
+    return shielded(lambda: _check(record, whole), lambda why: (Checked((), why), ()))
 
 
 def _check(record: dict[str, Any], whole: bool) -> tuple[Checked, tuple[str, ...]]:
@@ -196,7 +188,9 @@ def _run(terms: Terms, steps: list[dict[str, Any]]) -> Numbers:
 
 def _applied(terms: Terms, step: dict[str, Any], args: list[Numbers], size: int) -> Numbers:
     name, length, operator = f"{step['name']!r:.80}", step["fold"], step["operator"]
-    table = _table(terms, step, [len(each) for each in args])
+    _size(step["cells"])
+    lengths = [len(each) for each in args]
+    table = table_of(step["reads"], name, step["cells"], lengths, terms.work)
     fresh = terms.zeros.made(np.where(table == ZERO, ZERO, UNDEFINED))
     joined = np.concatenate([*args, [UNDEFINED]])
     cells = np.where(table == ZERO, fresh, joined[np.where(table < 0, len(joined) - 1, table)])
@@ -208,27 +202,3 @@ def _applied(terms: Terms, step: dict[str, Any], args: list[Numbers], size: int)
     require(len(cells) == size * length, f"{name} lacks cells")
     rows = cells.reshape(-1, length).tolist()
     return np.array([terms.fold(operator, row) for row in rows], np.int64)
-
-
-def _table(terms: Terms, step: dict[str, Any], lengths: list[int]) -> Numbers:
-    """What each cell reads: an offset through all arguments laid end to end, or what is none."""
-    name, cells, reads = f"{step['name']!r:.80}", step["cells"], step["reads"]
-    size = _size(cells)
-    if set(reads) == {"table"}:
-        table = whole_numbers(reads["table"])
-        require(table.shape == (size,), f"the table of {name} lacks cells")
-        require(int(table.min()) >= UNDEFINED, f"the table of {name} reads nothing")
-        return np.where(table < sum(lengths), table, UNDEFINED)
-    require(set(reads) == {"argument", "offset"}, f"{name} says not what it reads")
-    places = [axis.reshape(-1) for axis in np.indices(cells)]
-    known = {f"x{axis}": place for axis, place in enumerate(places)}
-    which, offset = (
-        np.broadcast_to(Expression(reads[part], known, size, terms.work).value, (size,)) for part in
-        ("argument", "offset")
-    )  # fmt: skip
-    require(bool(((which >= 0) & (which <= len(lengths))).all()), "an argument is none")
-    starts = np.cumsum([0, *lengths])
-    length = np.array([*lengths, 1])[which]
-    inside = (offset >= 0) & (offset < length)
-    table = np.where(inside, starts[which] + offset, UNDEFINED)
-    return np.where(which == len(lengths), ZERO, table)

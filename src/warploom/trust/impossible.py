@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from warploom.errors import CheckError
-from warploom.trust.checked import Checked, TooMuchError, Work, digest, require
+from warploom.trust.checked import Checked, Work, digest, require, shielded
 from warploom.trust.choices import table_of, tables_of
 from warploom.trust.reach import Sketch, Step
 from warploom.trust.terms import ANY, NEUTRAL, UNDEFINED, ZERO, Terms
@@ -40,14 +40,7 @@ _MOST_SHOWN = 8  # cells, or values
 
 def check_impossible(record: dict[str, Any]) -> Checked:
     """Raises CheckError at the first thing that is not so."""
-    try:
-        return _check(record)
-    except TooMuchError as error:
-        return Checked((), str(error))
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
-        raise CheckError(f"the certificate is not of this form: {error!r:.80}") from None
-    except (RecursionError, MemoryError):
-        raise CheckError("the certificate is too large") from None
+    return shielded(lambda: _check(record), lambda why: Checked((), why))
 
 
 def _check(record: dict[str, Any]) -> Checked:
@@ -153,14 +146,14 @@ def _check_blocked(
             if step.values is not None:
                 filled.append(step)
                 continue
-            shapes = tuple(tuple(record["steps"][arg]["shape"]) for arg in step.args)
+            lengths = [steps[arg].size for arg in step.args]
             name = f"{said['name']!r:.80}"
             reads = {"table": tables[f"{position}"]} if f"{position}" in tables else None
             if reads is None:
                 require(len(step.tables) == 1, f"{name} has no table beside the hole in the way")
                 filled.append(step)
                 continue
-            table = table_of(reads, name, tuple(said["cells"]), shapes, work)
+            table = table_of(reads, name, said["cells"], lengths, work)
             own = bool((step.tables == table).all(axis=1).any())
             require(own != (position == hole), f"{name} would be another one beside a hole")
             filled.append(Step(step.size, None, step.args, table[None], step.fold, step.operator))
@@ -175,16 +168,20 @@ def _left_out(record: dict[str, Any], terms: Terms) -> list[str]:
     """What a certificate has to say that it does not cover."""
     folds = terms.operators | terms.applied
     found = [OTHER_LAWS] if folds & (set(NEUTRAL) | {ANY}) else []
-    for step in record["steps"]:
-        if set(step) == _APPLY and isinstance(step["choices"], list) and step["function"]:
-            found.append(
-                f"whether {step['function']!r:.80} has other choices for {step['name']!r:.80}"
-            )
+    listed = (
+        step
+        for step in record["steps"]
+        if set(step) == _APPLY and isinstance(step["choices"], list) and step["function"]
+    )
+    found += [
+        f"whether {step['function']!r:.80} has other choices for {step['name']!r:.80}"
+        for step in listed
+    ]
     return list(dict.fromkeys(found))
 
 
 def left_out(record: dict[str, Any]) -> list[str]:
-    """The same of a record, before anything of it is checked."""
+    """What a record has to say that it does not cover, before anything of it is checked."""
     terms = Terms(bool(record["laws"]), record["words"])
     for step in record["steps"]:
         terms.applied |= {step["operator"]} if step.get("operator") else set()
@@ -198,14 +195,8 @@ def left_out(record: dict[str, Any]) -> list[str]:
 def _shown(record: dict[str, Any], steps: list[Step], cellwise: bool) -> Iterator[str]:
     goal, last = record["goal"], record["steps"][-1]
     which = f" (goal {goal['number']} of {goal['of']})" if goal["of"] > 1 else ""
-    holes = [
-        f"{len(step.tables)} of {said['name']!r:.80}" + (
-            f" ({said['function']:.80}, {'made here' if isinstance(said['choices'], dict) else 'as listed'})"
-            if said["function"] else " (as listed)"
-        )
-        for step, said in zip(steps, record["steps"], strict=True)
-        if step.values is None and len(step.tables) > 1
-    ]  # fmt: skip
+    pairs = zip(steps, record["steps"], strict=True)
+    holes = [_hole(*pair) for pair in pairs if len(pair[0].tables) > 1]
     yield (
         f"no fill gives {len(goal['cells'])} of the {math.prod(goal['shape'])} cells of "
         f"{last['name']!r:.80} what the goal called {goal['text']!r:.80} has there{which}"
@@ -215,13 +206,19 @@ def _shown(record: dict[str, Any], steps: list[Step], cellwise: bool) -> Iterato
     yield f"laws: {'; '.join(record['laws']) or 'the order of items'}"
     for each in record["blocked"]:
         name = record["steps"][each["step"]]["name"]
-        yield f"{name!r:.80} is in the way: with a gather of another kind in its place there is a fill"
+        yield f"{name!r:.80} is in the way: with another gather in its place there is a fill"
+
+
+def _hole(step: Step, said: dict[str, Any]) -> str:
+    made = "made here" if isinstance(said["choices"], dict) else "as listed"
+    function = f"{said['function']:.80}, " if said["function"] else ""
+    return f"{len(step.tables)} of {said['name']!r:.80} ({function}{made})"
 
 
 def _reasons(
     record: dict[str, Any], terms: Terms, reached: list[Any], far: list[int]
 ) -> Iterator[str]:
-    """Of each cell what it should hold, and what can reach it."""
+    """What each cell should hold, and what can reach it."""
     goal, texts = record["goal"], {ZERO: "zero"}
     for value in (
         *goal["values"],
@@ -247,7 +244,8 @@ def _said(values: frozenset[int] | None, texts: dict[int, str]) -> str:
     known = list(dict.fromkeys(known))
     more = ["others"] if len(known) > _MOST_SHOWN else []
     other = ["what is no part of any of these cells"] if UNDEFINED in values else []
-    return f"at most these can reach it: {', '.join([*known[:_MOST_SHOWN], *more, *other]) or 'nothing'}"
+    listed = ", ".join([*known[:_MOST_SHOWN], *more, *other])
+    return f"at most these can reach it: {listed or 'nothing'}"
 
 
 def _text(value: Any) -> str:

@@ -85,7 +85,7 @@ class Sketch:
     # -- which cells matter ------------------------------------------------------------------------
 
     def _backwards(self) -> list[Numbers]:
-        """Of each step the cells that those asked for may depend on."""
+        """The cells of each step that those asked for may depend on."""
         flags = [np.zeros(step.size, np.bool_) for step in self._steps]
         flags[-1][self._cells] = True
         for position in reversed(range(len(self._steps))):

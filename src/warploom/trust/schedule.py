@@ -12,8 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from warploom.errors import CheckError
-from warploom.trust.checked import Checked, TooMuchError, digest, require
+from warploom.trust.checked import Checked, TooMuchError, digest, require, shielded
 
 _KEYS = {
     "kind", "version", "name", "grid", "block", "reach", "assumed", "registers", "batches",
@@ -41,14 +40,7 @@ Row = list[Any]
 
 def check_schedule(record: dict[str, Any]) -> Checked:
     """Raises CheckError at the first thing that is not so."""
-    try:
-        return _check(record)
-    except TooMuchError as error:
-        return Checked((), str(error))
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
-        raise CheckError(f"the certificate is not of this form: {error!r:.80}") from None
-    except (RecursionError, MemoryError):
-        raise CheckError("the certificate is too large") from None
+    return shielded(lambda: _check(record), lambda why: Checked((), why))
 
 
 def _check(record: dict[str, Any]) -> Checked:

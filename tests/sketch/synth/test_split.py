@@ -21,9 +21,11 @@ from warploom.search.workers import pieces
 from warploom.search.workers.farm import Farm
 from warploom.search.workers.pieces import Piece
 from warploom.sketch.front import load_text
-from warploom.sketch.synth import fills, frontier, parts, split
+from warploom.sketch.synth import engine, fills, frontier, parts, split
+from warploom.sketch.synth.engine import Engine
 from warploom.sketch.synth.parts import Answer
 from warploom.sketch.synth.result import Result
+from warploom.sketch.synth.rows import Rows
 from warploom.sketch.synth.solve import synthesize
 from warploom.sketch.synth.split import Parting
 from warploom.sketch.term.ir import Program
@@ -155,6 +157,12 @@ def heavy_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pieces, "LONGEST", 0.0)
 
 
+def with_time(
+    engine: Engine, position: int, rows: Rows, _seconds: float
+) -> frontier.Frontier | None:
+    return frontier.divided(engine, position, rows, 10.0)
+
+
 @pytest.mark.usefixtures("heavy_cells")
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", [*SKETCHES, *TEXTS])
@@ -162,7 +170,7 @@ def test_divided_cells_give_the_fills_of_the_whole(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A cell is over its limit at once; where states are looked for, there is time."""
-    monkeypatch.setattr(split, "divided", lambda *found: frontier.divided(*found[:3], 10.0))
+    monkeypatch.setattr(split, "divided", with_time)
     program = program_of(name)
     made: list[Piece[Answer]] = []
     parting = replace(AT_ONCE, on_piece=made.append)
@@ -179,14 +187,18 @@ def test_of_divided_cells_what_was_done_is_not_done_again(
 ) -> None:
     """Ended over and over, as by a power cut: what is in the store at that moment is all there is.
     In the end each cell was done once, and one that was divided in its parts."""
-    monkeypatch.setattr(split, "divided", lambda *found: frontier.divided(*found[:3], 10.0))
+    monkeypatch.setattr(split, "divided", with_time)
     program, store = program_of("sums"), Store(tmp_path / "store.sqlite", "these")
     kept: set[tuple[Any, int]] = set()
     for _ in range(200):
         done: set[tuple[Any, int]] = set()
         count = 0
 
-        def crash(piece: Piece[Answer], done: set[tuple[Any, int]] = done) -> None:
+        def crash(
+            piece: Piece[Answer],
+            done: set[tuple[Any, int]] = done,
+            kept: set[tuple[Any, int]] = kept,
+        ) -> None:
             nonlocal count
             cells = {(piece.line, cell) for cell in range(piece.low, piece.high)}
             assert not cells & done
@@ -396,7 +408,7 @@ def test_ctrl_c_with_a_store_is_interrupted(
 ) -> None:
     """Pressed while one piece of work takes all the seconds that a search has before parting: both
     are seen at the next look, and what the user did is the reason."""
-    seconds_of = split.of_cpu
+    seconds_of = engine.of_cpu
 
     def pressed(budget: Budget, seconds: float, error: Exception) -> Callable[[], None]:
         check = seconds_of(budget, seconds, error)

@@ -155,8 +155,8 @@ class Synth:
         None,
         "--certificate",
         metavar="FILE",
-        help="Write proofs for 'warploom verify', one for each goal and size with a solution. If "
-        "there is none, an older FILE is removed.",
+        help="Write proofs for 'warploom verify', one for each goal and size with a solution, and "
+        "for goals that have none. Without any proof an older FILE is removed.",
     )
     json_file: Path | None = json_option()
 

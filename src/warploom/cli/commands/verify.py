@@ -13,7 +13,8 @@ HELP = """Check certificates, which are proofs that synth and layout solve write
 'warploom synth --certificate FILE' proves the solution of a sketch, and 'warploom layout solve
 --certificate FILE' proves a layout. Each kind has a short checker (in warploom/trust) that shares
 nothing with the search. One runs the filled sketch on symbols, and compares every cell with the
-goal. The other counts the wavefronts of the layout, and checks why no layout has fewer.
+goal. One tries every choice of a sketch that is said to have no solution. Another counts the
+wavefronts of the layout, and checks why no layout has fewer.
 
 A certificate that was changed is refused. So is one that does not say what it leaves out; the
 checker prints that as "not covered". A sketch with several goals has a certificate for each of

@@ -23,9 +23,11 @@ from warploom.search.budget import Budget
 V = TypeVar("V")
 
 SECONDS = 0.2  # for a piece: less than a 64th of any search that is worth the trouble
-HANDLING = 0.004  # and so many more for each worker: one process hands out all pieces
+HANDLING = 0.01  # and so many more for each worker: one process hands out all pieces
 HEAVY = 2  # a cell that takes so many times as long is divided, if that helps to end sooner
 LONGEST = 30.0  # seconds at a single cell that can be divided: what a kill may cost
+MORE = 2  # times as many cells are given out as there is time for, as far as is known,
+SMALLEST = 8  # and no fewer than for this part of the time
 FINEST = 64  # no range that is given out is more than this part of the whole
 ATTEMPTS = 3  # at a range whose workers were lost
 _LOOK_EVERY = 0.1  # seconds between two looks at the budget while others work
@@ -132,14 +134,16 @@ class Todo:
             self._left[line] += high - low
 
     def give(self, workers: int) -> Range:
-        """A part of the first range: the less is left, the smaller, so that all end together; and
-        not much more than what there is time for."""
+        """A part of the first range: the less is left, the smaller, so that all end together. It is
+        not much more than what there is time for, and no tiny part of that."""
         line, low, high = heapq.heappop(self._heap)[-1]
         cells = line[-1][2] if line else self._cells
-        share = min(cells // FINEST, self._left[line] // (2 * workers))
+        share = self._left[line] // (2 * workers)
         each = self._each(line)
         if each > 0:
-            share = min(share, int(4 * self.pace(workers).seconds / each))
+            seconds = self.pace(workers).seconds
+            share = min(max(share, int(seconds / SMALLEST / each)), int(MORE * seconds / each))
+        share = min(share, cells // FINEST)
         self._left[line] -= high - low
         to = min(high, low + max(1, share))
         self.put(Range(line, to, high))

@@ -99,7 +99,7 @@ _ready = threading.local()  # of this thread: an engine, what it is ready for, h
 
 
 @dataclass(slots=True, eq=False)
-class Solver:
+class PartSolver:
     """The search with some states of a frontier."""
 
     engine: Engine
@@ -151,7 +151,7 @@ class Solver:
         return Answer(0, np.zeros((0, holes), np.int64), None, tallies)
 
 
-def in_time(solver: Solver, given: Range, pace: Pace) -> Piece[Answer]:
+def in_time(solver: PartSolver, given: Range, pace: Pace) -> Piece[Answer]:
     """As many cells as there is CPU time for, one at least or a part of one."""
     stint = Stint(solver, given, pace)
     while stint.goes_on:
@@ -165,7 +165,7 @@ class Stint:
     """The cells of a piece: as many at once as the last ones let hope for, as many states together
     take less than a few at a time. A cell that takes long is divided, and ends the piece."""
 
-    def __init__(self, solver: Solver, given: Range, pace: Pace) -> None:
+    def __init__(self, solver: PartSolver, given: Range, pace: Pace) -> None:
         self._solver, self._pace, self._given = solver, pace, given
         self._began = time.thread_time()
         self._most, self._limit = given.high - given.low, pace.limit
@@ -216,7 +216,7 @@ class Stint:
 
 def elsewhere(program: Any, order: Order, cut: Cut, given: Range, pace: Pace) -> Piece[Answer]:
     """A piece, in a process that may have seen the program before."""
-    return in_time(Solver(ready(program, order), order.mode, cut), given, pace)
+    return in_time(PartSolver(ready(program, order), order.mode, cut), given, pace)
 
 
 def ready(program: Any, order: Order) -> Engine:
@@ -504,7 +504,7 @@ class Split:
 
         def here(given: Range, pace: Pace) -> Piece[Answer]:
             cut = self._frontiers[given.line].cut(given.low, given.high)
-            return in_time(Solver(engine, order.mode, cut), given, pace)
+            return in_time(PartSolver(engine, order.mode, cut), given, pace)
 
         if crew is None:
             return at_once(here)
