@@ -48,6 +48,16 @@ def test_a_mutant_is_found(name: str) -> None:
     assert shortcoming(mutant, text, outcome) == "", outcome.said
 
 
+@needs_compiler
+def test_a_copy_that_is_waited_for_in_too_small_a_scope() -> None:
+    """The scope is named, not a wait: by practice the kernel is right."""
+    name = "multicast: a place is waited for in the scope of a block"
+    mutant = MUTANTS[name]
+    outcome = judge(CASES[mutant.case], mutant.text(CASES[mutant.case].text()))
+    assert outcome.said.count("scope too small") == 1
+    assert not outcome.breaks
+
+
 def test_what_falls_short_is_said() -> None:
     """The harness itself: a fault that is missed, told late or told of another line is no find."""
     text = "one\ntwo\nthree"

@@ -13,9 +13,9 @@ import pytest
 from bench.common.ptx.agreement import from_ptx
 from bench.common.ptx.phases import Case, Op, explore, schedule
 from bench.common.ptx.phases_drawn import draw
-from tests.ptx.pipeline import MUTANTS, RING, WAIT_FULL, mutant
+from tests.ptx.pipeline import ARRIVE, MUTANTS, RING, WAIT_FULL, mutant
 
-from warploom.errors import DeviceError, WarploomError
+from warploom.errors import DeadlockError, DeviceError, WarploomError
 from warploom.machine.proof import Proof, Reach
 from warploom.machine.report import Report
 from warploom.ptx import load, tensor_map
@@ -75,6 +75,19 @@ def test_a_ring_is_proved_for_all_schedules_and_all_data() -> None:
 def test_no_mutant_of_the_ring_is_proved(name: str) -> None:
     model: Model = "ptx" if name == "no fence" else "practice"
     refused(lambda: run_ring(mutant(name), model=model), MUTANTS[name][2])
+
+
+def test_a_deadlock_names_waits_that_are_passed_without_a_yes() -> None:
+    """Who hangs waits for those that did not wait: at the line of the latter the fault is."""
+    text = RING.replace(ARRIVE, "")
+    with pytest.raises(DeadlockError) as stuck:
+        run_ring(text)
+    assert "without a yes" not in str(stuck.value)
+    text = text.replace("@!%p4 bra ASK_FULL;\n", "")
+    with pytest.raises(DeadlockError, match="without a yes") as stuck:
+        run_ring(text)
+    line = next(n for n, each in enumerate(text.split("\n"), 1) if "[%r11], %r7" in each)
+    assert f"the wait at line {line} may be passed" in str(stuck.value)
 
 
 PEEK = WAIT_FULL.replace("ASK_FULL:\n", "").replace("@!%p4 bra ASK_FULL", "@%p4 bra PAST")

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from warploom.errors import (
     CheckError,
+    DeadlockError,
     DeviceError,
     LimitError,
     Span,
@@ -72,7 +73,7 @@ from warploom.ptx.patience import deadline_of, timed, within
 from warploom.ptx.prove.explore import Attempt, check_seconds, explored
 from warploom.ptx.prove.flags import FlagLoops
 from warploom.ptx.prove.spins import Spins
-from warploom.ptx.prove.verdict import Evidence, verdict
+from warploom.ptx.prove.verdict import Evidence, passed_unasked, verdict
 from warploom.ptx.source import SourceMap
 from warploom.ptx.types import DTYPES
 
@@ -337,7 +338,13 @@ class Kernel:
             loops = FlagLoops(code, Spins(code)) if prove else None
             asked = asked if loops is None else replace(asked, loops=loops.found)
             start = None if others is None else Kept(asked.memory)
-            report = self._run(asked, code, "numpy" if prove or asked.overlaps else engine, cores)
+            try:
+                engine = "numpy" if prove or asked.overlaps else engine
+                report = self._run(asked, code, engine, cores)
+            except DeadlockError as error:
+                if prove:
+                    self._tell_passed(error, code)
+                raise
             report.fidelity = fidelity(self._executed(report), overlaps=asked.overlaps)
             if prove:
                 report.proof = self._proof(asked, code, report, loops)
@@ -386,6 +393,12 @@ class Kernel:
             asked.after is not None,
         )  # fmt: skip
         return verdict(found)
+
+    def _tell_passed(self, error: DeadlockError, code: Code) -> None:
+        """Waits that a no lets pass, too: threads that did not wait may be why others do so now."""
+        for each in passed_unasked(code):
+            where = "" if each.span is None else f" at {self.owner.places.words(each.span)}"
+            error.advice += f"; the wait{where} may be passed without a yes"
 
     def _executed(self, report: Report) -> Iterator[Instruction]:
         """The instructions that some thread came to. Compiled code knows their opcodes alone, so

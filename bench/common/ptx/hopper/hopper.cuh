@@ -28,8 +28,8 @@ DEVICE void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;
 DEVICE void arrive_at(u32 b, u32 rank) {
   asm volatile("{\n.reg .b32 far;\nmapa.shared::cluster.u32 far, %0, %1;\nmbarrier.arrive.release.cluster.shared::cluster.b64 _, [far];\n}" ::"r"(b), "r"(rank) : "memory");
 }
-DEVICE void arrive_at_narrowly(u32 b, u32 rank) {  // in the scope of its own block
-  asm volatile("{\n.reg .b32 far;\nmapa.shared::cluster.u32 far, %0, %1;\nmbarrier.arrive.release.cta.shared::cluster.b64 _, [far];\n}" ::"r"(b), "r"(rank) : "memory");
+DEVICE void arrive_at_narrowly(u32 b, u32 rank) {  // without words: in the scope of a block
+  asm volatile("{\n.reg .b32 far;\nmapa.shared::cluster.u32 far, %0, %1;\nmbarrier.arrive.shared::cluster.b64 _, [far];\n}" ::"r"(b), "r"(rank) : "memory");
 }
 DEVICE void wait_cluster(u32 b, int parity) {
   asm volatile("{\n.reg .pred p;\nW:\nmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%0], %1;\n@p bra D;\nbra W;\nD:\n}" ::"r"(b), "r"(parity) : "memory");

@@ -349,7 +349,7 @@ def leaving(
             f, thread, region.base, region.data.size, written, write_width, Kind.WRITE, how
         ),
     ]
-    f.batch.bulks.setdefault(thread, [[]])[-1].append((parts[0], parts[1]))
+    f.batch.bulks.setdefault(thread, [[]])[-1].append((*parts, copier.site.span))
 
 
 def _groups(ctx: Context, ins: Instruction) -> Step:
@@ -365,12 +365,12 @@ def _groups(ctx: Context, ins: Instruction) -> Step:
                 groups.append([])
                 continue
             for group in groups[: max(0, len(groups) - 1 - number)]:
-                for at, (read, write) in enumerate(group):
+                for at, (read, write, span) in enumerate(group):
                     if read is not None:
                         read(None)
                     if write is not None and not reading:
                         write(None)
-                    group[at] = (None, write if reading else None)
+                    group[at] = (None, write if reading else None, span)
 
     return step
 

@@ -8,6 +8,7 @@ waits until all living threads of its block are at one.
 from __future__ import annotations
 
 import time
+from itertools import chain
 from math import prod
 from typing import Any
 
@@ -37,7 +38,7 @@ from warploom.ptx.emulate.lanes import Held, Members, WarpBarriers, missing, not
 from warploom.ptx.emulate.poison import PoisonTransfer
 from warploom.ptx.emulate.registers import RegisterWaits
 from warploom.ptx.emulate.registers import finish as finish_registers
-from warploom.ptx.emulate.skeleton import NOWHERE, Act, Broken, Event, Skeleton
+from warploom.ptx.emulate.skeleton import NOWHERE, Act, Event, Skeleton
 from warploom.ptx.emulate.waits import deadlock
 from warploom.ptx.ir import Instruction, Module
 from warploom.ptx.patience import timed
@@ -208,9 +209,10 @@ class Runner:
         threads = np.flatnonzero(mask & self.batch.alive)
         skeleton.note(threads, Event(Act.EXIT, site=site))
         for thread in set(threads.tolist()) & self.batch.bulks.keys():
-            if any(read is not None for group in self.batch.bulks[thread] for read, _ in group):
-                message = "a thread may end before its copy has read shared memory"
-                skeleton.broken.append(Broken("exit", message, site))
+            for read, _, copied in chain(*self.batch.bulks[thread]):
+                if read is not None:
+                    message = "a thread may end before this copy has read shared memory"
+                    skeleton.fail("exit", message, copied)
 
     def _note_flags(self, skeleton: Skeleton, block: CodeBlock) -> None:
         """Some threads leave a loop that looks at a flag."""
