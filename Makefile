@@ -66,6 +66,7 @@ accept: $(STAMP)
 	$(BIN)/python -m bench.sketch.operators
 	$(BIN)/python -m bench.machine.races
 	$(BIN)/python -m bench.ptx.all_schedules
+	$(BIN)/python -m bench.ptx.hopper_proofs
 	$(BIN)/python -m bench.kernel.random_kernels
 	$(BIN)/python -m bench.kernel.check
 	$(BIN)/python -m bench.kernel.header_names

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 from bench.common.ptx.phases import draw, explore, schedule, text
-from tests.ptx.pipeline import MUTANTS, RING, WAIT_FULL, mutant
+from tests.ptx.pipeline import ARRIVE, MUTANTS, RING, WAIT_FULL, mutant
 
-from warploom.errors import DeviceError, WarploomError
+from warploom.errors import DeadlockError, DeviceError, WarploomError
 from warploom.machine.proof import Proof, Reach
 from warploom.machine.report import Report
 from warploom.ptx import load, tensor_map
@@ -70,6 +70,19 @@ def test_a_ring_is_proved_for_all_schedules_and_all_data() -> None:
 @pytest.mark.parametrize("name", MUTANTS)
 def test_no_mutant_of_the_ring_is_proved(name: str) -> None:
     refused(lambda: run_ring(mutant(name)), MUTANTS[name][2])
+
+
+def test_a_deadlock_names_waits_that_are_passed_without_a_yes() -> None:
+    """Who hangs waits for those that did not wait: at the line of the latter the fault is."""
+    text = RING.replace(ARRIVE, "")
+    with pytest.raises(DeadlockError) as stuck:
+        run_ring(text)
+    assert "without a yes" not in str(stuck.value)
+    text = text.replace("@!%p4 bra ASK_FULL;\n", "")
+    with pytest.raises(DeadlockError, match="without a yes") as stuck:
+        run_ring(text)
+    line = next(n for n, each in enumerate(text.split("\n"), 1) if "[%r11], %r7" in each)
+    assert f"the wait at line {line} may be passed" in str(stuck.value)
 
 
 PEEK = WAIT_FULL.replace("ASK_FULL:\n", "").replace("@!%p4 bra ASK_FULL", "@%p4 bra PAST")

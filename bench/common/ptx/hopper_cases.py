@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from warploom.errors import DeadlockError, KernelError, LimitError, RaceError, WarploomError
-from warploom.machine.proof import Reach
+from warploom.machine.proof import Proof, Reach
 from warploom.machine.report import Report
 from warploom.ptx import load
 from warploom.ptx.emulate.asked import Model
@@ -180,8 +180,17 @@ def _done(
     if not right and verdict != "refused":
         verdict = "wrong result"
     said = "; ".join(each.strip() for each in [head, *failed])
-    lines = _lines(case, said)
-    return Outcome(verdict, said, lines, seconds, True, proof.agents, proof.assumed)
+    return Outcome(
+        verdict, said, _lines(case, said) | _of_text(case, proof), seconds, True, proof.agents,
+        proof.assumed,
+    )  # fmt: skip
+
+
+def _of_text(case: Case, proof: Proof) -> frozenset[int]:
+    """The lines of a PTX text at which conditions failed; they are told by those of its source."""
+    if case.file.suffix != ".ptx":
+        return frozenset()
+    return frozenset(each.span.line for each in proof.failed if each.span is not None)
 
 
 def _lines(case: Case, said: str) -> frozenset[int]:

@@ -57,15 +57,15 @@ def gemm() -> Launch:
 
 
 def pingpong() -> Launch:
-    """Two blocks with four tiles each, two for each consumer; four turns in a ring of three."""
+    """A block with four tiles, two for each consumer; four turns for a tile in a ring of three."""
     return matmul(
-        256, 128, 64 * 4, (64, 64), grid=2, shared_bytes=3 * 16384 + 8192, stored=(64, 64)
+        128, 128, 64 * 4, (64, 64), grid=1, shared_bytes=3 * 16384 + 8192, stored=(64, 64)
     )
 
 
 def multicast() -> Launch:
-    """Two clusters of two blocks with two tiles for each block; six turns of a ring of three."""
-    return matmul(512, 128, 64 * 6, (128, 32), grid=4, shared_bytes=3 * 24576)
+    """A cluster of two blocks with two tiles each; six turns for a tile in a ring of three."""
+    return matmul(256, 128, 64 * 6, (128, 32), grid=2, shared_bytes=3 * 24576)
 
 
 def _cases() -> list[Case]:

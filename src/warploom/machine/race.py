@@ -155,7 +155,7 @@ class RaceDetector:
         self.benign = benign
         self.flags = Flags() if flags else None
         self.judges = Judges(self.layout, self.flags, meetings and flags)
-        self.lenient = (True, False) if strict else (True,)
+        self.lenient = (False, True) if strict else (True,)
         self.races: list[Race] = []
         self.rounding: list[Race] = []  # writes that differ by rounding alone
         self._rounded = rounded
@@ -429,13 +429,17 @@ class RaceDetector:
         found: list[_Met] = []
         for other, store in shadow.stores.items():
             apart = semantics.conflict_with(other)
-            if apart is not ConflictScope.NEVER:
-                for lenient in self.lenient:
-                    judge = self._judge(
-                        apart, store, region, shadow, other, mine, semantics, lenient
-                    )
-                    found += self._earlier(store, cells, threads, semantics, other, writing, judge,
-                                           lenient)  # fmt: skip
+            if apart is ConflictScope.NEVER:
+                continue
+            by_model: list[_Met] = []
+            for lenient in self.lenient:  # what the manual orders, practice orders as well
+                judge = self._judge(apart, store, region, shadow, other, mine, semantics, lenient)
+                met = [*self._earlier(store, cells, threads, semantics, other, writing, judge,
+                                      lenient)]  # fmt: skip
+                if not met:
+                    break
+                by_model = met + by_model
+            found += by_model
         found += self._at_once(shadow, cells, threads, semantics, mine, writing)
         races = []
         for other, entry, at, same, breaks in found:

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from warploom.errors import (
     CheckError,
+    DeadlockError,
     DeviceError,
     LimitError,
     Span,
@@ -61,7 +62,7 @@ from warploom.ptx.parse import parse
 from warploom.ptx.patience import deadline_of, timed, within
 from warploom.ptx.prove.flags import FlagLoops
 from warploom.ptx.prove.spins import Spins
-from warploom.ptx.prove.verdict import Evidence, verdict
+from warploom.ptx.prove.verdict import Evidence, passed_unasked, verdict
 from warploom.ptx.source import SourceMap
 from warploom.ptx.types import DTYPES
 
@@ -309,7 +310,12 @@ class Kernel:
             loops = FlagLoops(code, Spins(code)) if prove else None
             if loops is not None:
                 asked = replace(asked, loops=loops.found)
-            report = self._run(asked, code, "numpy" if prove else engine, cores)
+            try:
+                report = self._run(asked, code, "numpy" if prove else engine, cores)
+            except DeadlockError as error:
+                if prove:
+                    self._tell_passed(error, code)
+                raise
             if prove:
                 raced = bool(report.races)
                 registers = self.registers(prod(block_size))
@@ -322,6 +328,12 @@ class Kernel:
         if not counters:
             report.drop_uncounted()
         return report
+
+    def _tell_passed(self, error: DeadlockError, code: Code) -> None:
+        """Waits that a no lets pass, too: threads that did not wait may be why others do so now."""
+        for each in passed_unasked(code):
+            where = "" if each.span is None else f" at {self.owner.places.words(each.span)}"
+            error.advice += f"; the wait{where} may be passed without a yes"
 
     def _executed(self, report: Report) -> Iterator[Instruction]:
         """The instructions that some thread came to. Compiled code knows their opcodes alone, so

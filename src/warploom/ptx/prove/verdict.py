@@ -96,6 +96,11 @@ def _waited(spins: Spins) -> Iterator[Unproved]:
                 yield Unproved("waits", message, spins.code.module.span(ins))
 
 
+def passed_unasked(code: Code) -> list[Unproved]:
+    """The same, of a run that came to no end."""
+    return list(_waited(Spins(code)))
+
+
 def _flagged(evidence: Evidence) -> Iterator[Unproved]:
     """flags: loops that look at flags need all writes of these, which no block may miss."""
     if evidence.loops is None or not evidence.loops.found:

@@ -1,0 +1,68 @@
+"""Hopper kernels as people write them are proved, and their mutants are found with their lines."""
+
+from __future__ import annotations
+
+import pytest
+from bench.common.ptx.hopper_cases import (
+    MOST_SECONDS,
+    Mutant,
+    Outcome,
+    all_mutants,
+    judge,
+    shortcoming,
+    wanted_lines,
+)
+from bench.common.ptx.hopper_launches import CASES
+
+from warploom.runtime.compile import can_compile
+
+MUTANTS = all_mutants()
+needs_compiler = pytest.mark.skipif(not can_compile(), reason="neither NVRTC nor nvcc is there")
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_mutant_differs_in_one_place_and_names_lines_that_are_there(name: str) -> None:
+    mutant = MUTANTS[name]
+    text = mutant.text(CASES[mutant.case].text())
+    assert text != CASES[mutant.case].text()
+    assert bool(wanted_lines(mutant, text)) != bool(mutant.equivalent)
+
+
+@needs_compiler
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("name", CASES)
+def test_a_kernel_is_proved(name: str) -> None:
+    for model in ("ptx", "practice"):
+        outcome = judge(CASES[name], model=model)
+        assert outcome.verdict == "proved", outcome.said
+        assert outcome.seconds <= MOST_SECONDS
+
+
+@needs_compiler
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_mutant_is_found(name: str) -> None:
+    mutant = MUTANTS[name]
+    text = mutant.text(CASES[mutant.case].text())
+    outcome = judge(CASES[mutant.case], text)
+    assert shortcoming(mutant, text, outcome) == "", outcome.said
+
+
+def test_what_falls_short_is_said() -> None:
+    """The harness itself: a fault that is missed, told late or told of another line is no find."""
+    text = "one\ntwo\nthree"
+    real = Mutant("m", "k", "kind", "one", "1", at=("two",))
+    same = Mutant("m", "k", "kind", "one", "1", equivalent="nothing differs")
+
+    def said(mutant: Mutant, verdict: str, *lines: int, seconds: float = 0.1) -> str:
+        return shortcoming(mutant, text, Outcome(verdict, "", frozenset(lines), seconds))
+
+    assert said(real, "race", 2) == ""
+    assert said(real, "race", 3).startswith("another line")
+    assert said(real, "deadlock", 2, seconds=6).startswith("late")
+    for verdict in ("proved", "data", "wrong result", "not ended", "failed"):
+        assert said(real, verdict, 2).startswith("missed")
+    assert said(same, "proved") == ""
+    assert said(same, "refused", 2).startswith("accused")
+    with pytest.raises(ValueError, match="2 times"):
+        Mutant("m", "k", "kind", "t", "u").text("tt")
