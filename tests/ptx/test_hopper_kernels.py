@@ -32,7 +32,7 @@ def test_a_mutant_differs_in_one_place_and_names_lines_that_are_there(name: str)
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", CASES)
 def test_a_kernel_is_proved(name: str) -> None:
-    for model in ("ptx", "practice"):
+    for model in CASES[name].models:
         outcome = judge(CASES[name], model=model)
         assert outcome.verdict == "proved", outcome.said
         assert outcome.seconds <= MOST_SECONDS

@@ -44,6 +44,7 @@ class Launch:
     expected: Any
     shared_bytes: int = 0
     cluster: int | None = None
+    right: Callable[[Any, Any], bool] = np.array_equal
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,8 @@ class Case:
     file: Path
     launch: Callable[[], Launch]
     options: tuple[str, ...] = ()
+    models: tuple[Model, ...] = ("ptx", "practice")  # by which it is proved
+    benign: bool = False
 
     def text(self) -> str:
         return self.file.read_text()
@@ -121,7 +124,7 @@ class Outcome:
 REFUSED = frozenset({"refused", "race", "deadlock", "error"})  # a fault was found
 
 
-def judge(case: Case, text: str | None = None, model: Model = "ptx") -> Outcome:
+def judge(case: Case, text: str | None = None, model: Model | None = None) -> Outcome:
     """Runs a case, or its mutated text, once with races and a proof."""
     given = case.text() if text is None else text
     module = _loaded(case, given)
@@ -130,12 +133,13 @@ def judge(case: Case, text: str | None = None, model: Model = "ptx") -> Outcome:
     try:
         report = module.kernel().launch(
             launch.grid, launch.block, launch.args, shared_bytes=launch.shared_bytes,
-            cluster=launch.cluster, races=True, prove=True, model=model, seconds=MOST_WAITED,
+            cluster=launch.cluster, races=True, prove=True, model=model or case.models[0],
+            benign=case.benign, seconds=MOST_WAITED,
         )  # fmt: skip
     except WarploomError as error:
         return _faulty(case, error, time.process_time() - started)
     seconds = time.process_time() - started
-    right = np.array_equal(launch.out, launch.expected)
+    right = launch.right(launch.out, launch.expected)
     return _done(case, module, report, right, seconds)
 
 

@@ -16,6 +16,8 @@ import numpy.typing as npt
 
 Ticks = npt.NDArray[np.int32]
 Array = npt.NDArray[Any]
+LONG = 16  # of what a knowledge is made of
+FEW_BLOCKS = 16  # in what is kept of those on the way
 
 
 class Knowledge:
@@ -33,14 +35,40 @@ class Knowledge:
     def flat(self) -> dict[int, Ticks]:
         """By block, how far each thread was seen."""
         if self._flat is None:
-            found: dict[int, Ticks] = {}
-            for each in self._all():
-                parts = each._flat.items() if each._flat is not None else (each._own,)
-                for part in parts:
-                    if part is not None:
-                        _merge(found, *part)
-            self._flat, self._own, self._parents = found, None, ()
+            made_of = list(self._all())
+            if len(made_of) > LONG:  # some on the way are worked out, too: they are asked again
+                for each in self._oldest_first():
+                    if len(each._add_up()) > FEW_BLOCKS:
+                        break
+            self._add_up()
+        assert self._flat is not None
         return self._flat
+
+    def _add_up(self) -> dict[int, Ticks]:
+        found: dict[int, Ticks] = {}
+        for each in self._all():
+            parts = each._flat.items() if each._flat is not None else (each._own,)
+            for part in parts:
+                if part is not None:
+                    _merge(found, *part)
+        self._flat, self._own, self._parents = found, None, ()
+        return found
+
+    def _oldest_first(self) -> list[Knowledge]:
+        """What is not worked out yet, each after all that it is made of."""
+        order: list[Knowledge] = []
+        seen = {id(self)}
+        path = [(self, iter(self._parents))]
+        while path:
+            one, parents = path[-1]
+            parent = next((each for each in parents if id(each) not in seen), None)
+            if parent is None:
+                order.append(one)
+                path.pop()
+            elif parent._flat is None:
+                path.append((parent, iter(parent._parents)))
+                seen.add(id(parent))
+        return order
 
     def _all(self) -> Iterable[Knowledge]:
         seen = {id(self)}
