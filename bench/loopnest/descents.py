@@ -8,8 +8,8 @@ passes the kernel check and runs on the simulator, as compiled PTX on the emulat
 C; races are looked for on the first two. Inputs have both signs, and tiles divide no size; results
 are compared with NumPy in double precision, and the bound with what the compiled kernel does. Equal
 kernels of a batch are run once. Batches are shared out among processes and depend on their number
-alone; each is kept as it ends, in bench/results/loopnest_descents.json: a run that was stopped goes on.
-The exit status is 1 if anything was wrong.
+alone; each is kept as it ends, in bench/results/loopnest_descents.json: a run that was stopped
+goes on. The exit status is 1 if anything was wrong.
 """
 
 from __future__ import annotations

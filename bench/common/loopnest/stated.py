@@ -21,7 +21,7 @@ from warploom.loopnest.build import (
     sin,
     sqrt,
 )
-from warploom.loopnest.computation import Computation
+from warploom.loopnest.computation import Computation, Loaded
 from warploom.loopnest.instructions import program_of
 from warploom.loopnest.ir import Axis, Program
 
@@ -164,7 +164,7 @@ def stencil(nest: LoopNest) -> None:
     i, j = _rows(nest, 5, 5)
     x, y = nest.array("x", i, j), nest.array("y", i, j)
 
-    def beside(down: int, right: int) -> object:
+    def beside(down: int, right: int) -> Loaded:
         row, column = i + down, j + right
         rows = row.expr.ge(0).and_(row.expr.lt(i.size))
         columns = column.expr.ge(0).and_(column.expr.lt(j.size))
@@ -172,7 +172,7 @@ def stencil(nest: LoopNest) -> None:
 
     total = x[i, j] * 4.0
     for down, right in ((-1, 0), (1, 0), (0, -1), (0, 1)):
-        total = total - beside(down, right)  # type: ignore[operator]
+        total = total - beside(down, right)
     y[i, j] = total
 
 

@@ -30,7 +30,7 @@ Numbers: TypeAlias = npt.NDArray[Any]
 FUNCTIONS: dict[str, Callable[..., Numbers]] = {
     "+": np.add, "-": np.subtract, "*": np.multiply, "/": lambda a, b: _quotient(a, b),
     "min": np.fmin, "max": np.fmax, "neg": np.negative, "abs": np.abs,
-    **ELEMENTARY,
+    **{str(name): each for name, each in ELEMENTARY.items()},
     "&": np.bitwise_and, "|": np.bitwise_or, "^": np.bitwise_xor, "~": np.invert,
     "<<": np.left_shift, ">>": np.right_shift,
     "fma": lambda a, b, c: a * b + c, "move": lambda x: x,
