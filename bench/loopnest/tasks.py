@@ -17,9 +17,8 @@ from warploom.errors import WarploomError
 from warploom.kernel.evaluate import run
 from warploom.kernel.ir import Kernel, TensorKind
 from warploom.loopnest.bound import Bound
-from warploom.loopnest.check import loads_of
 from warploom.loopnest.decided import Implementation
-from warploom.loopnest.evaluate import evaluate
+from warploom.loopnest.evaluate import Evaluation
 from warploom.loopnest.ir import Program
 from warploom.loopnest.kernels import (
     Cut,
@@ -36,7 +35,7 @@ from warploom.loopnest.kernels import (
 from warploom.loopnest.lower import raw
 from warploom.loopnest.space import NestSpace
 from warploom.loopnest.target import everything, with_tensor_cores
-from warploom.loopnest.trial import UNTOUCHED, agrees, some_inputs
+from warploom.loopnest.trial import agrees, before, some_inputs
 from warploom.machine.record import H200
 from warploom.schedule.lower import finished
 from warploom.search.branching.candidate import Decision
@@ -91,7 +90,9 @@ class Checked:
         if kind:
             taken = fixed(self.space.propagator, ["dim_kind(sum_1.k1)=TENSOR"])
         self.problem = SpaceProblem(self.space.propagator, taken, branch=self.space.branch)
-        self.wanted = evaluate(program, self.arrays, self.numbers)
+        meant = Evaluation(program, self.arrays, self.numbers, {})
+        self.before = dict(before(meant, self.arrays))
+        self.wanted = meant.outputs()
 
     def batch(self, seed: int, count: int) -> dict[str, Any]:
         """Descents that depend on the seed alone, whichever process makes them."""
@@ -145,12 +146,8 @@ class Checked:
 
     def _given(self) -> list[Any]:
         """Arguments; what is stored has something else before."""
-        arrays = {name: each.copy() for name, each in self.arrays.items()}
-        loaded = {each.array for inst in self.program.instructions for each in loads_of(inst)}
-        for array in self.program.arrays:
-            if array.name in self.wanted and array not in loaded:
-                arrays[array.name] = np.full_like(self.wanted[array.name], UNTOUCHED)
-        return [*(arrays[array.name] for array in self.program.arrays), *self.numbers.values()]
+        arrays = [self.before[array].copy() for array in self.program.arrays]
+        return [*arrays, *self.numbers.values()]
 
     def _apart(self, given: list[Any], where: str) -> Iterator[str]:
         for array, got in zip(self.program.arrays, given, strict=False):

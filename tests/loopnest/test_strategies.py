@@ -175,7 +175,7 @@ def test_the_first_answer_is_what_an_expert_would_write(name: str) -> None:
     assert found.strategy == wanted
     assert found.trial is not None
     assert found.trial.wrong == ""
-    made = found.nest.implementation(present(found.candidate))
+    made = present(found.nest).implementation(present(found.candidate))
     assert repeated(made) < 2
     kernel = lower(made)
     assert kernel.threads % 32 == 0

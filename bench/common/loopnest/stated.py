@@ -8,16 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from warploom.kernel.dtype import i32
+from warploom.kernel.dtype import i32, u32
 from warploom.loopnest.build import (
     LoopNest,
     choose,
+    cos,
+    erf,
     exp,
     log,
     maximum,
     rsqrt,
+    sin,
     sqrt,
 )
+from warploom.loopnest.computation import Computation, Loaded
+from warploom.loopnest.instructions import program_of
 from warploom.loopnest.ir import Axis, Program
 
 Stating = Callable[[LoopNest], None]
@@ -30,9 +35,10 @@ def stated(write: Stating) -> Stating:
 
 
 def program_named(name: str) -> Program:
+    """In the form in which users' nests are explored."""
     nest = LoopNest(name.replace(" ", "_"))
     STATED[name](nest)
-    return nest.done()
+    return program_of(Computation.of(nest.done()), published=False)
 
 
 def _rows(nest: LoopNest, rows: int = 3, columns: int = 5) -> tuple[Axis, Axis]:
@@ -158,7 +164,7 @@ def stencil(nest: LoopNest) -> None:
     i, j = _rows(nest, 5, 5)
     x, y = nest.array("x", i, j), nest.array("y", i, j)
 
-    def beside(down: int, right: int) -> object:
+    def beside(down: int, right: int) -> Loaded:
         row, column = i + down, j + right
         rows = row.expr.ge(0).and_(row.expr.lt(i.size))
         columns = column.expr.ge(0).and_(column.expr.lt(j.size))
@@ -166,7 +172,7 @@ def stencil(nest: LoopNest) -> None:
 
     total = x[i, j] * 4.0
     for down, right in ((-1, 0), (1, 0), (0, -1), (0, 1)):
-        total = total - beside(down, right)  # type: ignore[operator]
+        total = total - beside(down, right)
     y[i, j] = total
 
 
@@ -184,3 +190,56 @@ def matrix_product(nest: LoopNest) -> None:
     k = nest.axis("k", 3, (2,), tail=True)
     a, b, c = nest.array("a", i, k), nest.array("b", k, j), nest.array("c", i, j)
     c[i, j] = nest.sum(a[i, k] * b[k, j], over=k)
+
+
+@stated
+def gelu(nest: LoopNest) -> None:
+    i, j = _rows(nest)
+    x, y = nest.array("x", i, j), nest.array("y", i, j)
+    y[i, j] = 0.5 * x[i, j] * (1 + erf(x[i, j] * 0.5**0.5))
+
+
+@stated
+def rotary_embedding(nest: LoopNest) -> None:
+    """Pairs turned by an angle that grows with the position, two arrays stored."""
+    i, j = _rows(nest)
+    x, angle = nest.array("x", i, j, 2), nest.array("angle", i, j)
+    y, z = nest.array("y", i, j), nest.array("z", i, j)
+    turned = angle[i, j]
+    y[i, j] = x[i, j, 0] * cos(turned) - x[i, j, 1] * sin(turned)
+    z[i, j] = x[i, j, 0] * sin(turned) + x[i, j, 1] * cos(turned)
+
+
+@stated
+def update_in_place(nest: LoopNest) -> None:
+    i, j = _rows(nest)
+    x, y = nest.array("x", i, j), nest.array("y", i, j)
+    y[i, j] = y[i, j] * 0.5 + x[i, j]
+
+
+@stated
+def embedding(nest: LoopNest) -> None:
+    """Rows of a table that other data name, as a fold over the table."""
+    i, j = _rows(nest)
+    row = nest.axis("row", 3)
+    table, named = nest.array("table", row, j), nest.array("named", i, dtype=i32)
+    y = nest.array("y", i, j)
+    chosen = choose(named[i].eq(nest.index(row)), table[row, j], 0.0)
+    y[i, j] = nest.sum(chosen, over=row)
+
+
+@stated
+def parity(nest: LoopNest) -> None:
+    """Of the words of a row, bit by bit."""
+    i, j = _rows(nest, 5, 7)
+    x, y = nest.array("x", i, j, dtype=u32), nest.array("y", i, dtype=u32)
+    y[i] = nest.fold("^", x[i, j], over=j)
+
+
+@stated
+def largest_of_windows(nest: LoopNest) -> None:
+    """Pooling with a stride that is less than the window."""
+    i, h = nest.axis("i", 3, (2,), tail=True), nest.axis("h", 5, (2, 4), tail=True)
+    r = nest.axis("r", 3, dynamic=False)
+    x, y = nest.array("x", i, 11), nest.array("y", i, h)
+    y[i, h] = nest.fold("max", x[i, h * 2 + r], over=r)

@@ -407,6 +407,13 @@ class LoopNest:
                 return made
             case _ if isinstance(given, Expr):
                 return ir.Crooked(given, self.axes_named(given))
+        if isinstance(given, Arithmetic):
+            raise CheckError(
+                "a value that is loaded or computed is no subscript",
+                calling_line(__file__),
+                "fold over all rows and choose: "
+                "sum(choose(named[i].eq(index(row)), table[row, j], 0.0), over=row)",
+            )
         return ir.affine(given)  # which refuses it
 
 

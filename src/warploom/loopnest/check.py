@@ -261,7 +261,7 @@ def _check_used(program: ir.Program, lines: Lines) -> None:
 
 def _check_memory(program: ir.Program, lines: Lines) -> None:
     """Instructions that share nothing but an array may come in any order: what is stored is stored
-    once, and not loaded."""
+    once, and loaded at most by who stores it, from the same place."""
     stored: dict[ir.Array, ir.Instruction] = {}
     for instruction in program.instructions:
         if isinstance(instruction.action, ir.Store):
@@ -273,12 +273,25 @@ def _check_memory(program: ir.Program, lines: Lines) -> None:
                 _check_injective(access, instruction)
     for instruction in program.instructions:
         for access in loads_of(instruction):
-            if access.array in stored:
+            if access.array in stored and not _is_update(access, instruction):
                 raise CheckError(
                     f"'{access.array}' is loaded and stored to",
                     lines.get(instruction),
-                    "use two arrays, or keep the value",
+                    "load the element that is stored alone, x[i] = f(x[i]); else use two arrays",
                 )
+
+
+def _is_update(access: ir.Access, instruction: ir.Instruction) -> bool:
+    """Whether a thread loads the very element that it stores then."""
+    if not isinstance(instruction.action, ir.Store):
+        return False
+    own = instruction.action.access
+    pairs = zip(access.subscripts, own.subscripts, strict=True)
+    return access.array is own.array and access.where is None and all(
+        isinstance(a, ir.Affine) and isinstance(b, ir.Affine)
+        and (a.offset, a.factors) == (b.offset, b.factors)
+        for a, b in pairs
+    )  # fmt: skip
 
 
 def loads_of(instruction: ir.Instruction) -> list[ir.Access]:

@@ -81,6 +81,12 @@ class Computation:
         return {axis.name: axis for axis in self.axes}
 
     @cached_property
+    def updates(self) -> bool:
+        """Whether something stored is loaded, too: then that is done by one instruction."""
+        stored = {each.access.array for each in self.stores}
+        return any(isinstance(each, Loaded) and each.access.array in stored for each in self.leaves)
+
+    @cached_property
     def _free(self) -> dict[Cell, frozenset[ir.Axis]]:
         return {}
 

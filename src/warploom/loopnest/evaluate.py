@@ -30,7 +30,7 @@ Numbers: TypeAlias = npt.NDArray[Any]
 FUNCTIONS: dict[str, Callable[..., Numbers]] = {
     "+": np.add, "-": np.subtract, "*": np.multiply, "/": lambda a, b: _quotient(a, b),
     "min": np.fmin, "max": np.fmax, "neg": np.negative, "abs": np.abs,
-    **ELEMENTARY,
+    **{str(name): each for name, each in ELEMENTARY.items()},
     "&": np.bitwise_and, "|": np.bitwise_or, "^": np.bitwise_xor, "~": np.invert,
     "<<": np.left_shift, ">>": np.right_shift,
     "fma": lambda a, b, c: a * b + c, "move": lambda x: x,
@@ -96,6 +96,8 @@ class Evaluation:
         self.arrays = arrays
         self.numbers = numbers
         self.values: dict[ir.Instruction, Numbers] = {}
+        self.updated = {each.action.access.array for each in self.program.instructions
+                        if isinstance(each.action, ir.Load)}  # fmt: skip
 
     def outputs(self) -> dict[str, Numbers]:
         made: dict[str, Numbers] = {}
@@ -162,6 +164,9 @@ class Evaluation:
 
     def stored(self, instruction: ir.Instruction, access: ir.Access, value: ir.Operand) -> Numbers:
         made = np.zeros(self.elements[access.array], access.array.dtype.numpy)
+        if access.array.name in self.arrays:  # what is not stored stays
+            given = self.given(access.array.name, len(made))
+            made[:] = given[: len(made)] if access.array in self.updated else 0
         place = np.broadcast_to(self.place(access), self.shape(instruction))
         with np.errstate(over="ignore"):  # rounded to an infinity
             made[place] = np.broadcast_to(self.operand(value, instruction.dtype), place.shape)

@@ -104,7 +104,8 @@ class _Emission:
         published: bool,
         lines: Mapping[object, Span],
     ) -> None:
-        self.source, self.remade, self.published = computation, remade, published
+        self.source, self.remade = computation, remade
+        self.published = published and not computation.updates
         self.axes: list[ir.Axis] = []
         self.instead: dict[tuple[ir.Axis, int], Instead] = {}
         self.tiles: dict[ir.Axis, tuple[ir.Tile, ...]] = {}

@@ -9,7 +9,7 @@ should be; integers are compared exactly, unless they come from floats.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +20,7 @@ from warploom.kernel.ir import TensorKind
 from warploom.kernel.tensor import leading_bits
 from warploom.loopnest.decided import Implementation
 from warploom.loopnest.evaluate import Evaluation, Numbers, elements, written
-from warploom.loopnest.ir import Axis, Program
+from warploom.loopnest.ir import Array, Axis, Program
 from warploom.loopnest.lower import lower
 from warploom.loopnest.noise import Noise
 from warploom.search.branching.candidate import Flags
@@ -65,7 +65,8 @@ def tried(implementation: Implementation, seed: int = 0, iterations: int = ITERA
     meant = Evaluation(program, arrays, numbers, made.sizes)
     wanted = meant.outputs()
     noise = Noise(meant).outputs()
-    given = {**arrays, **{name: np.full_like(each, UNTOUCHED) for name, each in wanted.items()}}
+    given = {array.name: each.copy() for array, each in before(meant, arrays)}
+    kept = {name: each.copy() for name, each in given.items()}
     report = run(lower(made), [*(given[array.name] for array in program.arrays), *numbers.values()])
     sizes = {axis.name: size for axis, size in made.sizes.items()}
     if report.races:
@@ -73,12 +74,21 @@ def tried(implementation: Implementation, seed: int = 0, iterations: int = ITERA
     stored = written(program, made.sizes)
     for name, each in wanted.items():
         off = ~agrees(program, given[name], each, noise[name])
-        apart = np.where(stored[name], off, given[name] != UNTOUCHED)
+        apart = np.where(stored[name], off, given[name] != kept[name])
         if apart.any():
             at = int(np.argmax(apart))
             wrong = f"{name}[{at}] is {given[name][at]:.6g} and should be {each[at]:.6g}"
             return Tried(sizes, wrong)
     return Tried(sizes)
+
+
+def before(meant: Evaluation, arrays: Mapping[str, Numbers]) -> Iterator[tuple[Array, Numbers]]:
+    """What is in every array before: something else in those that are stored, unless they are
+    loaded, too."""
+    for array in meant.program.arrays:
+        given = arrays[array.name]
+        is_output = array.name in meant.written() and array not in meant.updated
+        yield array, np.full_like(given, UNTOUCHED) if is_output else given
 
 
 def some_inputs(
