@@ -336,7 +336,7 @@ def main() -> None:
         "triton_attributes": ("triton", lambda: in_child(attributes, max(1, given.count // 10))),
         "triton_shuffles": ("triton", lambda: in_child(shuffles, max(1, given.count // 50))),
         "triton_emulated": ("triton", lambda: in_child(emulated, given.count)),
-        "triton_ranked": ("triton", lambda: in_child(ranked, max(1, given.count // 400))),
+        "triton_ranked": ("triton", lambda: in_child(ranked, max(1, given.count // 1000))),
         "cute_types": ("cutlass_library", lambda: types(max(1, given.count // 100))),
         "gluon_conflicts": ("triton", lambda: in_child(pairs, max(1, given.count * 3 // 100))),
     }

@@ -1,9 +1,8 @@
 """Files of Triton's IR: how we rank their operations, beside what Triton's own PTX of them takes.
 
-    python -m bench.layout.ranked     needs triton; compiles the kept files again, no GPU
-
 The PTX of the files in examples/ttgir is kept in tests/layout/ttgir_ptx, where a test counts its
-requests by the emulator. `bench.layout.oracles` asks `ranked` for random conversions.
+requests by the emulator; `keep` compiles and writes it again. `bench.layout.oracles` asks `ranked`
+for random conversions. Both need triton, and no GPU.
 """
 
 from __future__ import annotations
@@ -80,14 +79,9 @@ def _note(found: dict[str, Any], rows: list[Counted]) -> None:
                       for row in rows if row.ours > row.theirs]  # fmt: skip
 
 
-def main() -> None:
+def keep() -> None:
+    """Writes the PTX of the kept files as this version of Triton compiles them."""
     for kept in KEPT:
-        path = FOLDER / f"{kept.name}.ttgir"
-        text, shared = compiled(path, kept.target)
+        text, shared = compiled(FOLDER / f"{kept.name}.ttgir", kept.target)
         assert shared == kept.shared, (kept.name, shared)
         (PTX_FOLDER / f"{kept.name}.ptx").write_text(text)
-        print(f"{kept.name}: {len(text)} letters, {shared} bytes of shared memory")
-
-
-if __name__ == "__main__":
-    main()

@@ -364,7 +364,7 @@ def test_a_check_says_what_was_taken_and_whether_it_ran(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((*TUNED, "--shape", "4x32", "--tune", "--way", "shared"), "--way says what"),
+        ((*TUNED, "--shape", "4x32", "--tune", "--way", "shared"), "exclude each other"),
         ((*TUNED, "--shape", "4x32", "--no-store", "--store", "x"), "exclude each"),
         (("--from", "mma_c()", "--to", "mma_a(2)"), "does not say the shape"),
         (("--from", "mma_c()", "--to", "mma_a(2)", "--shape", "0x3"), "a tensor of 0 elements"),

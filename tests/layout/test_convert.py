@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.sampled import examples
 
+from warploom.catalogue.conversion import wrong_results
 from warploom.errors import WarploomError
 from warploom.layout.conversion.convert import Conversion, convert, in_words, right
 from warploom.layout.conversion.fragment import LANES, Fragment
@@ -368,3 +369,27 @@ def test_swizzles_of_tritons_own_tests_take_the_fewest_wavefronts(name: str) -> 
     assert ways
     for way in ways:
         assert way.wavefronts == sum(way.task.bound.wavefronts)
+
+
+def test_what_a_thread_holds_twice_is_loaded_once() -> None:
+    """Operand B of mma on a tile of half its depth: each thread holds all of its elements twice."""
+    source = read_fragment("blocked([1, 4], [4, 8], [4, 1], [1, 0])", (16, 64))
+    target = read_fragment("mma_b(4, [1, 4])", (16, 64))
+    found = convert(source, target, 1)
+    for way, staging in (("shared", found.shared), ("matrices", found.matrices)):
+        assert staging is not None
+        moved = sum(len(step) for step in staging.load.registers) + len(staging.load.copies)
+        assert moved == target.registers
+        if way == "shared":
+            assert staging.load.copies
+            assert not wrong_results(found, way, "simulator")
+    assert found.shared is not None
+    assert found.shared.wavefronts == 32  # as Triton's own PTX takes
+
+
+def test_a_register_that_nobody_stores_has_no_step() -> None:
+    source = read_fragment('{"register": [[0], [1]], "lane": [[2], [4], [8], [16], [32]]}')
+    target = read_fragment('{"register": [[32]], "lane": [[1], [2], [4], [8], [16]]}')
+    found = convert(source, target, 4).shared
+    assert found is not None
+    assert sum(len(step) for step in found.store.registers) == 2

@@ -13,7 +13,7 @@ import pytest
 
 from warploom.errors import CheckError, WarploomError
 from warploom.layout.patterns.pattern import parse_pattern
-from warploom.layout.patterns.tiles import Tile, Tiles, load_tiles, parse_tiles
+from warploom.layout.patterns.tiles import KernelTile, Tiles, load_tiles, parse_tiles
 from warploom.layout.solver.joint import Joint, place, solve_tiles
 from warploom.layout.solver.solve import members
 from warploom.layout.solver.task import Task
@@ -96,7 +96,7 @@ def test_places_are_the_lowest_there_are() -> None:
         problem = transposes(1 << 20, 32).tiles[0].problem
         live = [frozenset(np.flatnonzero(draw.integers(0, 2, 3)).tolist()) or frozenset({0})
                 for _ in sizes]  # fmt: skip
-        tiles = tuple(Tile(problem, 1, each) for each in live)
+        tiles = tuple(KernelTile(problem, 1, each) for each in live)
         least = min(
             end
             for at in itertools.product(range(0, sum(sizes), 128), repeat=count)

@@ -103,10 +103,11 @@ def test_groups_of_amd_are_the_published_ones() -> None:
         assert np.array_equal(rows, np.arange(serving.lanes).reshape(-1, members))
     assert cosets(SERVINGS["gfx1100"].group("ld", 16).basis, 32)[0].tolist() == first[0]
     assert cosets(GFX942.group("st", 16).basis, 64)[0].tolist() == ranges((0, 7))
+    assert cosets(GFX950.group("st", 8).basis, 64)[0].tolist() == ranges((0, 15))
 
 
 def test_what_nobody_published_says_so() -> None:
-    assert GFX950.group("st", 16).known == "assumed"
+    assert GFX950.group("st", 16).known == GFX950.group("st", 4).known == "assumed"
     assert GFX942.group("st", 16).known == "published"
     assert NVIDIA.group("ld", 16).known == "measured"
 

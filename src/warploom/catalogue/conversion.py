@@ -294,6 +294,8 @@ class _Writer:
             k.set(vector[0], memory.at(at, when=active, width=len(registers)))
             for place, register in enumerate(registers):
                 after[register] = vector[place]
+        for register, loaded in way.load.copies:
+            after[register] = after[loaded]
         return after
 
     def _address(self, side: Side, step: int, places: Numbers) -> tuple[Expr, Expr | None]:

@@ -61,6 +61,7 @@ def matrix_text(conversion: Conversion, name: str = "convert", *, looped: bool =
     body.append(f"  {meet}")
     for step in range(way.load.steps):
         body += _access(way, way.load, step, conversion.unit_bytes, "after")
+    body += [f"  after[{register}] = after[{one}];" for register, one in way.load.copies]
     given, taken = ("words", "totals") if looped else ("held", "after")
     loaded = _each("r", held // parts, f"{given}[r] = x[{_at(held // parts, threads)}];")
     stored = _each("r", wanted // parts, f"y[{_at(wanted // parts, threads)}] = {taken}[r];")

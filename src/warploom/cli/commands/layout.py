@@ -148,14 +148,14 @@ def _emit_option() -> Any:
 
 TILES = """Choose accesses and layouts of several tiles of one kernel together.
 
-FILE is TOML with a [[tile]] for each tile: its shape, its accesses in the order of its life, how
-many buffers it has, and the phases that it is alive in. Tiles of one phase share the memory of a
-block (docs/layouts.md, "Several tiles together").
+FILE is TOML with a [[tile]] for each tile. A tile has a shape, accesses in the order of its life, a
+number of buffers, and the phases that it is alive in. Tiles of one phase share the memory of a
+block. docs/layouts.md has an example under "Several tiles together".
 
-For each tile the command chooses widths, ldmatrix and stmatrix, and a layout. Together they take
-the fewest wavefronts that fit into shared memory, and then the fewest instructions. The answer says
-where each tile lies, and what each step between global memory, shared memory, registers and the
-product takes. --certificate writes a proof for all tiles together. 'warploom show FILE' draws it.
+For each tile the command chooses widths, ldmatrix or stmatrix, and a layout. Together they take the
+fewest wavefronts that fit into shared memory, and then the fewest instructions. The answer says
+where each tile lies, and how much each of its accesses takes. --certificate writes a proof for all
+tiles together. The command 'warploom show' draws them.
 
 \b
 Example:

@@ -8,7 +8,7 @@ solver, as are ldmatrix and stmatrix, which move words of several lanes as one v
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 import numpy as np
@@ -37,6 +37,7 @@ class Side:
     kind: AccessKind
     registers: tuple[tuple[int, ...], ...]
     elements: Numbers = field(repr=False)
+    copies: tuple[tuple[int, int], ...] = ()  # a register, and the loaded one that it repeats
 
     @property
     def steps(self) -> int:
@@ -112,8 +113,8 @@ def best_stagings(
         return []
     source = stored_once(source)
     ways = []
-    loads = list(sides(target, source, "ld", element_bytes, matrices))
-    for store in sides(source, target, "st", element_bytes, matrices):
+    loads = list(_loads(target, source, element_bytes, matrices))
+    for store in map(_busy, sides(source, target, "st", element_bytes, matrices)):
         for load in loads:
             if matrices != ("matrix" in store.kind + load.kind):
                 continue
@@ -162,6 +163,33 @@ def stored_once(fragment: Fragment) -> Fragment:
     kept = np.full_like(flat, IDLE)
     kept[first] = flat[first]
     return Fragment(fragment.name, fragment.shape, kept.reshape(fragment.elements.shape))
+
+
+def _loads(
+    target: Fragment, source: Fragment, element_bytes: int, matrices: bool
+) -> Iterator[Side]:
+    """Ways to load what a thread holds; a register that repeats another in all threads is copied,
+    not loaded again."""
+    columns = target.elements.reshape(-1, target.registers).T
+    _, first, which = np.unique(columns, axis=0, return_index=True, return_inverse=True)
+    own = np.sort(first)  # the registers that are loaded, in their order
+    repeats = [(r, int(first[w])) for r, w in enumerate(which.ravel()) if int(first[w]) != r]
+    yield from sides(target, source, "ld", element_bytes, matrices)
+    if not repeats:
+        return
+    fewer = replace(target, elements=np.ascontiguousarray(target.elements[:, :, own]))
+    for side in sides(fewer, source, "ld", element_bytes, matrices):
+        named = tuple(tuple(int(own[r]) for r in step) for step in side.registers)
+        yield replace(side, registers=named, copies=tuple(repeats))
+
+
+def _busy(side: Side) -> Side:
+    """Without the steps in which no lane does anything."""
+    busy = np.flatnonzero((side.elements[..., 0] != IDLE).any(axis=(0, 2)))
+    if len(busy) == side.steps:
+        return side
+    registers = tuple(side.registers[step] for step in busy)
+    return replace(side, registers=registers, elements=side.elements[:, busy])
 
 
 def sides(
@@ -292,6 +320,8 @@ def through(way: Staging, target: Fragment) -> Numbers:
         row = np.where(wanted[:, :1] == IDLE, IDLE, row)
         registers = list(way.load.registers[step])
         found[warp][:, registers] = _received(way.load.kind, row, len(registers))
+    for register, loaded in way.load.copies:
+        found[:, :, register] = found[:, :, loaded]
     return found
 
 

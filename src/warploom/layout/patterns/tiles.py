@@ -48,7 +48,7 @@ _TILE_KEYS = ("name", "shape", "element", "bytes", "access", "note", "stages", "
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tile:
+class KernelTile:
     """One tile: how it is used, how many buffers it has, and the phases that it is alive in."""
 
     problem: Problem
@@ -70,7 +70,7 @@ class Tile:
         """Between which places an access moves data.
 
         >>> from warploom.layout.patterns.named import pattern
-        >>> tile = Tile(pattern("mma-c:16x64:f32"), 1, frozenset({0}), ("mma.c", "rows"))
+        >>> tile = KernelTile(pattern("mma-c:16x64:f32"), 1, frozenset({0}), ("mma.c", "rows"))
         >>> tile.way_of(0), tile.way_of(1)
         ('product → shared', 'shared → global')
         """
@@ -99,7 +99,7 @@ class Tiles:
     accesses may be chosen."""
 
     name: str
-    tiles: tuple[Tile, ...]
+    tiles: tuple[KernelTile, ...]
     limit: int
     phases: tuple[str, ...]
     vary: tuple[str, ...]
@@ -162,7 +162,7 @@ def _places(file: PatternText, top: Place) -> list[Place]:
     return found
 
 
-def _tile(file: PatternText, place: Place, machine: Machine, phases: tuple[str, ...]) -> Tile:
+def _tile(file: PatternText, place: Place, machine: Machine, phases: tuple[str, ...]) -> KernelTile:
     place.known(_TILE_KEYS)
     name = place.text("name", "")
     if not name:
@@ -180,7 +180,7 @@ def _tile(file: PatternText, place: Place, machine: Machine, phases: tuple[str, 
         for each in file.accesses_of(place, 0)
         if each.table.get("kind") not in (TENSOR_COPY, MATRIX_UNIT)
     )
-    return Tile(problem, stages, frozenset(phases.index(word) for word in live), uses)
+    return KernelTile(problem, stages, frozenset(phases.index(word) for word in live), uses)
 
 
 def _names(place: Place, key: str, otherwise: tuple[str, ...]) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from functools import cached_property
 from itertools import permutations
 
 from warploom.layout.language.ir import Layout
-from warploom.layout.patterns.tiles import Tile, Tiles
+from warploom.layout.patterns.tiles import KernelTile, Tiles
 from warploom.layout.solver.choose import Chosen, Tried, best_way
 from warploom.layout.solver.front import usual_class
 from warploom.layout.solver.solve import Solved, solve
@@ -33,7 +33,7 @@ class Point:
     """One choice for a tile: the way, its layout, and what that takes. `solved` says what is known
     of the layout among those with no more unused places than `task` has room for."""
 
-    tile: Tile
+    tile: KernelTile
     way: str
     task: Task
     solved: Solved
@@ -184,7 +184,7 @@ def _is_known(solved: Solved) -> bool:
 # -- the points of a tile --------------------------------------------------------------------------
 
 
-def _first(tile: Tile, chosen: Chosen) -> Iterator[Point]:
+def _first(tile: KernelTile, chosen: Chosen) -> Iterator[Point]:
     """The best of every way, as it was found."""
     for tried in chosen.tried:
         found = tried.front.best
@@ -209,7 +209,7 @@ def _all_points(
     return tuple(found), stopped
 
 
-def _with_less_room(tile: Tile, tried: Tried, budget: Budget) -> Iterator[Point]:
+def _with_less_room(tile: KernelTile, tried: Tried, budget: Budget) -> Iterator[Point]:
     """The best of a way, then the best with fewer unused places than that, until none is left."""
     first = next(_first(tile, Chosen((tried,))), None)
     if first is None:
