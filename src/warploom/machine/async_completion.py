@@ -37,6 +37,15 @@ class Completion:
         return Knowledge((self.source, ticks), ())
 
 
+@dataclass(frozen=True, slots=True)
+class Completions:
+    """The same of many accesses, each with a source and a tick of its own."""
+
+    source: Ints
+    tick: Ints
+    inside: int = 0
+
+
 class PendingCompletions:
     """Per cell the latest such access: whoever comes later must have been told of it."""
 
@@ -49,7 +58,9 @@ class PendingCompletions:
             np.repeat(plane, ratio) for plane in planes
         )
 
-    def begin(self, cells: Array, entries: Ints, completion: Completion) -> None:
+    def begin(
+        self, cells: Array, entries: Ints, completion: Completion | Completions
+    ) -> None:
         self._entry[cells] = entries
         self._source[cells] = completion.source
         self._tick[cells] = completion.tick

@@ -31,6 +31,7 @@ Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 ALL = slice(None)
+RUNS = 8  # elements of a run of equal threads, on the average, that is worth looking for
 IntOrInts = TypeVar("IntOrInts", int, Ints)
 
 
@@ -198,6 +199,17 @@ class Board:
             self.beyond.pop(group, None)
 
 
+def _names(threads: Array) -> tuple[Array, Array]:
+    """Each thread once, and which of them it is everywhere; they most often come in long runs."""
+    fresh = np.ones(threads.size, bool)
+    np.not_equal(threads[1:], threads[:-1], out=fresh[1:])
+    heads = np.flatnonzero(fresh)
+    if RUNS * heads.size > threads.size:
+        return np.unique(threads, return_inverse=True)
+    names, place = np.unique(threads[heads], return_inverse=True)
+    return names, np.repeat(place, np.diff(np.append(heads, threads.size)))
+
+
 class Vector(Clocks):
     """Any synchronisation: `seen[t, u]` is the stamp below which t has seen u of its block.
 
@@ -325,7 +337,7 @@ class Vector(Clocks):
     def told(self, block: Array, stamp: Array, inside: Array, threads: Array) -> Mask:
         """Whether each thread learned of an access, or of what else has a number and ticks."""
         told = np.zeros(block.size, bool)
-        names, place = np.unique(threads, return_inverse=True)
+        names, place = _names(threads)
         groups: dict[int, list[int]] = {}  # of threads that know the same
         for number, known in enumerate(self._beyond[names]):
             if known is not None:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from warploom.errors import InternalError
-from warploom.machine.async_completion import Completion, PendingCompletions
+from warploom.machine.async_completion import Completion, Completions, PendingCompletions
 from warploom.machine.clock import Array, Clocks, Ints, Layout, Mask, Nested, Vector
 from warploom.machine.flag import Flags, Order
 from warploom.machine.judges import Cause, Judges, of_any_cell
@@ -309,7 +309,8 @@ class RaceDetector:
     def access(
         self, region: Hashable, size: int, threads: Array, start: Array, width: int,
         semantics: Kind | Semantics, label: Hashable = None, *, order: Order = RELAXED,
-        writing: Writing | None = None, completion: Completion | None = None,
+        writing: Writing | None = None,
+        completion: Completion | Completions | None = None,
         failed: Mask | None = None, memory: Array | None = None,
     ) -> list[Race]:  # fmt: skip
         """Notes that each thread touches `width` bytes from byte `start` on: once, in order, unless

@@ -14,7 +14,7 @@ from warploom.choices import MODELS
 from warploom.errors import DeviceError
 from warploom.machine.memory import Memory
 from warploom.machine.serving import Serving
-from warploom.ptx.emulate.frame import Triple
+from warploom.ptx.emulate.frame import Arithmetic, Triple
 from warploom.ptx.emulate.skeleton import FlagLoop
 
 EngineName = Literal["auto", "numpy", "c"]
@@ -47,6 +47,7 @@ class Asked:
     model: Model = "practice"  # by which rules races are judged
     registers: int | None = None  # of a thread as it starts, where that is known
     loops: Mapping[int, FlagLoop] = field(default_factory=dict)  # that look at flags
+    arithmetic: Arithmetic | None = None  # makes products, if not the evaluator
 
     @property
     def threads(self) -> int:

@@ -291,15 +291,19 @@ class Runner:
             origins.came(f, rank)
         if self.batch.work is not None:
             self.batch.work.add(len(block.steps), f.count)
-        deadline, number = self.batch.deadline, 0
+        deadline, number, done = self.batch.deadline, 0, 0
         if deadline is not None and time.monotonic() > deadline:
             raise self._too_long(block, number)
         try:
             for number, step in enumerate(block.steps):
+                if number < done:
+                    continue
                 # Thousands of steps may stand in a row, and one may take milliseconds.
                 if deadline is not None and time.monotonic() > deadline:
                     raise self._too_long(block, number)
-                if self.batch.origins is not None:
+                if number in block.pieces and block.pieces[number].run(f):
+                    done = block.pieces[number].after
+                elif self.batch.origins is not None:
                     self._follow(block.passages[number], step)
                 elif f.undefined:
                     undefined.watched(f, block.passages[number], step, self._unset)

@@ -186,6 +186,7 @@ class Trial:
             resident=first + blocks == prod(asked.grid) or self.waits,
             origins=self.origins, dead=self.excused.dead_loads, work=self.work,
             skeleton=self._skeleton(first, total), registers=asked.registers,
+            arithmetic=asked.arithmetic,
         )  # fmt: skip
         if self.same_shape and self.same_shape["threads"].size == total:
             batch.special |= self.same_shape

@@ -10,7 +10,6 @@ where races are looked for and two accesses may be one (`notes.py`).
 from __future__ import annotations
 
 import ctypes
-import platform
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -26,6 +25,7 @@ from warploom.native import kept_library, load_library
 from warploom.options import cache_folder
 from warploom.ptx.emulate.arguments import parameter_offsets
 from warploom.ptx.emulate.asked import EngineName
+from warploom.ptx.fast.build import FLAGS
 from warploom.ptx.fast.cores import Compiled, Job, Ran, Status, run
 from warploom.ptx.fast.notes import NO_NOTES, Notes
 from warploom.ptx.fast.operand import NotTaken
@@ -36,13 +36,6 @@ MANY_THREADS = 1 << 16  # of a launch that is compiled before any of it is run
 MUCH_WORK = 1 << 29  # of the evaluator (`emulate/work.py`): it takes about as long as a compiler
 NOTED = 4  # times as long it takes where races are looked for, or counters are kept
 
-# No reordering and no contraction of floats: the evaluator's meaning, bit for bit.
-FLAGS = (
-    "-ftree-vectorize", "-fvect-cost-model=dynamic", "-march=native", "-std=gnu11",
-    "-fwrapv", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math",
-    "-fno-strict-aliasing", "-fPIC", "-shared", "-w",
-    *(["-mprefer-vector-width=512"] if platform.machine() in ("x86_64", "AMD64") else []),
-)  # fmt: skip
 LARGE = 200  # instructions; beyond, -O2 takes a compiler four times as long as -O1 and a gigabyte
 COMPILE_SECONDS = 60.0  # after which a kernel is left to the evaluator
 
