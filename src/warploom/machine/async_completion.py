@@ -26,6 +26,10 @@ class Completion:
     tick: int
     inside: int = 0
 
+    def repeated(self, _: int) -> Completion:
+        """The same for each part of an access."""
+        return self
+
     def known(self, threads: int) -> Knowledge:
         """What those know that were told of all that this source tells until now."""
         return Knowledge((self.source, np.full(threads, self.tick + 1, np.int32)), ())
@@ -44,6 +48,10 @@ class Completions:
     source: Ints
     tick: Ints
     inside: int = 0
+
+    def repeated(self, parts: int) -> Completions:
+        """The same for each part of an access."""
+        return Completions(np.repeat(self.source, parts), np.repeat(self.tick, parts), self.inside)
 
 
 class PendingCompletions:

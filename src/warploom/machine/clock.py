@@ -338,12 +338,14 @@ class Vector(Clocks):
         """Whether each thread learned of an access, or of what else has a number and ticks."""
         told = np.zeros(block.size, bool)
         names, place = _names(threads)
-        groups: dict[int, list[int]] = {}  # of threads that know the same
-        for number, known in enumerate(self._beyond[names]):
-            if known is not None:
-                groups.setdefault(id(known), []).append(number)
-        for members in groups.values():
-            at = np.flatnonzero(np.isin(place, members)) if len(members) < names.size else ALL
-            known = self._beyond[names[members[0]]]
+        beyond = self._beyond[names]
+        groups: dict[int, int] = {}  # of threads that know the same
+        number = [groups.setdefault(id(known), len(groups)) for known in beyond]
+        everywhere = np.array(number, np.int64)[place] if len(groups) > 1 else place
+        for group in range(len(groups)):
+            known = beyond[number.index(group)]
+            if known is None:
+                continue
+            at = np.flatnonzero(everywhere == group) if len(groups) > 1 else ALL
             told[at] = stamp[at] < known.seen(block[at], inside[at])
         return told

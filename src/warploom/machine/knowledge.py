@@ -67,10 +67,12 @@ class Knowledge:
     def seen(self, blocks: Array, inside: Array) -> Array:
         """How far each of these threads was seen; 0 for not at all."""
         out = np.zeros(blocks.size, np.int64)
-        for block, ticks in self.flat().items():
-            here = blocks == block
-            if here.any():
-                out[here] = ticks[inside[here]]
+        known = self.flat()
+        heads = np.flatnonzero(blocks[1:] != blocks[:-1]) + 1  # they most often come in runs
+        asked = set(blocks[heads].tolist()) | set(blocks[:1].tolist())
+        for block in asked & known.keys():
+            here = blocks == block if len(asked) > 1 else slice(None)
+            out[here] = known[block][inside[here]]
         return out
 
 

@@ -170,6 +170,7 @@ class Trial:
         if self.races is not None:
             self.races.start(first, blocks)
             self.races.forget(SHARED)
+            self.races.confine(SHARED)
         asked = self.asked
         batch = Batch(
             threads=total, block_size=threads, blocks=blocks, first_block=first, grid=asked.grid,
