@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.errors import AbsentError, DeviceError, InternalError
+from warploom.errors import InternalError
 from warploom.machine.c_source import whole_text
 from warploom.machine.fused import Rule
 from warploom.machine.value.text import HEADERS
@@ -53,12 +53,9 @@ class Arithmetic:
 
 
 @cache
-def compiled_arithmetic() -> Arithmetic | None:
-    """What is compiled once for all kernels; None where there is no compiler."""
+def compiled_arithmetic() -> Arithmetic:
+    """What is compiled once for all kernels."""
     text = whole_text(Path(__file__).with_name("c") / "fused.c", [HEADERS])
-    try:
-        library = load_library(kept_library(text, ("-O2", *FLAGS), cache_folder()))
-    except (DeviceError, AbsentError):
-        return None
+    library = load_library(kept_library(text, ("-O2", *FLAGS), cache_folder()))
     library.fused.restype = ctypes.c_int
     return Arithmetic(library.fused)

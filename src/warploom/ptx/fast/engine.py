@@ -25,10 +25,12 @@ from warploom.native import kept_library, load_library
 from warploom.options import cache_folder
 from warploom.ptx.emulate.arguments import parameter_offsets
 from warploom.ptx.emulate.asked import EngineName
+from warploom.ptx.emulate.code import Code
 from warploom.ptx.fast.build import FLAGS
 from warploom.ptx.fast.cores import Compiled, Job, Ran, Status, run
 from warploom.ptx.fast.notes import NO_NOTES, Notes
 from warploom.ptx.fast.operand import NotTaken
+from warploom.ptx.fast.pieces import Joint, Pieces
 from warploom.ptx.fast.text import CText, spell
 from warploom.ptx.ir import Function, Module
 
@@ -53,6 +55,9 @@ class FastKernel:
         self._engines: dict[Notes, Engine] = {}
         self._left: dict[Notes, str] = {}  # why launches that note so much are left alone
         self._watch = False
+        self._pieces: Pieces | None = None
+        self._joint: Joint | None = None
+        self._no_pieces = False  # there are none, or the compiler has failed
         self.why_not = ""
 
     def is_open(self, engine: EngineName, notes: Notes) -> bool:
@@ -109,6 +114,25 @@ class FastKernel:
                 mix[name] += times
         report.mix, report.engine, report.cores = dict(mix), "c", ran.cores
         return True
+
+    # -- in pieces --------------------------------------------------------------------------------
+
+    def has_pieces(self, code: Code) -> bool:
+        """Whether something of the kernel can be compiled, found without compiling it."""
+        if self._pieces is None and not self._no_pieces:
+            self._pieces = Pieces.of(code, self._function, self._shared)
+            self._no_pieces = self._pieces.is_empty
+        return not self._no_pieces
+
+    def in_pieces(self, code: Code, deadline: float | None) -> Joint | None:
+        """The kernel with compiled pieces; None where there are none."""
+        if self._joint is None and self.has_pieces(code):
+            assert self._pieces is not None
+            try:
+                self._joint = self._pieces.compiled(_budget(deadline))
+            except (DeviceError, AbsentError):
+                self._no_pieces = True
+        return self._joint
 
     def _compiled(self, job: Job, locals_: dict[str, int], notes: Notes) -> Engine | None:
         found = self._engines.get(notes)

@@ -32,6 +32,7 @@ from warploom.ptx.emulate.compile import uses
 from warploom.ptx.emulate.frame import Batch, Frame
 from warploom.ptx.emulate.poison import PoisonTransfer
 from warploom.ptx.fast import elementwise, floats, move
+from warploom.ptx.fast.arithmetic import Arithmetic, compiled_arithmetic
 from warploom.ptx.fast.build import FLAGS
 from warploom.ptx.fast.cores import bare_launch
 from warploom.ptx.fast.operand import NotTaken, Spell, Writer, plain
@@ -233,6 +234,62 @@ class Pieces:
             (*w.arrays.values(), *w.lines),
         ))  # fmt: skip
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing of the kernel would be compiled: no piece, and no product."""
+        steps = (step for block in self.code.blocks for step in block.passages)
+        return not self.parts and not any(
+            step.instruction.opcode in ("wgmma", "mma", "wmma") for step in steps
+        )
+
+    def compiled(self, seconds: float) -> Joint:
+        """The code with its pieces, several compilers at work."""
+        units = self._units()
+        texts = [_text(self.writer, unit) for unit in units]
+        with ThreadPoolExecutor(1 + min(len(units), cpu_count() or 1)) as pool:
+            arithmetic = pool.submit(compiled_arithmetic)
+            libraries = list(pool.map(lambda text: _library(text, seconds), texts))
+        blocks = [replace(block, pieces={}) for block in self.code.blocks]
+        launch = bare_launch()
+        for unit, library in zip(units, libraries, strict=True):
+            for number, part in enumerate(unit):
+                run = getattr(library, f"piece{number}")
+                blocks[part.block].pieces[part.first] = self._piece(part, run, launch)
+        return Joint(replace(self.code, blocks=blocks), arithmetic.result())
+
+    def _units(self) -> list[list[Part]]:
+        """The parts, as many together as a compiler is given at once."""
+        units: list[list[Part]] = []
+        size = PER_UNIT
+        for part in self.parts:
+            if size >= PER_UNIT:
+                units.append([])
+                size = 0
+            units[-1].append(part)
+            size += part.after - part.first
+        return units
+
+    def _piece(self, part: Part, run: Callable[..., int], launch: Any) -> Piece:
+        slots, w = self.code.slots, self.writer
+        reads, writes = (
+            tuple((slots[key], w.sizes[w.names[key]]) for key in keys)
+            for keys in (part.reads, part.writes)
+        )
+        touched = frozenset(slots[key] for key in part.touched)
+        return Piece(part.after, reads, writes, touched, self.code.watches_products, run, launch)
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """What the evaluator runs, with compiled code in it."""
+
+    code: Code
+    arithmetic: Arithmetic
+
+
+def _library(text: str, seconds: float) -> ctypes.CDLL:
+    return load_library(kept_library(text, ("-O1", *FLAGS), cache_folder(), seconds))
+
 
 def _writer(code: Code, function: ir.Function, shared: dict[str, int]) -> Writer:
     nothing = frozenset[str]()
@@ -283,44 +340,3 @@ def _moved(w: Writer, verb: str, key: str, at: int) -> str:
 @cache
 def _around() -> str:
     return whole_text(Path(__file__).with_name("c") / "pieces.h", [HEADERS])
-
-
-# -- compiling ------------------------------------------------------------------------------------
-
-
-def in_pieces(
-    code: Code, function: ir.Function, shared: dict[str, int], seconds: float
-) -> Code:  # fmt: skip
-    """The code with compiled pieces, its parts compiled at the same time."""
-    found = Pieces.of(code, function, shared)
-    units: list[list[Part]] = []
-    size = PER_UNIT
-    for part in found.parts:
-        if size >= PER_UNIT:
-            units.append([])
-            size = 0
-        units[-1].append(part)
-        size += part.after - part.first
-    blocks = [replace(block, pieces={}) for block in code.blocks]
-    slots, launch = code.slots, bare_launch()
-
-    def bits(key: str) -> int:
-        return found.writer.sizes[found.writer.names[key]]
-
-    texts = [_text(found.writer, unit) for unit in units]
-    with ThreadPoolExecutor(max(1, min(len(units), cpu_count() or 1))) as pool:
-        folder = cache_folder()
-        libraries = list(pool.map(
-            lambda text: load_library(kept_library(text, ("-O1", *FLAGS), folder, seconds)), texts
-        ))  # fmt: skip
-    for unit, library in zip(units, libraries, strict=True):
-        for number, part in enumerate(unit):
-            reads, writes = (
-                tuple((slots[key], bits(key)) for key in keys) for keys in (part.reads, part.writes)
-            )
-            touched = frozenset(slots[key] for key in part.touched)
-            run = getattr(library, f"piece{number}")
-            blocks[part.block].pieces[part.first] = Piece(
-                part.after, reads, writes, touched, code.watches_products, run, launch
-            )
-    return replace(code, blocks=blocks)
