@@ -66,9 +66,7 @@ class PendingCompletions:
             np.repeat(plane, ratio) for plane in planes
         )
 
-    def begin(
-        self, cells: Array, entries: Ints, completion: Completion | Completions
-    ) -> None:
+    def begin(self, cells: Array, entries: Ints, completion: Completion | Completions) -> None:
         self._entry[cells] = entries
         self._source[cells] = completion.source
         self._tick[cells] = completion.tick

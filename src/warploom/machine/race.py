@@ -191,7 +191,7 @@ class RaceDetector:
             self.flags.forget(region)
 
     def confine(self, region: Hashable) -> None:
-        """The region is memory of which each place is reached by the blocks of one cluster alone."""
+        """Each place of the region is reached by the blocks of one cluster alone."""
         self._confined.add(region)
 
     def _conflict(self, region: Hashable, one: Semantics, other: Semantics) -> ConflictScope:

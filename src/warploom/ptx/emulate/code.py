@@ -56,7 +56,7 @@ class CodeBlock:
     looks: bool = False  # it reads what other threads may be meant to write meanwhile
     looks_far: bool = False  # … of other blocks, perhaps
     refusal: str = ""  # of its first instruction that cannot be run: its step says this
-    pieces: dict[int, CompiledPiece] = field(default_factory=dict)  # by the step that they begin with
+    pieces: dict[int, CompiledPiece] = field(default_factory=dict)  # by their first step
 
     @property
     def is_plain(self) -> bool:

@@ -82,9 +82,7 @@ class Piece:
         made = [np.empty(1 if uniform else f.n, UNSIGNED[bits]) for _, bits in self.writes]
         values = [(each.ctypes.data, each.size == 1) for each in (*kept, *made)]
         places = np.array(values, np.uint64)
-        self.code(
-            ctypes.byref(self.launch), rows.address, ctypes.c_void_p(places.ctypes.data)
-        )
+        self.code(ctypes.byref(self.launch), rows.address, ctypes.c_void_p(places.ctypes.data))
         if self.launch.lost:
             raise KeyboardInterrupt
         for (slot, _), value in zip(self.writes, made, strict=True):
