@@ -401,7 +401,7 @@ class Kernel:
     def _may_compile(self, code: Code, whole: bool) -> bool:
         if self.owner.heap.was_used:
             return False
-        return (whole and not self.fast.judged(code.locals)) or self.fast.has_pieces(code)
+        return (whole and not self.fast.judged(code.locals)) or self.fast.gains_by_pieces(code)
 
     def _ready(self, args: Sequence[Any]) -> tuple[Code, Memory, dict[str, int]]:
         """The compiled kernel, and a memory with the arguments."""

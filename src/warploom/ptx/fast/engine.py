@@ -124,6 +124,10 @@ class FastKernel:
             self._no_pieces = self._pieces.is_empty
         return not self._no_pieces
 
+    def gains_by_pieces(self, code: Code) -> bool:
+        """Whether that repays a launch that begins again."""
+        return self.has_pieces(code) and self._pieces is not None and self._pieces.has_products
+
     def in_pieces(self, code: Code, deadline: float | None) -> Joint | None:
         """The kernel with compiled pieces; None where there are none."""
         if self._joint is None and self.has_pieces(code):

@@ -40,6 +40,7 @@ from warploom.ptx.types import is_float, type_of
 
 Array = npt.NDArray[Any]
 TABLE: dict[str, Spell] = {**elementwise.TABLE, **move.TABLE}
+PRODUCTS = ("wgmma", "mma", "wmma")
 FEWEST = 3  # instructions that are worth a call
 PER_UNIT = 150  # instructions that a compiler is given at once
 UNSIGNED = {1: np.bool_, 8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
@@ -233,12 +234,15 @@ class Pieces:
         ))  # fmt: skip
 
     @property
+    def has_products(self) -> bool:
+        """Whether the kernel multiplies matrices, which takes the evaluator longest."""
+        steps = (step for block in self.code.blocks for step in block.passages)
+        return any(step.instruction.opcode in PRODUCTS for step in steps)
+
+    @property
     def is_empty(self) -> bool:
         """Whether nothing of the kernel would be compiled: no piece, and no product."""
-        steps = (step for block in self.code.blocks for step in block.passages)
-        return not self.parts and not any(
-            step.instruction.opcode in ("wgmma", "mma", "wmma") for step in steps
-        )
+        return not self.parts and not self.has_products
 
     def compiled(self, seconds: float) -> Joint:
         """The code with its pieces, several compilers at work."""
