@@ -23,7 +23,8 @@ from warploom.ptx.fast.arithmetic import compiled_arithmetic
 pytestmark = pytest.mark.skipif(not is_here("c"), reason="no C compiler")
 
 GEMM = Path(__file__).parent / "hopper" / "gemm.ptx"
-REGISTERS = ".reg .b32 %r<12>; .reg .f32 %f<6>; .reg .b64 %a<5>; .reg .pred %p<4>; .reg .b16 %h<3>;"
+REGISTERS = """.reg .b32 %r<12>; .reg .f32 %f<6>; .reg .b64 %a<5>;
+.reg .pred %p<4>; .reg .b16 %h<3>;"""
 # The old value of an update is read, which depends on the order: no kernel of the engine as a whole.
 START = """ld.param.u64 %a0, [p]; mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x;
 mad.lo.s32 %r2, %r1, SIZE, %r0; mul.wide.s32 %a1, %r2, 32; add.s64 %a1, %a0, %a1;
@@ -31,7 +32,8 @@ atom.global.add.u32 %r3, [%a0+COUNTER], 3;
 mov.u32 %r4, 77; cvt.rn.f32.u32 %f0, %r2; mov.f32 %f1, 0f3FC00000; cvt.u16.u32 %h0, %r2;"""
 LINES = (
     "add.s32 %rD, %rA, %rB;", "mul.lo.s32 %rD, %rA, -7;", "xor.b32 %rD, %rA, %rB;",
-    "shr.u32 %rD, %rA, 3;", "mad.lo.s32 %rD, %rA, %rB, 12345;", "fma.rn.f32 %fE, %fG, 0f3F000000, %fH;",
+    "shr.u32 %rD, %rA, 3;", "mad.lo.s32 %rD, %rA, %rB, 12345;",
+    "fma.rn.f32 %fE, %fG, 0f3F000000, %fH;",
     "add.rn.f32 %fE, %fG, %fH;", "mul.f32 %fE, %fG, %fH;", "cvt.rn.f32.s32 %fE, %rA;",
     "cvt.rni.s32.f32 %rD, %fG;", "setp.lt.s32 %pQ, %rA, %rB;", "setp.gt.f32 %pQ, %fG, %fH;",
     "selp.b32 %rD, %rA, %rB, %pQ;", "add.u16 %h0, %h0, 9;", "cvt.u32.u16 %rD, %h0;",
@@ -111,7 +113,10 @@ def test_a_value_that_is_none_is_found_all_the_same() -> None:
     for engine in ("numpy", "c"):
         with pytest.raises(UninitialisedError, match="nobody wrote %r9"):
             ptx.load(text, "k.ptx").kernel("k").launch(
-                1, 32, [np.zeros(2, np.uint32)], engine=engine  # type: ignore[arg-type]
+                1,
+                32,
+                [np.zeros(2, np.uint32)],
+                engine=engine,  # type: ignore[arg-type]
             )
 
 

@@ -80,7 +80,9 @@ class Piece:
         uniform = all(each.size == 1 for each in given)
         rows = _ALL_ALIKE if uniform else _rows(f)
         kept = [each if each.flags.c_contiguous else np.ascontiguousarray(each) for each in given]
-        made = [np.empty(1 if uniform else f.n, UNSIGNED[bits]) for _, bits in self.writes]
+        made: list[Array] = [
+            np.empty(1 if uniform else f.n, np.dtype(UNSIGNED[bits])) for _, bits in self.writes
+        ]
         values = [(each.ctypes.data, each.size == 1) for each in (*kept, *made)]
         places = np.array(values, np.uint64)
         self.code(ctypes.byref(self.launch), rows.address, ctypes.c_void_p(places.ctypes.data))
