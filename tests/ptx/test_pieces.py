@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(not is_here("c"), reason="no C compiler")
 GEMM = Path(__file__).parent / "hopper" / "gemm.ptx"
 REGISTERS = """.reg .b32 %r<12>; .reg .f32 %f<6>; .reg .b64 %a<5>;
 .reg .pred %p<4>; .reg .b16 %h<3>;"""
-# The old value of an update is read, which depends on the order: no kernel of the engine as a whole.
+# The old value of an update is read, which depends on the order: it is no C as a whole.
 START = """ld.param.u64 %a0, [p]; mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x;
 mad.lo.s32 %r2, %r1, SIZE, %r0; mul.wide.s32 %a1, %r2, 32; add.s64 %a1, %a0, %a1;
 atom.global.add.u32 %r3, [%a0+COUNTER], 3;
@@ -97,11 +97,11 @@ def test_generated_kernels(seed: int) -> None:
     results, reports = [], []
     for engine in ("numpy", "c"):
         memory = np.zeros(8 * size * blocks + 4, np.uint32)
-        reports.append(kernel.launch(blocks, size, [memory], engine=engine, **asked))  # type: ignore[arg-type]
+        reports.append(kernel.launch(blocks, size, [memory], engine=engine, **asked))
         results.append(memory)
     assert "order" in kernel.why_not_fast()
     assert reports[1].engine == "c"
-    assert np.array_equal(*results)
+    assert np.array_equal(results[0], results[1])
     assert figures(reports[0]) == figures(reports[1])
 
 
@@ -116,12 +116,12 @@ def test_a_value_that_is_none_is_found_all_the_same() -> None:
                 1,
                 32,
                 [np.zeros(2, np.uint32)],
-                engine=engine,  # type: ignore[arg-type]
+                engine=engine,
             )
 
 
 def test_where_all_threads_have_one_value_it_stays_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes = []
+    sizes: list[int] = []
     run = pieces.Piece.run
 
     def noted(self: pieces.Piece, f: Any) -> bool:

@@ -23,7 +23,7 @@ Array = npt.NDArray[Any]
 KINDS = ("f16", "bf16", "tf32", "e4m3", "e5m2")  # as the C text numbers them
 
 
-class Arithmetic:
+class CompiledArithmetic:
     """Compiled sums of products."""
 
     def __init__(self, code: Callable[..., int]) -> None:
@@ -53,9 +53,9 @@ class Arithmetic:
 
 
 @cache
-def compiled_arithmetic() -> Arithmetic:
+def compiled_arithmetic() -> CompiledArithmetic:
     """What is compiled once for all kernels."""
     text = whole_text(Path(__file__).with_name("c") / "fused.c", [HEADERS])
     library = load_library(kept_library(text, ("-O2", *FLAGS), cache_folder()))
     library.fused.restype = ctypes.c_int
-    return Arithmetic(library.fused)
+    return CompiledArithmetic(library.fused)

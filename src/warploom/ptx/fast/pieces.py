@@ -32,7 +32,7 @@ from warploom.ptx.emulate.compile import uses
 from warploom.ptx.emulate.frame import Batch, Frame
 from warploom.ptx.emulate.poison import PoisonTransfer
 from warploom.ptx.fast import elementwise, floats, move
-from warploom.ptx.fast.arithmetic import Arithmetic, compiled_arithmetic
+from warploom.ptx.fast.arithmetic import CompiledArithmetic, compiled_arithmetic
 from warploom.ptx.fast.build import FLAGS
 from warploom.ptx.fast.cores import bare_launch
 from warploom.ptx.fast.operand import NotTaken, Spell, Writer, plain
@@ -48,7 +48,7 @@ _ROWS = "rows of warps"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Stretch:
     """Steps of a block, from `first` to before `after`, and their text; registers by key."""
 
     block: int
@@ -162,7 +162,7 @@ class Pieces:
     code: Code
     writer: Writer
     everywhere: Counter[str] = field(default_factory=Counter)  # how often registers are read
-    parts: list[Part] = field(default_factory=list)
+    parts: list[Stretch] = field(default_factory=list)
 
     @staticmethod
     def of(code: Code, function: ir.Function, shared: dict[str, int]) -> Pieces:
@@ -230,7 +230,7 @@ class Pieces:
         for step in steps:
             _spell(w, step)
         w.close()
-        self.parts.append(Part(
+        self.parts.append(Stretch(
             number, first, after, tuple(reads), tuple(lasts), frozenset((*reads, *writes)),
             (*w.arrays.values(), *w.lines),
         ))  # fmt: skip
@@ -261,9 +261,9 @@ class Pieces:
                 blocks[part.block].pieces[part.first] = self._piece(part, run, launch)
         return Joint(replace(self.code, blocks=blocks), arithmetic.result())
 
-    def _units(self) -> list[list[Part]]:
+    def _units(self) -> list[list[Stretch]]:
         """The parts, as many together as a compiler is given at once."""
-        units: list[list[Part]] = []
+        units: list[list[Stretch]] = []
         size = PER_UNIT
         for part in self.parts:
             if size >= PER_UNIT:
@@ -273,7 +273,7 @@ class Pieces:
             size += part.after - part.first
         return units
 
-    def _piece(self, part: Part, run: Callable[..., int], launch: Any) -> Piece:
+    def _piece(self, part: Stretch, run: Callable[..., int], launch: Any) -> Piece:
         slots, w = self.code.slots, self.writer
         reads, writes = (
             tuple((slots[key], w.sizes[w.names[key]]) for key in keys)
@@ -288,7 +288,7 @@ class Joint:
     """What the evaluator runs, with compiled code in it."""
 
     code: Code
-    arithmetic: Arithmetic
+    arithmetic: CompiledArithmetic
 
 
 def _library(text: str, seconds: float) -> ctypes.CDLL:
@@ -315,7 +315,7 @@ def _spell(w: Writer, ins: ir.Instruction) -> None:
     (floats.TABLE if floating else TABLE)[ins.opcode](w, ins)
 
 
-def _text(w: Writer, parts: Iterable[Part]) -> str:
+def _text(w: Writer, parts: Iterable[Stretch]) -> str:
     """Parts of a kernel as one text: a function each, called by their numbers within it."""
     parts = list(parts)
     keys = sorted({key for part in parts for key in (*part.reads, *part.writes)})
