@@ -24,6 +24,8 @@ from bench.ptx.engine_tasks import looked_at, tasks
 
 from warploom.search.workers.farm import Farm
 
+COUNTED = ("in_pieces", "counters_taken", "races_taken")
+
 
 def summed(rows: list[dict[str, Any]]) -> dict[str, Any]:
     left = {name: why for row in rows for name, why in row["left"].items()}
@@ -31,7 +33,7 @@ def summed(rows: list[dict[str, Any]]) -> dict[str, Any]:
         "kernels": sum(row["of"] for row in rows), "taken": sum(row["taken"] for row in rows),
         "other_bits": [name for row in rows for name in row["other_bits"]], "left": left,
         **{word: sum(row.get(word, 0) for row in rows)
-           for word in ("counters_taken", "races_taken") if any(word in row for row in rows)},
+           for word in COUNTED if any(word in row for row in rows)},
     }  # fmt: skip
 
 
@@ -62,7 +64,7 @@ def main() -> int:
         print(f"{group:13} {found['taken']} of {found['kernels']} taken, "
               f"{len(found['other_bits'])} with other bits",
               *(f"{word.removesuffix('_taken')} {found[word]}"
-                for word in ("counters_taken", "races_taken") if word in found),
+                for word in COUNTED if word in found),
               flush=True)  # fmt: skip
         for why, times in Counter(found["left"].values()).most_common(12):
             print(f"    {times:4} {why}")

@@ -102,7 +102,8 @@ def _note(job: Job, row: Row) -> None:
 def _kernel(job: Job, look: bool) -> Row:
     kernel = job.loaded()
     why_not = kernel.why_not_fast()
-    if not look and not why_not:
+    in_pieces = bool(why_not) and kernel.has_pieces()
+    if not look and (in_pieces or not why_not):
         results, seconds = [], []
         # The second time it is compiled already; then its blocks are shared out at once.
         ways: list[tuple[EngineName, int, int]]
@@ -121,12 +122,15 @@ def _kernel(job: Job, look: bool) -> Row:
                 for a, b in zip(results[0], some, strict=True) if isinstance(a, np.ndarray)
             )  # fmt: skip
             row = {"of": 1, "taken": 1, "left": {}, "other_bits": [] if same else [job.name]}
+            row["in_pieces"] = int(in_pieces)
             return row | {
                 "seconds": dict(zip(("numpy", "c", "again_c", "cores_c"), seconds, strict=True))
             }
         why_not = kernel.fast.why_not or "given up while it ran"
-    left = {job.name: why_not} if why_not else {}
-    return {"of": 1, "taken": 0 if why_not else 1, "left": left, "other_bits": []}
+        in_pieces = False
+    left = {job.name: why_not} if why_not and not in_pieces else {}
+    taken = {"taken": int(not left), "in_pieces": int(in_pieces)}
+    return {"of": 1, **taken, "left": left, "other_bits": []}
 
 
 def _forms(name: str, look: bool) -> Row:

@@ -26,6 +26,10 @@ class Completion:
     tick: int
     inside: int = 0
 
+    def repeated(self, _: int) -> Completion:
+        """The same for each part of an access."""
+        return self
+
     def known(self, threads: int) -> Knowledge:
         """What those know that were told of all that this source tells until now."""
         return Knowledge((self.source, np.full(threads, self.tick + 1, np.int32)), ())
@@ -35,6 +39,19 @@ class Completion:
         ticks = np.zeros(threads, np.int32)
         ticks[self.inside] = self.tick + 1
         return Knowledge((self.source, ticks), ())
+
+
+@dataclass(frozen=True, slots=True)
+class Completions:
+    """The same of many accesses, each with a source and a tick of its own."""
+
+    source: Ints
+    tick: Ints
+    inside: int = 0
+
+    def repeated(self, parts: int) -> Completions:
+        """The same for each part of an access."""
+        return Completions(np.repeat(self.source, parts), np.repeat(self.tick, parts), self.inside)
 
 
 class PendingCompletions:
@@ -49,7 +66,7 @@ class PendingCompletions:
             np.repeat(plane, ratio) for plane in planes
         )
 
-    def begin(self, cells: Array, entries: Ints, completion: Completion) -> None:
+    def begin(self, cells: Array, entries: Ints, completion: Completion | Completions) -> None:
         self._entry[cells] = entries
         self._source[cells] = completion.source
         self._tick[cells] = completion.tick

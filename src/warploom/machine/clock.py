@@ -31,6 +31,7 @@ Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 ALL = slice(None)
+RUNS = 8  # elements of a run of equal threads, on the average, that is worth looking for
 IntOrInts = TypeVar("IntOrInts", int, Ints)
 
 
@@ -198,6 +199,17 @@ class Board:
             self.beyond.pop(group, None)
 
 
+def _names(threads: Array) -> tuple[Array, Array]:
+    """Each thread once, and which of them it is everywhere; they most often come in long runs."""
+    fresh = np.ones(threads.size, bool)
+    np.not_equal(threads[1:], threads[:-1], out=fresh[1:])
+    heads = np.flatnonzero(fresh)
+    if RUNS * heads.size > threads.size:
+        return np.unique(threads, return_inverse=True)
+    names, place = np.unique(threads[heads], return_inverse=True)
+    return names, np.repeat(place, np.diff(np.append(heads, threads.size)))
+
+
 class Vector(Clocks):
     """Any synchronisation: `seen[t, u]` is the stamp below which t has seen u of its block.
 
@@ -325,17 +337,15 @@ class Vector(Clocks):
     def told(self, block: Array, stamp: Array, inside: Array, threads: Array) -> Mask:
         """Whether each thread learned of an access, or of what else has a number and ticks."""
         told = np.zeros(block.size, bool)
-        names, place = np.unique(threads, return_inverse=True)
-        groups: dict[int, list[int]] = {}  # of threads that know the same
-        for number, known in enumerate(self._beyond[names]):
-            if known is not None:
-                groups.setdefault(id(known), []).append(number)
-        group_of = np.zeros(names.size, np.intp)
-        for number, members in enumerate(groups.values(), 1):
-            group_of[members] = number
-        group = group_of[place]
-        for number, members in enumerate(groups.values(), 1):
-            at = np.flatnonzero(group == number) if len(members) < names.size else ALL
-            known = self._beyond[names[members[0]]]
+        names, place = _names(threads)
+        beyond = self._beyond[names]
+        groups: dict[int, int] = {}  # of threads that know the same
+        number = [groups.setdefault(id(known), len(groups)) for known in beyond]
+        everywhere = np.array(number, np.int64)[place] if len(groups) > 1 else place
+        for group in range(len(groups)):
+            known = beyond[number.index(group)]
+            if known is None:
+                continue
+            at = np.flatnonzero(everywhere == group) if len(groups) > 1 else ALL
             told[at] = stamp[at] < known.seen(block[at], inside[at])
         return told

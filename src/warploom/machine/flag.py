@@ -26,6 +26,7 @@ Known = dict[Group, Knowledge | None]
 Place = tuple[Hashable, int, int]  # a region, a byte of it, and a thread
 Observed = tuple[int, int, int]  # the entry of a read; the first and the last write that it sees
 ADDED_UP = 16  # after so many writes to a place, what is known there is added up
+GROUPS = 64  # of threads that read a place together; more are remembered thread by thread
 REMEMBERED = 4  # of what one thread saw of a place at different times
 
 
@@ -99,6 +100,29 @@ class _Trail:
     since: int = 1  # the first write that a read sees now
     number: dict[int, int] = field(default_factory=dict)  # of the last write of an entry
     readers: dict[int, list[Observed]] = field(default_factory=dict)  # by thread of the grid
+    # The same of threads that read together, by which they are.
+    groups: dict[bytes, list[tuple[Ints, int, int]]] = field(default_factory=dict)
+
+    def read_together(self, codes: Ints, entries: Ints) -> None:
+        """Many threads see at once; what is remembered of them is remembered of all."""
+        key = codes.tobytes()
+        if key not in self.groups and len(self.groups) >= GROUPS:
+            for code, entry in zip(codes.tolist(), entries.tolist(), strict=True):
+                self.read(code, entry)
+            return
+        seen = self.groups.setdefault(key, [])
+        del seen[REMEMBERED - 1 :]
+        seen.append((entries, self.since, self.writes))
+
+    def observed(self) -> Array:
+        """Of each look that is remembered: its entry, and the first and last write that it saw."""
+        alone = [one for each in self.readers.values() for one in each]
+        parts = [np.array(alone, np.int64).reshape(-1, 3)]
+        for seen in self.groups.values():
+            for entries, since, last in seen:
+                row = np.broadcast_to(np.array([since, last]), (entries.size, 2))
+                parts.append(np.column_stack((entries, row)))
+        return np.concatenate(parts)
 
     def read(self, code: int, entry: int) -> None:
         """A thread sees; its last looks are remembered beside its first few."""
@@ -183,6 +207,9 @@ class Flags:
 
         `entries` are how they are written down; those that `failed` do not write.
         """
+        if not (semantics.kind.writes or order.acquires):
+            self._read(clocks, region, threads, start, semantics, order, entries)
+            return
         places = self.places.setdefault(region, {})
         trails = self.trails.setdefault(region, {})
         if order.releases:
@@ -220,6 +247,31 @@ class Flags:
                     _add_up(given)
                 places[place] = _Flag(semantics.size, semantics.scope, block, given, chain, version)
 
+    def _read(
+        self, clocks: Vector, region: Hashable, threads: Array, start: Array, semantics: Semantics,
+        order: Order, entries: Ints,
+    ) -> None:  # fmt: skip
+        """Strong reads that order nothing by themselves, place by place."""
+        places, trails = self.places.get(region, {}), self.trails.get(region, {})
+        layout = clocks.layout
+        for place in np.unique(start).tolist():
+            flag = places.get(place)
+            if flag is None:
+                continue
+            at = np.flatnonzero(start == place)
+            block = layout.block(entries[at])
+            names = np.unique(block).tolist()
+            sees = [name for name in names if flag.seen_by(semantics.scope, name, layout.cluster)]
+            if len(sees) < len(names):
+                at = at[np.isin(block, sees)]
+            if not at.size:
+                continue
+            if flag.size == semantics.size:  # else the two are not morally strong
+                trails[place].read_together(entries[at] & np.int64(layout.code_mask), entries[at])
+            if order.sees and flag.known:
+                for thread in threads[at].tolist():
+                    self._look((region, place), thread, flag)
+
     def observed(
         self, clocks: Vector, region: Hashable, place: int, thread: int, now: frozenset[int]
     ) -> Array:
@@ -228,8 +280,7 @@ class Flags:
         Not by those that it does `now`.
         """
         trail = self.trails.get(region, {}).get(place)
-        seen = [] if trail is None else [one for each in trail.readers.values() for one in each]
-        found = np.array(seen, np.int64).reshape(-1, 3)
+        found = np.zeros((0, 3), np.int64) if trail is None else trail.observed()
         before = clocks.ordered_before(found[:, 0], thread)
         before &= ~np.isin(found[:, 0], list(now))
         return found[before, 1:].T

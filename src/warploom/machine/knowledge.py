@@ -94,14 +94,13 @@ class Knowledge:
 
     def seen(self, blocks: Array, inside: Array) -> Array:
         """How far each of these threads was seen; 0 for not at all."""
-        flat, out = self.flat(), np.zeros(blocks.size, np.int64)
-        first = int(blocks[0]) if blocks.size else 0
-        if (blocks == first).all():  # as most often
-            return flat[first][inside].astype(np.int64) if first in flat else out
-        for block, ticks in flat.items():
-            here = blocks == block
-            if here.any():
-                out[here] = ticks[inside[here]]
+        out = np.zeros(blocks.size, np.int64)
+        known = self.flat()
+        heads = np.flatnonzero(blocks[1:] != blocks[:-1]) + 1  # they most often come in runs
+        asked = set(blocks[heads].tolist()) | set(blocks[:1].tolist())
+        for block in asked & known.keys():
+            here = blocks == block if len(asked) > 1 else slice(None)
+            out[here] = known[block][inside[here]]
         return out
 
 

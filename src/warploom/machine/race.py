@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from warploom.errors import InternalError
-from warploom.machine.async_completion import Completion, PendingCompletions
+from warploom.machine.async_completion import Completion, Completions, PendingCompletions
 from warploom.machine.clock import Array, Clocks, Ints, Layout, Mask, Nested, Vector
 from warploom.machine.flag import Flags, Order
 from warploom.machine.judges import Cause, Judges, of_any_cell
@@ -166,6 +166,7 @@ class RaceDetector:
         self._seen: dict[Pair, Race] = {}
         self._ticks = 0
         self._sources = 0
+        self._confined: set[Hashable] = set()
         self._maps: dict[tuple[Hashable, int], int] = {}  # by place of a tensor map, its way
         self._begun: dict[int, Knowledge] = {}  # by thread: mbarriers that it tells of
         self.footprint: Footprint | None = None  # of this launch, where another may overlap it
@@ -190,6 +191,20 @@ class RaceDetector:
         self._shadows.pop(region, None)
         if self.flags is not None:
             self.flags.forget(region)
+
+    def confine(self, region: Hashable) -> None:
+        """Each place of the region is reached by the blocks of one cluster alone."""
+        self._confined.add(region)
+
+    def _conflict(self, region: Hashable, one: Semantics, other: Semantics) -> ConflictScope:
+        """The scope within which two accesses of a region conflict, if any can be outside of it."""
+        found = one.conflict_with(other)
+        if region in self._confined and (
+            found is ConflictScope.OTHER_CLUSTER
+            or (found is ConflictScope.OTHER_BLOCK and self.layout.cluster == 1)
+        ):
+            return ConflictScope.NEVER
+        return found
 
     def block_barrier(self, blocks: Array) -> None:
         """Whole blocks, numbered from the first of the batch, pass a barrier."""
@@ -306,7 +321,8 @@ class RaceDetector:
     def access(
         self, region: Hashable, size: int, threads: Array, start: Array, width: int,
         semantics: Kind | Semantics, label: Hashable = None, *, order: Order = RELAXED,
-        writing: Writing | None = None, completion: Completion | None = None,
+        writing: Writing | None = None,
+        completion: Completion | Completions | None = None,
         failed: Mask | None = None, memory: Array | None = None,
     ) -> list[Race]:  # fmt: skip
         """Notes that each thread touches `width` bytes from byte `start` on: once, in order, unless
@@ -330,7 +346,12 @@ class RaceDetector:
                 self.flags.weak_write(region, start, width)
         first = start >> (shadow.unit.bit_length() - 1)
         found = self._overlapping(region, size, threads, start, width, semantics, mine)
-        for part in range(width // shadow.unit):
+        parts = width // shadow.unit
+        if parts > 1 and self.partial and writing is None and failed is None:  # all at once
+            first = (first[:, None] + np.arange(parts)).reshape(-1)
+            threads, mine = np.repeat(threads, parts), np.repeat(mine, parts)
+            completion, parts = None if completion is None else completion.repeated(parts), 1
+        for part in range(parts):
             cells = first + part if part else first
             for chosen, how in _by_success(semantics, failed):
                 some = (threads[chosen], cells[chosen], how, mine[chosen])
@@ -456,7 +477,7 @@ class RaceDetector:
             return []
         found: list[_Met] = []
         for other, store in shadow.stores.items():
-            apart = semantics.conflict_with(other)
+            apart = self._conflict(region, semantics, other)
             if apart is ConflictScope.NEVER:
                 continue
             by_model: list[_Met] = []
@@ -468,7 +489,7 @@ class RaceDetector:
                     break
                 by_model = met + by_model
             found += by_model
-        found += self._at_once(shadow, cells, threads, semantics, mine, writing)
+        found += self._at_once(region, shadow, cells, threads, semantics, mine, writing)
         races = []
         for other, entry, at, same, breaks in found:
             if same and self.benign:
@@ -511,11 +532,11 @@ class RaceDetector:
                 yield other, one.entry, int(at[one.position]), same, breaks
 
     def _at_once(
-        self, shadow: _Shadow, cells: Array, threads: Array, semantics: Semantics, mine: Ints,
-        writing: Writing | None,
+        self, region: Hashable, shadow: _Shadow, cells: Array, threads: Array,
+        semantics: Semantics, mine: Ints, writing: Writing | None,
     ) -> Iterator[_Met]:  # fmt: skip
         """Accesses of this one instruction that conflict with each other; notes them all."""
-        own = semantics.conflict_with(semantics)
+        own = self._conflict(region, semantics, semantics)
         store = self._store(shadow, semantics)
         at, others = store.note(cells, mine, self.clocks, own is not ConflictScope.NEVER)
         if not at.size or own is ConflictScope.NEVER:

@@ -253,8 +253,14 @@ class Kernel:
                 self.fast.why_not = code.refusal
         return found
 
+    def has_pieces(self) -> bool:
+        """Whether compiled code can do a part of a kernel that cannot be compiled as a whole."""
+        found = self._lookup(self.name)
+        assert found is not None
+        return not self.owner.heap.was_used and self.fast.has_pieces(found[1])
+
     def why_not_fast(self) -> str:
-        """What leaves every launch to the evaluator; empty where the kernel can be compiled."""
+        """What keeps the kernel from being compiled as a whole; empty where nothing does."""
         found = self._lookup(self.name)
         assert found is not None
         heap = "memory that malloc gave" if self.owner.heap.was_used else ""
@@ -414,23 +420,24 @@ class Kernel:
     def _run(self, asked: Asked, code: Code, engine: EngineName, cores: int | None) -> Report:
         """By the engine that was asked for.
 
-        "auto" compiles at once what has many threads, and what turns out to be long work.
+        "auto" compiles at once what has many threads, and what turns out to be long work. What
+        cannot be compiled as a whole is run in pieces.
         """
-        alone = asked.schedule is None and asked.cluster == (1, 1, 1)
         notes = Notes(asked.counters, bool(asked.races))
-        fresh = not self.owner.heap.was_used  # else it cannot be run again
-        may_change = alone and fresh and self.fast.is_open(engine, notes)
-        at_once = self.fast.is_worth_it(asked.threads, engine, notes)
+        # What took from the heap cannot be run again; a schedule parts the lanes of every warp.
+        may_change = asked.schedule is None and not self.owner.heap.was_used and engine != "numpy"
+        whole = may_change and asked.cluster == (1, 1, 1) and self.fast.is_open(engine, notes)
+        at_once = engine == "c" or (whole and self.fast.is_worth_it(asked.threads, engine, notes))
         may_switch = may_change and not at_once and writable_bytes(asked.memory) <= MOST_COPIED
-        again = may_switch or (fresh and asked.races and asked.benign)
+        again = may_switch or (not self.owner.heap.was_used and asked.races and asked.benign)
         before = Kept(asked.memory if again else Memory())
         if may_switch:
-            work = Work(much_work(notes), lambda: self._may_compile(code))
+            work = Work(much_work(notes), lambda: self._may_compile(code, whole))
             try:
                 return self._judge.run(asked, code, before, work)
             except TooMuch:
                 before.restore()
-        if may_change and (at_once or may_switch):
+        if whole and (at_once or may_switch):
             job = Job(
                 asked.grid, asked.block, asked.memory, asked.symbols,
                 self._static_shared + asked.shared_bytes, asked.shared_bytes, code.local_size,
@@ -438,6 +445,13 @@ class Kernel:
             )  # fmt: skip
             report = self._compiled(asked, code, job, notes)
             if report is not None:
+                return report
+        if may_change and (engine == "c" or may_switch):
+            pieces = self.fast.in_pieces(code, asked.deadline)
+            if pieces is not None:
+                compiled = replace(asked, arithmetic=pieces.arithmetic)
+                report = self._judge.run(compiled, pieces.code, before)
+                report.engine = "c"
                 return report
         return self._judge.run(asked, code, before)
 
@@ -461,8 +475,10 @@ class Kernel:
                 kept.restore()
         return report if self.fast.run(job, report, code.locals, notes) else None
 
-    def _may_compile(self, code: Code) -> bool:
-        return not self.owner.heap.was_used and not self.fast.judged(code.locals)
+    def _may_compile(self, code: Code, whole: bool) -> bool:
+        if self.owner.heap.was_used:
+            return False
+        return (whole and not self.fast.judged(code.locals)) or self.fast.gains_by_pieces(code)
 
     def _ready(self, args: Sequence[Any]) -> tuple[Code, Memory, dict[str, int]]:
         """The compiled kernel, and a memory with the arguments."""

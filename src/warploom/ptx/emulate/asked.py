@@ -15,7 +15,7 @@ from warploom.errors import DeviceError
 from warploom.machine.memory import Memory
 from warploom.machine.overlap import Footprint
 from warploom.machine.serving import Serving
-from warploom.ptx.emulate.frame import Triple
+from warploom.ptx.emulate.frame import Arithmetic, Triple
 from warploom.ptx.emulate.hold import Hold, Schedule, parse_holds
 from warploom.ptx.emulate.skeleton import FlagLoop
 
@@ -51,6 +51,7 @@ class Asked:
     loops: Mapping[int, FlagLoop] = field(default_factory=dict)  # that look at flags
     dependents: bool = False  # the next launch may overlap: keep what is touched
     after: Footprint | None = None  # of a launch that may still run
+    arithmetic: Arithmetic | None = None  # makes products, if not the evaluator
 
     @property
     def threads(self) -> int:

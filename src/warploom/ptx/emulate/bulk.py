@@ -285,8 +285,8 @@ def landed(
     """Bytes are there, which their mbarrier will count; `read` is where they came from, `how`
     how they were written, if not plainly."""
     shared = f.batch.shared
-    for place in places.tolist():
-        mark(shared, place, width)
+    if shared.written is not None:
+        shared.written[places[:, None] + np.arange(width)] = 1
     parts = [copier.note(f, thread, SHARED, shared.data.size, places, width, Kind.WRITE, how)]
     parts += [] if read is None else [read]
     barrier.tells_of_copies(f.batch)
@@ -404,20 +404,31 @@ def _tensor_in(ctx: Context, ins: Instruction) -> Step:
             target = targets[number] & (1 << REMOTE) - 1
             box, own, used = placed(f, copier, thread, maps[number], target, starts[number])
             base = copier.shared(f, thread, target, 0)
-            inside, offsets = box.elements(starts[number])
             region, start = copier.region(f, thread, box.address, 0)
-            data = np.zeros((own.size, box.size), np.uint8)
-            data[:] = box.outside()
-            data[inside] = bytes_at(region, start + offsets[inside], box.size)
-            runs = runs_of(start + offsets[inside])
+            runs, data = _box(region, start, box, starts[number])
+            own = own[:: box.count // len(data)]
             read = once(copier.note_source(f, thread, region, runs, UNIT), used)
             for place, barrier in _targets(f, copier, thread, targets[number], 0, meant):
                 places = own - base + place
                 put_bytes(f.batch.shared.data, places, data)
-                total = places.size * box.size
-                landed(f, copier, thread, barrier, runs_of(places), UNIT, total, read)
+                landed(f, copier, thread, barrier, runs_of(places), UNIT, data.size, read)
 
     return step
+
+
+def _box(
+    region: Region, start: int, box: Map, corner: tuple[int, ...]
+) -> tuple[Array, Bytes]:  # fmt: skip
+    """Where a box is read, in units, and its bytes: by units where all of it lies inside, else by
+    elements."""
+    whole = box.units(corner)
+    if whole is not None:
+        return np.sort(start + whole), bytes_at(region, start + whole, UNIT)
+    inside, offsets = box.elements(corner)
+    data = np.zeros((offsets.size, box.size), np.uint8)
+    data[:] = box.outside()
+    data[inside] = bytes_at(region, start + offsets[inside], box.size)
+    return runs_of(start + offsets[inside]), data
 
 
 def _tensor_out(ctx: Context, ins: Instruction) -> Step:
@@ -488,7 +499,8 @@ def put_bytes(data: Bytes, starts: Array, values: Bytes) -> None:
 
 def runs_of(starts: Array) -> Array:
     """The pieces of sixteen bytes that elements lie in."""
-    return np.unique(starts // UNIT) * UNIT
+    found = np.sort(starts // UNIT)
+    return found[np.concatenate(([True], found[1:] != found[:-1]))] * UNIT if found.size else found
 
 
 TABLE: dict[str, Compile] = {"cp": cp}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from warploom.ptx.emulate.barrier import Barrier
 from warploom.ptx.emulate.context import Fetch, Step
+from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.emulate.lanes import Members
 from warploom.ptx.emulate.poison import PoisonTransfer
 from warploom.ptx.flow import LiveSets
@@ -17,6 +18,17 @@ from warploom.ptx.ir import Instruction, Module
 
 Array = npt.NDArray[Any]
 MOST_KEPT = 1 << 24  # registers in sets that are kept to be asked for again
+
+
+class CompiledPiece(Protocol):
+    """Steps in a row as one call of compiled code."""
+
+    @property
+    def after(self) -> int:
+        """The step that comes after them."""
+
+    def run(self, f: Frame) -> bool:
+        """Whether it was done; else nothing has changed, and the steps are to be taken."""
 
 
 @dataclass(slots=True)
@@ -45,6 +57,7 @@ class CodeBlock:
     looks_far: bool = False  # … of other blocks, perhaps
     event: bool = False  # it begins with what other threads may notice (`hold.py`)
     refusal: str = ""  # of its first instruction that cannot be run: its step says this
+    pieces: dict[int, CompiledPiece] = field(default_factory=dict)  # by their first step
 
     @property
     def is_plain(self) -> bool:
@@ -98,6 +111,7 @@ class Code:
     locals: dict[str, int]  # offset of each variable in a thread's own memory
     slots: dict[str, int]
     executed: list[int]  # thread executions of each block
+    watches_products: bool = False  # steps look after registers of products, for races
     _reach: dict[int, frozenset[int]] = field(default_factory=dict)
     _sides: dict[int, Sides | None] = field(default_factory=dict)
     _meets: dict[tuple[int, bool], bool] = field(default_factory=dict)

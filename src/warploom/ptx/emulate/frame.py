@@ -14,13 +14,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import Span
 from warploom.machine.counters import Counters
+from warploom.machine.fused import Rule
 from warploom.machine.heap import Heap
 from warploom.machine.memory import Memory, Region
 from warploom.machine.race import RaceDetector
@@ -34,6 +35,15 @@ Mask = npt.NDArray[np.bool_]
 COMPACT_BELOW = 4  # compact when fewer than 1/4 of the threads are active
 WARP = CUDA.lanes
 Triple = tuple[int, int, int]
+
+
+class Arithmetic(Protocol):
+    """Compiled code that makes products."""
+
+    def fused(
+        self, a: Array, b: Array, c: Array, kinds: tuple[str, str], result: str, rule: Rule
+    ) -> Array | None:  # fmt: skip
+        """c + Σ a·b for each warp; None where it has no code for these types."""
 
 
 class _Everything:
@@ -92,6 +102,7 @@ class Batch:
     dead: Mapping[Span, Mask] = field(default_factory=dict)  # loads that are none, by thread
     weak_volatile: bool = False  # for races
     work: Work | None = None  # what was done, where that decides who goes on
+    arithmetic: Arithmetic | None = None
     line_of: Callable[[Span], str] = field(default=lambda span: f"line {span.line}")
     joined: Array = field(init=False)  # by block, of its last bar.red: how many hold, of how many
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.errors import SynchronisationError
+from warploom.errors import KernelError, SynchronisationError
 from warploom.machine.async_completion import Completion
 from warploom.machine.knowledge import Knowledge, joined
 from warploom.machine.memory import WINDOWS, mark_stored
@@ -150,8 +150,7 @@ def barriers_at(
                 block = place * site.width // max(1, region.data.size // f.batch.blocks)
                 found = f.batch.mbarriers[place] = MBarrier(0, 0, block=block)
             if found is None:
-                message = "there is no mbarrier here: nobody initialised it"
-                raise site.error(f, message, thread, SynchronisationError)
+                raise _absent(f, site, thread)
             yield number, thread, found
 
 
@@ -331,25 +330,64 @@ def _wait(ctx: Context, ins: Instruction) -> Step:
     acquires, scope = "relaxed" not in ins.modifiers, scope_at(ins)
 
     def step(f: Frame) -> None:
-        given, answers = _number(f, wanted, 0), np.zeros(f.count, bool)
-        for number, thread, barrier in barriers_at(f, site, address(f)):
-            token = given[number]
+        given = np.broadcast_to(f.active_part(wanted(f)), (f.count,))
+        answers = np.zeros(f.count, bool)
+        tokens = given & given.dtype.type(1) if by_parity else given
+        for at, barrier, token in _asked(f, site, address(f), tokens):
             yes = barrier.answers(token, by_parity)
             if not yes and barrier.coming:
                 barrier.land()
                 yes = barrier.answers(token, by_parity)
-            answers[number] = yes
+            answers[at] = yes
+            threads = f.index[at]
             if f.batch.refused is not None and not yes:
-                f.batch.refused[thread] = Refused(barrier, token, by_parity, site)
+                refused = Refused(barrier, token, by_parity, site)
+                f.batch.refused.update(dict.fromkeys(threads.tolist(), refused))
             if yes and f.batch.skeleton is not None:
                 passed = barrier.phase - 1 if by_parity else token >> _PHASE
                 act = Act.WAIT if by_parity else Act.TOKEN
-                noted(f, site, act, barrier, thread, 0, 0, passed)
+                for thread in threads.tolist():
+                    noted(f, site, act, barrier, thread, 0, 0, passed)
             if yes and acquires and f.batch.races is not None:
-                f.batch.races.vector.learn(np.array([thread]), barrier.heard(f, scope))
+                f.batch.races.vector.learn(threads, barrier.heard(f, scope))
         store(f, f.spread(answers))
 
     return step
+
+
+def _asked(
+    f: Frame, site: Site, address: Array, tokens: Array
+) -> Iterator[tuple[Array, MBarrier, int]]:
+    """Who asks for which phase of which barrier: positions among the active threads.
+
+    Those that ask the same come together. Where some ask otherwise of the same barrier they come in
+    their order: an answer may be the end of a phase.
+    """
+    where = np.broadcast_to(f.active_part(address), (f.count,))
+    for region, chosen, index in places(f, site, where):
+        assert isinstance(chosen, slice)
+        mark_stored(region, index, U64)
+        fresh = np.ones(index.size, bool)
+        fresh[1:] = (index[1:] != index[:-1]) | (tokens[1:] != tokens[:-1])
+        heads = np.flatnonzero(fresh)
+        every = list(zip(index[heads].tolist(), tokens[heads].tolist(),
+                         np.split(np.arange(index.size), heads[1:]), strict=True))  # fmt: skip
+        asked = {(place, token) for place, token, _ in every}
+        if len({place for place, _ in asked}) == len(asked):
+            groups: dict[tuple[int, int], list[Array]] = {}
+            for place, token, numbers in every:
+                groups.setdefault((place, token), []).append(numbers)
+            every = [(*each, np.concatenate(parts)) for each, parts in groups.items()]
+        for place, token, numbers in every:
+            found = f.batch.mbarriers.get(place)
+            if found is None:
+                raise _absent(f, site, int(f.index[numbers[0]]))
+            yield numbers, found, token
+
+
+def _absent(f: Frame, site: Site, thread: int) -> KernelError:
+    message = "there is no mbarrier here: nobody initialised it"
+    return site.error(f, message, thread, SynchronisationError)
 
 
 def _pending(ctx: Context, ins: Instruction) -> Step:

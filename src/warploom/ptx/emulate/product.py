@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from warploom.errors import SynchronisationError
 from warploom.machine import fused as arithmetic
 from warploom.ptx.emulate import fragment
 from warploom.ptx.emulate.context import Context, Step
-from warploom.ptx.emulate.frame import Frame
+from warploom.ptx.emulate.frame import Arithmetic, Frame
 from warploom.ptx.emulate.shape import Compile
 from warploom.ptx.ir import Instruction, Module, Operand, Vector
 from warploom.ptx.types import U32
@@ -23,6 +24,7 @@ BITS = {"f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 
         "f64": 64}  # fmt: skip
 TOGETHER = 1 << 19  # products of elements that are worked out at once
 Multiply = Callable[[Array, Array, Array], Array]
+Product = Callable[[Array, Array, Array, Arithmetic | None], Array]  # of registers, for each warp
 
 
 def machine_of(module: Module) -> int:
@@ -53,10 +55,20 @@ def multiplier(
         return arithmetic.doubles_by_fma
     if a in ("e4m3", "e5m2") and machine >= 90:
         return lambda x, y, c: arithmetic.small_by_halves(x, y, kinds, c, result)
-    rule = arithmetic.rule_for(machine, a, depth)
-    return lambda x, y, c: arithmetic.fused(
-        arithmetic.terms(x, a), arithmetic.terms(y, b), c, result, rule
-    )
+    return Fused(kinds, result, arithmetic.rule_for(machine, a, depth))
+
+
+@dataclass(frozen=True, slots=True)
+class Fused:
+    """Sums of products of floats by a machine's rule."""
+
+    kinds: tuple[str, str]
+    result: str
+    rule: arithmetic.Rule
+
+    def __call__(self, x: Array, y: Array, c: Array) -> Array:
+        a, b = (arithmetic.terms(bits, kind) for bits, kind in zip((x, y), self.kinds, strict=True))
+        return arithmetic.fused(a, b, c, self.result, self.rule)
 
 
 def signed(codes: Array, kind: str) -> Array:
@@ -74,8 +86,15 @@ def as_result(raw: Array, result: str) -> Array:
     return np.ascontiguousarray(raw).view(dtype)
 
 
-def multiply(a: Array, b: Array, c: Array, by: Multiply) -> Array:
-    """Matrices a (row, k), b (column, k), c (row, column), some warps at a time."""
+def multiply(
+    a: Array, b: Array, c: Array, by: Multiply, compiled: Arithmetic | None = None
+) -> Array:
+    """Matrices a (row, k), b (column, k), c (row, column), some warps at a time; by compiled code,
+    where there is some."""
+    if compiled is not None and isinstance(by, Fused):
+        made = compiled.fused(a, b, c, by.kinds, by.result, by.rule)
+        if made is not None:
+            return made
     count, rows, columns = c.shape
     step = max(1, TOGETHER // (rows * columns * a.shape[-1]))
     parts = [
@@ -102,9 +121,9 @@ def mma(ctx: Context, ins: Instruction) -> Step:
     )  # fmt: skip
     by = multiplier(machine, kinds, result, depth, "satfinite" in words)
 
-    def product(a: Array, b: Array, c: Array) -> Array:
+    def product(a: Array, b: Array, c: Array, compiled: Arithmetic | None) -> Array:
         x, y, z = (fragment.elements(v, p) for v, p in zip((a, b, c), places, strict=True))
-        return multiply(x, y, z, by)
+        return multiply(x, y, z, by, compiled)
 
     return by_warps(ctx, ins, bits, result, product, places[2])
 
@@ -118,7 +137,7 @@ def _quads(ctx: Context, ins: Instruction, result: str, machine: int) -> Step:
     )  # fmt: skip
     rule = arithmetic.rule_for(machine, "f16", 4)
 
-    def product(a: Array, b: Array, c: Array) -> Array:
+    def product(a: Array, b: Array, c: Array, _: Arithmetic | None) -> Array:
         x, y, z = (fragment.elements(v, p) for v, p in zip((a, b, c), places, strict=True))
         x, y = x[:, :, :, None, :], y[:, :, None, :, :]
         if machine >= 80:  # they have no such instruction; ptxas expands it
@@ -131,7 +150,7 @@ def _quads(ctx: Context, ins: Instruction, result: str, machine: int) -> Step:
 
 def by_warps(
     ctx: Context, ins: Instruction, bits: int, result: str,
-    product: Callable[[Array, Array, Array], Array], places: fragment.Places,
+    product: Product, places: fragment.Places,
 ) -> Step:  # fmt: skip
     word = "b64" if result == "f64" else "b32"
     operands = [vector(operand) for operand in ins.operands]
@@ -147,7 +166,7 @@ def by_warps(
         if result == "f64":
             left, right = as_result(left, result), as_result(right, result)
         before = as_result(fragment.gathered(f, [read(f) for read in c], threads, 64), result)
-        made = product(left, right, before)
+        made = product(left, right, before, f.batch.arithmetic)
         write_warps(
             f, threads, stores, fragment.scattered(made, places, 64 if word == "b64" else 32)
         )

@@ -40,6 +40,7 @@ def watch_products(code: Code) -> None:
     if not any("wgmma" in block.names for block in code.blocks):
         return
     watched = _Watched(code)
+    code.watches_products = bool(watched.suspect)
     for block in code.blocks:
         for at, passage in enumerate(block.passages):
             block.steps[at] = watched.step(passage, block.steps[at])

@@ -322,24 +322,33 @@ class Runner:
             origins.came(f, rank)
         if self.batch.work is not None:
             self.batch.work.add(len(block.steps), f.count)
-        deadline, number = self.batch.deadline, 0
+        deadline, number, done = self.batch.deadline, 0, 0
         if deadline is not None and time.monotonic() > deadline:
             raise self._too_long(block, number)
         try:
             for number, step in enumerate(block.steps):
+                if number < done:
+                    continue
                 # Thousands of steps may stand in a row, and one may take milliseconds.
                 if deadline is not None and time.monotonic() > deadline:
                     raise self._too_long(block, number)
-                if self.batch.origins is not None:
-                    self._follow(block.passages[number], step)
-                elif f.undefined:
-                    undefined.watched(f, block.passages[number], step, self._unset)
+                piece = block.pieces.get(number)
+                if piece is not None and piece.run(f):
+                    done = piece.after
                 else:
-                    step(f)
+                    self._step(block.passages[number], step)
         except MALFORMED as error:
             instruction = block.passages[number].instruction
             raise malformed(self.code.module, instruction, error) from error
         self._leave(block)
+
+    def _step(self, flow: PoisonTransfer, step: Step) -> None:
+        if self.batch.origins is not None:
+            self._follow(flow, step)
+        elif self.frame.undefined:
+            undefined.watched(self.frame, flow, step, self._unset)
+        else:
+            step(self.frame)
 
     def _follow(self, flow: PoisonTransfer, step: Step) -> None:
         def run() -> None:

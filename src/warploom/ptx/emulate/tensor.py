@@ -12,7 +12,8 @@ from __future__ import annotations
 import numbers
 import struct
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -172,6 +173,18 @@ class Map:
             offset += at * strides[axis]
         return inside, offset
 
+    def units(self, start: tuple[int, ...]) -> Array | None:
+        """The offsets of the box's units of sixteen bytes, where all of it lies inside.
+
+        Rows are whole units, and so is what lies between them.
+        """
+        if any(at < 0 or at + side > size
+               for at, side, size in zip(start, self.box, self.sizes, strict=True)):  # fmt: skip
+            return None
+        steps = (self.size, *self.strides)
+        far = sum(at * step for at, step in zip(start, steps, strict=True))
+        return _units(self) + far
+
     def swizzled(self, target: int) -> Array:
         """Where in shared memory each element of the box lies."""
         row, column = np.divmod(np.arange(self.count), self.box[0])
@@ -179,6 +192,13 @@ class Map:
         rows = max(1, self.swizzle // 16)
         moved: Array = place ^ ((place >> 7 & rows - 1) << 4)
         return moved
+
+
+@lru_cache(maxsize=64)
+def _units(box: Map) -> Array:
+    """The offsets of a box's units from its corner."""
+    _, offsets = replace(box, sizes=box.box).elements((0,) * box.rank)
+    return offsets[:: UNIT // box.size]
 
 
 class MapError(Exception):

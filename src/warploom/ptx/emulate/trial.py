@@ -183,6 +183,7 @@ class Trial:
         if self.races is not None:
             self.races.start(first, blocks)
             self.races.forget(SHARED)
+            self.races.confine(SHARED)
         asked = self.asked
         batch = Batch(
             threads=total, block_size=threads, blocks=blocks, first_block=first, grid=asked.grid,
@@ -199,7 +200,7 @@ class Trial:
             resident=first + blocks == prod(asked.grid) or self.waits,
             origins=self.origins, dead=self.excused.dead_loads, work=self.work,
             skeleton=self._skeleton(first, total), registers=asked.registers,
-            reserved=self.around.reserved,
+            reserved=self.around.reserved, arithmetic=asked.arithmetic,
         )  # fmt: skip
         begin_reserved(batch.shared, blocks, self.around.reserved)
         if self.same_shape and self.same_shape["threads"].size == total:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,18 +18,19 @@ import numpy.typing as npt
 
 from warploom.errors import Span, UninitialisedError
 from warploom.machine import fused as arithmetic
-from warploom.machine.async_completion import Completion
+from warploom.machine.async_completion import Completions
 from warploom.machine.semantics import Kind, Semantics
 from warploom.ptx.emulate import fragment
 from warploom.ptx.emulate import poison as undefined
 from warploom.ptx.emulate.access import SHARED, Site, race_error, tallied
 from warploom.ptx.emulate.context import Context, Fetch, Step, constant
-from warploom.ptx.emulate.flight import WARPS, Flight
+from warploom.ptx.emulate.flight import WARPS, Flight, Product
 from warploom.ptx.emulate.frame import WARP, Frame
 from warploom.ptx.emulate.lanes import per_warp
 from warploom.ptx.emulate.mbarrier import site_of
 from warploom.ptx.emulate.product import (
     BITS,
+    Fused,
     Multiply,
     as_result,
     failing,
@@ -43,6 +45,7 @@ from warploom.ptx.ir import Immediate, Instruction, Operand, Register, Vector
 
 Array = npt.NDArray[Any]
 ROWS = 16  # of each warp
+UNIT = 16  # bytes of a place of races
 _MODES = {0: 16, 1: 128, 2: 64, 3: 32}  # bytes of a swizzled row
 _CAUSE = "wgmma of line {} has not been waited for"
 
@@ -118,9 +121,7 @@ def multiplier(named: _Operands, saturates: bool) -> Multiply:
     if named.result == "s32":
         return lambda x, y, c: arithmetic.whole(signed(x, a), signed(y, b), c, saturates)
     rule = arithmetic.rule_for(90, a, named.depth, warpgroup=True)
-    return lambda x, y, c: arithmetic.fused(
-        arithmetic.terms(x, a), arithmetic.terms(y, b), c, named.result, rule
-    )
+    return Fused(named.kinds, named.result, rule)
 
 
 def mma_async(ctx: Context, ins: Instruction) -> Step:
@@ -135,15 +136,20 @@ def mma_async(ctx: Context, ins: Instruction) -> Step:
     def fetched(f: Frame, threads: Array, fetch: Fetch, which: int) -> Array:
         """A matrix out of shared memory, for each warp."""
         descriptors = _common(f, threads, fetch, "the descriptor", fail).tolist()
-        out = []
+        size, turned = named.bits // 8, named.turned[which]
+        parts, known = [], dict[tuple[int, Tile], Array]()
         for thread, descriptor in zip(threads[:, 0].tolist(), descriptors, strict=True):
             if int(descriptor) >> 49 & 7:
                 raise fail(f, "a descriptor with a base offset, which is not supported", thread)
             warp = thread % f.batch.block_size // WARP % WARPS
-            rows = np.arange(ROWS) + ROWS * warp if which == 0 else np.arange(named.columns)
-            at = offsets(int(descriptor), rows, named.depth, named.bits // 8, named.turned[which])
-            out.append(_read(f, site, thread, at, named.bits // 8))
-        return np.stack(out)
+            first, rows = (0, named.columns) if which else (ROWS * warp, ROWS)
+            tile = _tile(int(descriptor), first, rows, named.depth, size, turned)
+            key = int(f.batch.block_of[thread]), tile  # many warps read the same
+            if key not in known:
+                known[key] = _read(f, site, thread, tile, size)
+            parts.append((thread, tile, known[key]))
+        _reading(f, site, [(thread, tile) for thread, tile, _ in parts])
+        return np.stack([values for _, _, values in parts])
 
     def step(f: Frame) -> None:
         threads = fragment.warps_of(f, fail)
@@ -163,7 +169,7 @@ def mma_async(ctx: Context, ins: Instruction) -> Step:
         c = fragment.elements(as_result(raw, named.result), places)
         adds = _common(f, threads, named.adds, "whether to add", fail)
         c = np.where(adds[:, None, None], c, c.dtype.type(0))
-        made = multiply(a, b, c, by)
+        made = multiply(a, b, c, by, f.batch.arithmetic)
         lacks = _lacks(f, named, threads[adds]) if f.undefined else {}
         write_warps(f, threads, named.stores, fragment.scattered(made, places, 32))
         _pending(f, named, cause, lacks)
@@ -201,19 +207,38 @@ def _turned(codes: Array, named: _Operands, which: int) -> Array:
     return turned
 
 
-def _read(f: Frame, site: Any, thread: int, at: Array, size: int) -> Array:
+@dataclass(frozen=True, slots=True, eq=False)
+class Tile:
+    """Where the elements of a matrix lie in shared memory, and the units that they touch."""
+
+    at: Array
+    units: Array
+    last: int
+
+
+@lru_cache(maxsize=1 << 8)
+def _tile(descriptor: int, first: int, rows: int, depth: int, size: int, turned: bool) -> Tile:
+    at = offsets(descriptor, np.arange(first, first + rows), depth, size, turned)
+    return Tile(at, np.unique(at // UNIT) * UNIT, int(at.max()))
+
+
+def _read(f: Frame, site: Site, thread: int, tile: Tile, size: int) -> Array:
     region = f.batch.shared
-    if int(at.max()) + size > region.size:
-        message = f"out-of-bounds access, {int(at.max())} bytes into {region.name}"
+    if tile.last + size > region.size:
+        message = f"out-of-bounds access, {tile.last} bytes into {region.name}"
         raise site.error(f, f"{message} ({region.size} bytes)", thread)
-    base = 0 if region.origin is None else int(region.origin[thread])
-    place = base + at
+    place = _base(f, thread) + tile.at
     if region.written is not None and not region.written[place].all():
         message = "reads shared memory that was never written"
         raise site.error(f, message, thread, UninitialisedError)
-    _reading(f, site, thread, np.unique(place // 16) * 16)
     values: Array = region.view(np.dtype(f"u{size}"))[place // size]
     return values
+
+
+def _base(f: Frame, thread: int) -> int:
+    """Where the shared memory of a thread's block begins."""
+    origin = f.batch.shared.origin
+    return 0 if origin is None else int(origin[thread])
 
 
 def _warpgroup_of(f: Frame, threads: Array) -> Array:
@@ -223,20 +248,34 @@ def _warpgroup_of(f: Frame, threads: Array) -> Array:
     return found
 
 
-def _reading(f: Frame, site: Site, thread: int, places: Array) -> None:
-    """For races: a product reads until it is waited for; whoever of its warpgroup waits knows."""
+def _reading(f: Frame, site: Site, reads: list[tuple[int, Tile]]) -> None:
+    """For races: a product reads until it is waited for; whoever of its warpgroup waits knows.
+
+    Told apart are the warpgroups of a block, and those of several blocks noted together.
+    """
     races = f.batch.races
     if races is None:
         return
-    flight = _flight(f)
-    own = thread % f.batch.block_size // (WARPS * WARP)
-    semantics = replace(site.semantics, under_way=True, told=1 + own)
-    source = flight.source(races, int(_warpgroup_of(f, np.array(thread))))
-    completion = Completion(source, int(flight.closed[thread]))
-    who, size = np.full(places.size, thread), f.batch.shared.data.size
-    found = races.access(SHARED, size, who, places, 16, semantics, site.span, completion=completion)
-    if found and not races.every:
-        raise race_error(f, site, found[0])
+    flight, size = _flight(f), f.batch.shared.data.size
+    every = np.array([thread for thread, _ in reads])
+    numbers = _warpgroup_of(f, every)
+    sources = np.array([flight.source(races, group) for group in numbers.tolist()])
+    own = every % f.batch.block_size // (WARPS * WARP)
+    for group in np.unique(own).tolist():
+        some = np.flatnonzero(own == group)
+        tiles = [reads[number][1].units for number in some.tolist()]
+        counts = [tile.size for tile in tiles]
+        who = np.repeat(every[some], counts)
+        based = [tile + _base(f, thread) for tile, thread in zip(tiles, every[some].tolist(),
+                                                                 strict=True)]  # fmt: skip
+        completion = Completions(np.repeat(sources[some], counts), flight.closed[who])
+        semantics = replace(site.semantics, under_way=True, told=1 + group)
+        found = races.access(
+            SHARED, size, who, np.concatenate(based), UNIT, semantics, site.span,
+            completion=completion,
+        )  # fmt: skip
+        if found and not races.every:
+            raise race_error(f, site, found[0])
 
 
 # -- groups -----------------------------------------------------------------------------------
@@ -259,18 +298,31 @@ def _lacks(f: Frame, named: _Operands, adding: Array) -> dict[int, Array]:
     if left:
         common = per_warp(f.batch, np.maximum, np.where(f.full_mask(), np.maximum.reduce(left), 0))
     out = {}
+    products = [one for one in reversed(_flight(f).under_way) if one.frame is f]
+    known: dict[tuple[int, ...], tuple[Array, list[tuple[Product, Array]]]] = {}
     for slot in named.slots:
-        own = f.undefined.get(slot, common).copy()
-        later = np.zeros(f.n, bool)  # threads whose newest product was seen; others may be ahead
-        for product in _flight(f).holding(f, slot):
-            if slot in product.sums:
-                mine = product.threads & ~later
-                own[mine] = product.lacks.get(slot, common * 0)[mine]
-                later |= mine
+        holding = tuple(number for number, one in enumerate(products) if slot in one.sums)
+        if holding not in known:
+            known[holding] = _newest(f, [products[number] for number in holding])
+        later, parts = known[holding]
+        own = np.where(later, 0, f.undefined.get(slot, common))
+        for product, mine in parts:
+            if slot in product.lacks:
+                own[mine] = product.lacks[slot][mine]
         cause = np.maximum(np.where(adds, own, 0), common)
         if cause.any():
             out[slot] = cause
     return out
+
+
+def _newest(f: Frame, products: list[Product]) -> tuple[Array, list[tuple[Product, Array]]]:
+    """Threads of which a product is under way, and of each the newest, of those given."""
+    later = np.zeros(f.n, bool)  # threads whose newest product was seen; others may be ahead
+    parts = []
+    for product in products:
+        parts.append((product, product.threads & ~later))
+        later = later | product.threads
+    return later, parts
 
 
 def _pending(f: Frame, named: _Operands, cause: str, lacks: dict[int, Array]) -> None:

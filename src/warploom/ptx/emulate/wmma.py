@@ -19,7 +19,7 @@ from warploom.machine.semantics import Kind
 from warploom.ptx.emulate import fragment
 from warploom.ptx.emulate.access import Site, load
 from warploom.ptx.emulate.context import Context, Fetch, Step
-from warploom.ptx.emulate.frame import WARP, Frame
+from warploom.ptx.emulate.frame import WARP, Arithmetic, Frame
 from warploom.ptx.emulate.memory import by_space, put
 from warploom.ptx.emulate.product import (
     by_warps,
@@ -132,9 +132,9 @@ def _mma(ctx: Context, ins: Instruction) -> Step:
     right = in_order(k, n)
     places = (in_order(m, k), (right[0].T, right[1].T), in_order(m, n))
 
-    def product(a: Array, b: Array, c: Array) -> Array:
+    def product(a: Array, b: Array, c: Array, compiled: Arithmetic | None) -> Array:
         x, y, z = (fragment.elements(v, p) for v, p in zip((a, b, c), places, strict=True))
-        return multiply(x, y, z, by)
+        return multiply(x, y, z, by, compiled)
 
     return by_warps(ctx, ins, bits, result, product, places[2])
 

@@ -103,6 +103,11 @@ class _Passed(ctypes.Structure):
     ]  # fmt: skip
 
 
+def bare_launch() -> ctypes.Structure:
+    """A launch for compiled code that only computes."""
+    return _Passed(ask=_ask)
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """One launch: its shape, its memory, and the addresses that the text asks for."""

@@ -10,7 +10,6 @@ where races are looked for and two accesses may be one (`notes.py`).
 from __future__ import annotations
 
 import ctypes
-import platform
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -26,9 +25,12 @@ from warploom.native import kept_library, load_library
 from warploom.options import cache_folder
 from warploom.ptx.emulate.arguments import parameter_offsets
 from warploom.ptx.emulate.asked import EngineName
+from warploom.ptx.emulate.code import Code
+from warploom.ptx.fast.build import FLAGS
 from warploom.ptx.fast.cores import Compiled, Job, Ran, Status, run
 from warploom.ptx.fast.notes import NO_NOTES, Notes
 from warploom.ptx.fast.operand import NotTaken
+from warploom.ptx.fast.pieces import Joint, Pieces
 from warploom.ptx.fast.text import CText, spell
 from warploom.ptx.ir import Function, Module
 
@@ -36,13 +38,6 @@ MANY_THREADS = 1 << 16  # of a launch that is compiled before any of it is run
 MUCH_WORK = 1 << 29  # of the evaluator (`emulate/work.py`): it takes about as long as a compiler
 NOTED = 4  # times as long it takes where races are looked for, or counters are kept
 
-# No reordering and no contraction of floats: the evaluator's meaning, bit for bit.
-FLAGS = (
-    "-ftree-vectorize", "-fvect-cost-model=dynamic", "-march=native", "-std=gnu11",
-    "-fwrapv", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math",
-    "-fno-strict-aliasing", "-fPIC", "-shared", "-w",
-    *(["-mprefer-vector-width=512"] if platform.machine() in ("x86_64", "AMD64") else []),
-)  # fmt: skip
 LARGE = 200  # instructions; beyond, -O2 takes a compiler four times as long as -O1 and a gigabyte
 COMPILE_SECONDS = 60.0  # after which a kernel is left to the evaluator
 
@@ -60,6 +55,9 @@ class FastKernel:
         self._engines: dict[Notes, Engine] = {}
         self._left: dict[Notes, str] = {}  # why launches that note so much are left alone
         self._watch = False
+        self._pieces: Pieces | None = None
+        self._joint: Joint | None = None
+        self._no_pieces = False  # there are none, or the compiler has failed
         self.why_not = ""
 
     def is_open(self, engine: EngineName, notes: Notes) -> bool:
@@ -116,6 +114,29 @@ class FastKernel:
                 mix[name] += times
         report.mix, report.engine, report.cores = dict(mix), "c", ran.cores
         return True
+
+    # -- in pieces --------------------------------------------------------------------------------
+
+    def has_pieces(self, code: Code) -> bool:
+        """Whether something of the kernel can be compiled, found without compiling it."""
+        if self._pieces is None and not self._no_pieces:
+            self._pieces = Pieces.of(code, self._function, self._shared)
+            self._no_pieces = self._pieces.is_empty
+        return not self._no_pieces
+
+    def gains_by_pieces(self, code: Code) -> bool:
+        """Whether that repays a launch that begins again."""
+        return self.has_pieces(code) and self._pieces is not None and self._pieces.has_products
+
+    def in_pieces(self, code: Code, deadline: float | None) -> Joint | None:
+        """The kernel with compiled pieces; None where there are none."""
+        if self._joint is None and self.has_pieces(code):
+            assert self._pieces is not None
+            try:
+                self._joint = self._pieces.compiled(_budget(deadline))
+            except (DeviceError, AbsentError):
+                self._no_pieces = True
+        return self._joint
 
     def _compiled(self, job: Job, locals_: dict[str, int], notes: Notes) -> Engine | None:
         found = self._engines.get(notes)

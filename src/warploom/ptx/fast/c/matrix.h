@@ -1,11 +1,9 @@
-/* C functions for matrices of a warp: their rows in shared memory, and products of them.
-
-   The arithmetic is a port of `machine/fused.py`, which says what a tensor core does and why doubles
-   hold it exactly. */
+/* C functions for matrices of a warp: their rows in shared memory, and products of them. */
 
 #pragma once
 #include "memory.h"
 #include "floats.h"
+#include "products.h"
 
 /* row r of matrix j is where lane 8j + r says; a lane has two halves of a row, or of a column */
 APART int row_parts(Launch *L, const uint64_t *a, uint32_t m, int count, int writes) {
@@ -46,90 +44,8 @@ APART void matrix_turned(const uint32_t *x, uint32_t *o) {
   memcpy(o, out, sizeof out);
 }
 
-/* -- products -- */
-
-#define DEPTH_MOST 64
-#define NOWHERE (-4000)
-typedef struct { double value; int exponent; } Term;
-
-INLINE Term term(double value, int lowest) {
-  int e = NOWHERE;
-  if (value != 0) {
-    __builtin_frexp(value, &e);
-    e = (__builtin_isfinite(value) ? e : 0) - 1;
-    if (e < lowest) e = lowest;
-  }
-  return (Term){value, e};
-}
-INLINE double scaled(int power) { return f64((uint64_t)(power + 1023) << 52); }
-
-/* c + the sum of a b over one group, cut off `below` bits under the largest exponent */
-static double group_sum(const Term *a, const Term *b, int count, double c, int lowest, int below, int *wild) {
-  double product[DEPTH_MOST], special = c;
-  int top = NOWHERE, finite = __builtin_isfinite(c);
-  for (int k = 0; k < count; k++) {
-    double p = a[k].value * b[k].value;
-    special += p;
-    if (!__builtin_isfinite(p)) { finite = 0; p = 0; }
-    int e = p == 0 ? NOWHERE : a[k].exponent + b[k].exponent;
-    if (e > top) top = e;
-    product[k] = p;
-  }
-  *wild = !finite;
-  if (!finite) return special;
-  int own = term(c, lowest).exponent;
-  if (own > top) top = own;
-  int shift = below - top;
-  shift = shift < -1000 ? -1000 : shift > 1000 ? 1000 : shift;
-  double scale = scaled(shift), total = __builtin_trunc(c * scale);
-  for (int k = 0; k < count; k++) total += __builtin_trunc(product[k] * scale);
-  return __builtin_ldexp(total, -shift);
-}
-INLINE float to_single(double x, int wild, int kept) {
-  if (wild) return x != x ? f32(0x7FFFFFFFu) : (float)x;
-  float r = narrow(x, RZ);
-  if (__builtin_fabs(x) >= 0x1p128) r = __builtin_copysignf(__builtin_inff(), (float)x);
-  if (kept) r = f32(b32(r) & ~((1u << (23 - kept)) - 1));
-  return r + 0.0f;
-}
-INLINE uint16_t to_half(double x, int wild) {
-  uint16_t h = wild ? h16((float)x) : h16d(x);
-  return h == 0x8000u ? 0 : h;
-}
-/* rows of a and b have k terms; c and d are singles, or halves held as singles */
-static void products(const Term *a, const Term *b, float *c, int rows, int columns, int depth,
-                     int group, int below, int kept, int half) {
-  for (int i = 0; i < rows; i++)
-    for (int j = 0; j < columns; j++) {
-      float total = c[i * columns + j];
-      for (int k = 0; k < depth; k += group) {
-        int wild, count = group < depth - k ? group : depth - k;
-        double sum = group_sum(a + i * depth + k, b + j * depth + k, count, total,
-                               half ? -14 : -126, below, &wild);
-        total = half ? h32(to_half(sum, wild)) : to_single(sum, wild, kept);
-      }
-      c[i * columns + j] = total;
-    }
-}
-
 /* -- registers: a table says of each element which lane has it, and which of its values it is -- */
 
-enum { OF_F16, OF_BF16, OF_TF32, OF_E4M3, OF_E5M2 };
-static const int bits_of[] = {16, 16, 32, 8, 8};
-INLINE double e4m3(uint32_t code) {
-  int e = code >> 3 & 15, f = code & 7;
-  double x = (code & 127) == 127 ? f32(0x7FFFFFFFu) : e ? __builtin_ldexp(8 + f, e - 10) : __builtin_ldexp(f, -9);
-  return code & 128 ? -x : x;
-}
-static Term term_of(uint32_t code, int kind, int as_half) {
-  switch (kind) {
-    case OF_F16: return term(h32(code), -14);
-    case OF_BF16: return term(bf32(code), -126);
-    case OF_E4M3: return term(e4m3(code), as_half ? -14 : -6);
-    case OF_E5M2: return term(h32(code << 8), -14);
-    default: return term(f32(code & 0xFFFFE000u), -126);
-  }
-}
 INLINE uint32_t element(uint32_t *const *x, int place, int bits) {
   int per = 32 / bits, value = place & 255;
   uint32_t word = x[value / per][place >> 8];
