@@ -231,7 +231,7 @@ def _overlapping(nest: LoopNest, at: dict[str, Any]) -> None:
 REFUSED = {
     "stores nothing": lambda nest, at: at["x"][at["i"]],
     "is stored to twice": _store_twice,
-    "is loaded and stored to": lambda nest, at: at["y"].__setitem__(at["i"], at["y"][at["i"]] + 1),
+    "is loaded and stored to": lambda nest, at: at["y"].__setitem__(at["i"], at["y"][0] + 1),
     "runs from 1 to 8": lambda nest, at: at["y"].__setitem__(at["i"], at["x"][at["i"] + 1]),
     "fold over that axis first": _unfolded,
     "element of 'w' twice": _overlapping,
