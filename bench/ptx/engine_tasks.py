@@ -94,7 +94,10 @@ def _note(job: Job, row: Row) -> None:
         row[f"{word}_taken"] = int(reports[1].engine == "c")
         same = all(a.tobytes() == b.tobytes() for a, b in zip(*results, strict=True)
                    if isinstance(a, np.ndarray))  # fmt: skip
-        told = [[getattr(r, each.name) for each in fields(Counters)] + [r.races] for r in reports]
+        told = [
+            [getattr(r, each.name) for each in fields(Counters) if r.counted] + [r.races]
+            for r in reports
+        ]
         if not same or told[0] != told[1]:
             row["other_bits"].append(f"{job.name}, {word}")
 

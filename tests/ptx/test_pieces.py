@@ -195,9 +195,8 @@ def test_a_hopper_matmul(asked: dict[str, Any]) -> None:
 
 
 MUTANTS = (
-    ("bar.sync \t0;", ""), ("wgmma.wait_group.sync.aligned 1;", "wgmma.wait_group.sync.aligned 2;"),
+    ("bar.sync \t0;", ""),
     ("wgmma.wait_group.sync.aligned 0;", ""), ("wgmma.fence.sync.aligned;", ""),
-    ("mbarrier.arrive.shared::cta.b64", "// "),
 )  # fmt: skip
 
 
