@@ -91,7 +91,7 @@ def _note(job: Job, row: Row) -> None:
             ))  # fmt: skip
             results.append(args)
         (word,) = asked
-        row[f"{word}_taken"] = int(reports[1].engine == "c")
+        row[f"{word}_taken"] = int(_is_compiled(reports[1]))
         same = all(a.tobytes() == b.tobytes() for a, b in zip(*results, strict=True)
                    if isinstance(a, np.ndarray))  # fmt: skip
         told = [
@@ -100,6 +100,10 @@ def _note(job: Job, row: Row) -> None:
         ]
         if not same or told[0] != told[1]:
             row["other_bits"].append(f"{job.name}, {word}")
+
+
+def _is_compiled(report: ptx.Report) -> bool:
+    return report.engine == "c" or report.in_pieces
 
 
 def _kernel(job: Job, look: bool) -> Row:
@@ -119,7 +123,7 @@ def _kernel(job: Job, look: bool) -> Row:
             )
             seconds.append(round(time.monotonic() - started, 4))
             results.append(args)
-        if report.engine == "c":
+        if _is_compiled(report):
             same = all(
                 a.tobytes() == b.tobytes() for some in results[2:]
                 for a, b in zip(results[0], some, strict=True) if isinstance(a, np.ndarray)

@@ -63,7 +63,7 @@ def test_programs(run: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     assert same_bits(results[0], results[1])
     assert same_bits(results[0], results[2])
     assert reports[0].mix == reports[1].mix == reports[2].mix
-    fast = "c" if run.name not in LEFT or kernel.has_pieces() else "numpy"
+    fast = "c" if run.name not in LEFT else "numpy"
     assert [report.engine for report in reports] == ["numpy", fast, fast]
     assert LEFT.get(run.name, "") in kernel.fast.why_not
 

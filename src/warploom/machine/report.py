@@ -38,6 +38,7 @@ class Report(Counters):
     mix: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
     engine: str = "numpy"  # what ran it
+    in_pieces: bool = False  # whether compiled code computed for the evaluator
     cores: int = 1  # and on how many
     races: list[Race] = field(default_factory=list)
     rounding: list[Race] = field(default_factory=list)

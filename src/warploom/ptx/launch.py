@@ -451,7 +451,7 @@ class Kernel:
             if pieces is not None:
                 compiled = replace(asked, arithmetic=pieces.arithmetic)
                 report = self._judge.run(compiled, pieces.code, before)
-                report.engine = "c"
+                report.in_pieces = True
                 return report
         return self._judge.run(asked, code, before)
 

@@ -20,12 +20,13 @@ from warploom.ptx.emulate.code import CodeBlock
 from warploom.ptx.emulate.deadlock import is_quiet
 from warploom.ptx.emulate.frame import WARP, Batch
 from warploom.ptx.ir import Instruction
-from warploom.ptx.known import STRONG, space_of
+from warploom.ptx.known import STRONG, record_of, space_of
+from warploom.ptx.opcode import MemoryEffect
 
 Mask = npt.NDArray[np.bool_]
 MOST_HOLDS = 16
 _TEXT = re.compile(r"(\d{1,9}):(\d{1,4})@(\d{1,9})")
-_ALWAYS = frozenset({"mbarrier", "atom", "red", "bar", "barrier", "setmaxnreg", "griddepcontrol"})
+_MEET = (MemoryEffect.MEETS, MemoryEffect.UPDATES)
 _OWN = frozenset({"local", "param", "const"})
 _NEVER = np.iinfo(np.int64).max
 
@@ -64,7 +65,10 @@ def text_of(holds: Iterable[Hold]) -> str:
 def is_event(ins: Instruction) -> bool:
     """Whether other threads may notice that this is done, or it notices what they did."""
     words = set(ins.modifiers)
-    if ins.opcode in _ALWAYS:
+    record = record_of(ins)
+    if record is not None and record.memory in _MEET:
+        return True
+    if ins.opcode == "mbarrier" or ins.opcode in ("setmaxnreg", "griddepcontrol"):
         return True
     if ins.opcode == "cp":  # a plain cp.async is awaited by its own thread alone
         return bool(words & {"bulk", "mbarrier"})
