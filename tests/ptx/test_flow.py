@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +17,7 @@ from warploom.ptx.opcode import Control
 HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
 
 
-def graph(body: str, **cuts: frozenset[Control]) -> flow.Graph:
+def graph(body: str, **cuts: Any) -> flow.Graph:
     text = f"{HEADER}.entry k()\n{{ .reg .pred %p<3>; .reg .b32 %r<9>;\n{body}\n}}\n"
     module = parse(text)
     return flow.build(module, module.functions[0], **cuts)
