@@ -222,7 +222,6 @@ CHAINS: dict[str, tuple[Callable[[Value], Value], DType]] = {
     "shift": (lambda v: v << 1, i32),
     "float + 3": (lambda v: v + 3, f32),
     "float · 3": (lambda v: v * 3, f32),
-    "integer · itself": (lambda v: v * v, i32),
     "-float": (lambda v: -v, f32),
     "|float|": (abs, f32),
     "exp": (lambda v: exp(v), f32),
