@@ -326,3 +326,50 @@ def test_a_proof_needs_races() -> None:
     kernel = load(BODY.replace("BODY", ""), "k.ptx").kernel("k")
     with pytest.raises(DeviceError, match="a proof needs races"):
         kernel.launch(1, 32, [np.zeros(128, np.uint32)], prove=True)
+
+
+# -- what tells who came late, in other words than a branch ------------------------------------
+
+
+def test_a_predicate_in_a_loop_that_waits_tells_of_a_no() -> None:
+    """`@!p mov r, 1` while an answer is no: r says whether there was one."""
+    marked = WAIT_FULL.replace("@!%p4 bra ASK_FULL", "@!%p4 mov.u32 %r30, 1;\n@!%p4 bra ASK_FULL")
+    text = RING.replace(WAIT_FULL, "mov.u32 %r30, 0;\n" + marked)
+    assert proof_of(run_ring(text, 3)).reach is Reach.ALL_DATA
+    branch = "setp.ne.u32 %p8, %r30, 0;\n@%p8 bra ODD;\nODD:\n"
+    text = RING.replace(WAIT_FULL, "mov.u32 %r30, 0;\n" + marked + branch)
+    assert "order" in conditions(run_ring(text, 3))
+
+
+LAST = """.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 p)
+{
+.reg .b32 %r<9>; .reg .pred %p<4>; .reg .b64 %d<3>;
+.shared .align 4 .b32 w;
+mov.u32 %r1, %tid.x; shr.u32 %r2, %r1, 5; mov.u32 %r3, w;
+FIRST
+bar.sync 0;
+ld.shared.u32 %r4, [%r3];
+setp.eq.u32 %p1, %r4, 77;
+@%p1 bra DONE;
+DONE:
+ret;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "st.volatile.shared.u32 [%r3], %r2;",
+        "and.b32 %r5, %r2, 1; setp.eq.u32 %p2, %r5, 1;\n@%p2 bra ADD;\n"
+        "red.shared.max.u32 [%r3], 10; bra MEET;\nADD: red.shared.min.u32 [%r3], 3;\nMEET:",
+    ],
+)
+def test_what_stays_last_is_decided_by_order(first: str) -> None:
+    """Strong stores and atomics do not race, and yet who comes last decides what is there."""
+    zero = "mov.u32 %r6, 5; setp.eq.u32 %p3, %r1, 0;\n@%p3 st.shared.u32 [%r3], %r6;\nbar.sync 0;\n"
+    report = launched(LAST.replace("FIRST", zero + first), [np.zeros(1, np.int32)], 64)
+    assert "order" in conditions(report)

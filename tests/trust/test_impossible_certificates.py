@@ -85,7 +85,8 @@ def test_what_it_says() -> None:
     checked = check_impossible(record)
     assert checked.shown == (
         "no fill gives 1 of the 4 cells of 'sum' what the goal called 'trove_sum{n=3}' has there",
-        "choices: 14 of 't' (col_xforms, made here); cell by cell",
+        "choices: 14 of 't' (argument=0, axes=[0, 1, 0], family=xforms, whole=False; made here); "
+        "cell by cell",
         "laws: the order of items",
         "'t' is in the way: with another gather in its place there is a fill",
         "cell (0) should hold +(0, 1, 2); at most these can reach it: what is no part of any of "

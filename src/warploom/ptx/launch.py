@@ -354,6 +354,11 @@ class Kernel:
             report.fidelity = fidelity(self._executed(report), overlaps=asked.overlaps)
             if prove:
                 report.proof = self._proof(asked, code, report, loops)
+            if start is not None and self.owner.heap.was_used:
+                raise DeviceError(
+                    "other schedules of a kernel that takes memory by malloc are not run",
+                    advice="leave explore out",
+                )
             if start is not None and others and not report.races and not _is_proved(report):
                 report.explored = self._explored(asked, start, others)
         report.seconds = time.monotonic() - started

@@ -33,6 +33,7 @@ _INPUT = {"name", "shape", "values"}
 _APPLY = {"name", "shape", "cells", "args", "function", "choices", "fold", "operator"}
 _GOAL = {"number", "of", "text", "shape", "cells", "values"}
 _BLOCKED = {"step", "tables"}
+NUMBERS = "fills that are right on numbers alone, as where a zero is 0"
 _MOST_CELLS = 1 << 20  # of an array
 _MOST_WORK = 1 << 30  # numbers that are computed: about a minute
 _MOST_SHOWN = 8  # cells, or values
@@ -167,7 +168,8 @@ def _check_blocked(
 def _left_out(record: dict[str, Any], terms: Terms) -> list[str]:
     """What a certificate has to say that it does not cover."""
     folds = terms.operators | terms.applied
-    found = [OTHER_LAWS] if folds & (set(NEUTRAL) | {ANY}) else []
+    found = [NUMBERS, f"what the sketch's words stand for: {record['words']!r:.160}"]
+    found += [OTHER_LAWS] if folds & (set(NEUTRAL) | {ANY}) else []
     listed = (
         step
         for step in record["steps"]
@@ -210,9 +212,12 @@ def _shown(record: dict[str, Any], steps: list[Step], cellwise: bool) -> Iterato
 
 
 def _hole(step: Step, said: dict[str, Any]) -> str:
-    made = "made here" if isinstance(said["choices"], dict) else "as listed"
+    # A family is told as it was made here: what the sketch calls it is a label.
+    if isinstance(said["choices"], dict):
+        how = ", ".join(f"{key}={value}" for key, value in sorted(said["choices"].items()))
+        return f"{len(step.tables)} of {said['name']!r:.80} ({how:.160}; made here)"
     function = f"{said['function']:.80}, " if said["function"] else ""
-    return f"{len(step.tables)} of {said['name']!r:.80} ({function}{made})"
+    return f"{len(step.tables)} of {said['name']!r:.80} ({function}as listed)"
 
 
 def _reasons(

@@ -76,7 +76,12 @@ def _span(tile: dict[str, Any], phases: int, left_open: list[str]) -> tuple[int,
     found = _checked(layout)
     if found.open:
         left_open.append(f"{name}: {found.open}")
-    size = (max(layout["addresses"]) + 1) * layout["problem"]["element_bytes"]
+    problem = layout["problem"]
+    own, packed = problem["element_bytes"], problem.get("packed", 1)
+    lanes = (lane for each in problem["accesses"] for step in each["elements"] for lane in step)
+    widest = max(map(len, lanes), default=1)
+    require(aligned * packed % (widest * own) == 0, f"{name}: its accesses are not aligned")
+    size = -(-(max(layout["addresses"]) + 1) * own // packed)
     return tile["offset"], tile["offset"] + tile["stages"] * -(-size // aligned) * aligned
 
 

@@ -43,7 +43,7 @@ def is_quiet(block: CodeBlock) -> bool:
 
 def _asks(ins: Instruction) -> bool:
     if ins.opcode == "mbarrier":
-        return ins.modifiers[0] in _ASKS
+        return bool(_ASKS & set(ins.modifiers[:1]))
     known = OPCODES.get(ins.opcode)  # one that is not known is refused where it is reached
     reads = known is not None and known.memory in _READS and ins.opcode != "wgmma"
     return reads or ins.opcode in _FENCES

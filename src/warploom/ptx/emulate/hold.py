@@ -25,7 +25,7 @@ from warploom.ptx.opcode import MemoryEffect
 
 Mask = npt.NDArray[np.bool_]
 MOST_HOLDS = 16
-_TEXT = re.compile(r"(\d{1,9}):(\d{1,4})@(\d{1,9})")
+_TEXT = re.compile(r"([0-9]{1,9}):([0-9]{1,4})@([0-9]{1,9})")
 _MEET = (MemoryEffect.MEETS, MemoryEffect.UPDATES)
 _OWN = frozenset({"local", "param", "const"})
 _NEVER = np.iinfo(np.int64).max

@@ -113,6 +113,24 @@ class Spins:
             if same and not written & set(read_keys(mine)):
                 self.asked.add(first)
                 self._skip(path, set(written_keys(waits[0])))
+                self._tell_early(rank, mine, set(written_keys(waits[0])))
+
+    def _tell_early(self, rank: int, wait: Instruction, again: set[str]) -> None:
+        """Whether somebody came late is told by what is made of an early answer and read elsewhere
+        than by its branch; not by what the loop writes, too, where the answer is always yes."""
+        order = list(self.instructions(rank))
+        after = order[order.index(wait) + 1 :]
+        made = dict.fromkeys(written_keys(wait), wait)
+        for ins in after:
+            if made.keys() & set(read_keys(ins)):
+                made |= dict.fromkeys(written_keys(ins), ins)
+        read = {key for ins in order[: order.index(wait)] for key in read_keys(ins)}
+        for other in self.ran - {rank}:
+            leaving = self.code.blocks[other].leaving
+            there = [*self.instructions(other), *([leaving.instruction] if leaving else [])]
+            read |= {key for ins in there for key in read_keys(ins)}
+        for key in (made.keys() & read) - again:
+            self.carried.setdefault(key, made[key])
 
     def _answer(self, rank: int) -> tuple[int, int, int] | None:
         """The wait in a block whose answer its branch follows, and where a no and a yes lead."""
@@ -166,7 +184,10 @@ class Spins:
         written = {key for ins in order for key in written_keys(ins)}
         fresh: set[str] = set()
         for ins in order:
-            stale = [key for key in read_keys(ins) if key in written and key not in fresh]
+            # What a predicate keeps from being written stays as it was.
+            kept = [] if ins.predicate is None or is_wait(ins) else written_keys(ins)
+            read = [*read_keys(ins), *kept]
+            stale = [key for key in read if key in written and key not in fresh]
             if stale:
                 for key in written_keys(ins):
                     self.carried.setdefault(key, ins)

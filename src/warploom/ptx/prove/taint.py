@@ -61,11 +61,18 @@ class TaintFlow:
     cells: dict[str, Taint] = field(default_factory=dict)  # of local and of global memory
     written: dict[int, Taint] = field(default_factory=dict)  # to shared memory, by instruction
     flows: list[PoisonTransfer] = field(default_factory=list)
+    mixed: bool = False  # atomics of several kinds, which do not commute with each other
+    barriers: set[int] = field(default_factory=set)  # where steps on mbarriers stand
 
     def __post_init__(self) -> None:
         blocks = [self.code.blocks[rank] for rank in sorted(self.spins.ran)]
         self.flows = [flow for block in blocks for flow in block.passages]
         self.flows += [block.coming for block in blocks if block.coming is not None]
+        steps = [flow.instruction for flow in self.flows]
+        self.barriers = {ins.start for ins in steps if ins.opcode == "mbarrier"}
+        kinds = {(_COMMUTES & set(ins.modifiers), type_of(ins)) for ins in steps
+                 if ins.opcode in _ATOMICS and _commutes(ins)}  # fmt: skip
+        self.mixed = len(kinds) > 1
         for key, ins in self.spins.carried.items():
             self._mark(key, Taint.ORDER, ins)
         while sum(self._pass(flow.instruction) for flow in self.flows):
@@ -158,7 +165,9 @@ class TaintFlow:
         if ins.opcode in _STORES:
             guard = self.of.get(ins.predicate.key, Taint.NONE) if ins.predicate else Taint.NONE
             value = guard | self.of_operands(*ins.operands[1:])
-        elif ins.opcode in _ATOMICS and _commutes(ins):
+            # Strong stores do not race: which of several stays is decided by who comes last.
+            value |= Taint.ORDER if STRONG & set(ins.modifiers) else Taint.NONE
+        elif ins.opcode in _ATOMICS and _commutes(ins) and not self.mixed:
             value = Taint.DATA | self.of_operands(*ins.operands[-1:])
         elif ins.opcode in _ATOMICS or ins.opcode == "mbarrier":
             value = Taint.DATA | Taint.ORDER
@@ -168,6 +177,7 @@ class TaintFlow:
             inside = "shared::cta" in ins.modifiers and "shared::cluster" in ins.modifiers
             value = Taint.DATA | self.cells.get("global", Taint.NONE)
             value |= Taint.ORDER if inside else Taint.NONE
+            value |= self._copied_out(ins)
         else:
             return False
         before = self.written.get(ins.start, Taint.NONE)
@@ -175,11 +185,22 @@ class TaintFlow:
         space = space_of(ins)
         cell = "local" if space == "local" else "global"
         kept = self.cells.get(cell, Taint.NONE)
+        if ins.opcode == "cp":
+            self.cells["global"] = self.cells.get("global", Taint.NONE) | self._copied_out(ins)
         if space != "shared" and ins.opcode not in ("mbarrier", "cp"):
             self.cells[cell] = kept | value
             if space == "generic":  # it may be either
                 self.cells["local"] = self.cells.get("local", Taint.NONE) | value
         return self.written[ins.start] != before or self.cells.get(cell, Taint.NONE) != kept
+
+    def _copied_out(self, ins: Instruction) -> Taint:
+        """What a bulk copy takes from shared memory: any of what was written there."""
+        if "bulk" not in ins.modifiers or "shared::cta" not in ins.modifiers:
+            return Taint.NONE
+        found = Taint.NONE
+        for start, taint in self.written.items():
+            found |= taint if start not in self.barriers else Taint.NONE
+        return found
 
     # -- what is decided --------------------------------------------------------------------------
 
