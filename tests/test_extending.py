@@ -190,7 +190,7 @@ def test_a_language(tmp_path: Path) -> None:
 def test_an_operation_of_loop_nests(tmp_path: Path) -> None:
     copy, (console,) = made("An operation of loop nests", tmp_path)
     copy.shows(console.text, WAVE)
-    assert "sinf(" in (tmp_path / "wave.c").read_text()
+    assert "sinhf(" in (tmp_path / "wave.c").read_text()
 
 
 WAVE = """
@@ -198,7 +198,7 @@ import numpy as np
 from wave import wave
 from warploom.loopnest.evaluate import evaluate
 x = np.linspace(-3, 3, 50, dtype=np.float32)
-np.testing.assert_allclose(evaluate(wave(50).done(), {"x": x})["y"], np.sin(x), rtol=1e-6)
+np.testing.assert_allclose(evaluate(wave(50).done(), {"x": x})["y"], np.sinh(x), rtol=1e-6)
 """
 
 

@@ -32,11 +32,8 @@ our own words as a small kernel, before and after its mend. Nothing is copied fr
 Warploom names {named} of {faults} before the mend: the cause and the line, without a GPU. It accuses
 {accused} of the mended kernels, and proves them for all schedules.
 
-The kernels are in `{folder}`. To look at one, say:
-
-```sh
-python -m bench.ptx.museum --only flashkda_24
-```
+The kernels are in `{folder}`. To look at one, say
+`python -m bench.ptx.museum --only flashkda_24`.
 
 Lines of a kernel that end in `//-` are there before the mend alone, lines that end in `//+` after it
 alone. Below they stand as a difference, beside the lines that the finding names. `model ptx` marks

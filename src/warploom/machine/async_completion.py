@@ -27,7 +27,7 @@ class Completion:
     inside: int = 0
 
     def repeated(self, _: int) -> Completion:
-        """The same for each part of an access."""
+        """This, for each part of an access."""
         return self
 
     def known(self, threads: int) -> Knowledge:
@@ -43,14 +43,14 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class Completions:
-    """The same of many accesses, each with a source and a tick of its own."""
+    """Completions of many accesses, each with a source and a tick of its own."""
 
     source: Ints
     tick: Ints
     inside: int = 0
 
     def repeated(self, parts: int) -> Completions:
-        """The same for each part of an access."""
+        """These, for each part of an access."""
         return Completions(np.repeat(self.source, parts), np.repeat(self.tick, parts), self.inside)
 
 

@@ -115,7 +115,7 @@ class _Trail:
         seen.append((entries, self.since, self.writes))
 
     def observed(self) -> Array:
-        """Of each look that is remembered: its entry, and the first and last write that it saw."""
+        """The entry of each look that is remembered, and the first and last write that it saw."""
         alone = [one for each in self.readers.values() for one in each]
         parts = [np.array(alone, np.int64).reshape(-1, 3)]
         for seen in self.groups.values():

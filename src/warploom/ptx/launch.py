@@ -25,7 +25,6 @@ from warploom.errors import (
     DeviceError,
     LimitError,
     Span,
-    UnsupportedError,
     WarploomError,
     located,
 )
@@ -44,14 +43,14 @@ from warploom.ptx.emulate.asked import (
     Volatile,
     check_options,
     check_overlap,
+    check_proof,
     heap_limit,
     triple,
 )
 from warploom.ptx.emulate.call import CallCompiler
 from warploom.ptx.emulate.code import Code
-from warploom.ptx.emulate.compile import alignment, byte_size, compile_function
+from warploom.ptx.emulate.compile import byte_size, compile_function
 from warploom.ptx.emulate.driver import (
-    GIVEN,
     RESERVED,
     add_workspace,
     check_together,
@@ -67,13 +66,14 @@ from warploom.ptx.fast.cores import Job
 from warploom.ptx.fast.engine import FastKernel, much_work
 from warploom.ptx.fast.notes import Notes
 from warploom.ptx.fidelity import fidelity
-from warploom.ptx.ir import Function, Instruction, Module, Variable
+from warploom.ptx.ir import Function, Instruction, Module
 from warploom.ptx.parse import parse
 from warploom.ptx.patience import deadline_of, timed, within
 from warploom.ptx.prove.explore import Attempt, check_seconds, explored
 from warploom.ptx.prove.flags import FlagLoops
 from warploom.ptx.prove.spins import Spins
 from warploom.ptx.prove.verdict import Evidence, passed_unasked, verdict
+from warploom.ptx.shared_layout import shared_layout
 from warploom.ptx.source import SourceMap
 from warploom.ptx.types import DTYPES
 
@@ -196,9 +196,9 @@ class Kernel:
         self.owner = owner
         self.function = function
         self.name = function.name
-        self._shared: dict[str, int] = {}
-        self._asked_of_driver: set[str] = set()
-        self._static_shared = self._lay_out_shared()
+        laid = shared_layout(owner.module, function)
+        self._shared, self._static_shared = laid.places, laid.size
+        self._asked_of_driver = laid.asked_of_driver
         self._codes: dict[str, tuple[Function, Code]] = {}
         names = {address: name for name, address in owner.functions.items()}
         self._call = CallCompiler(self._lookup, names)
@@ -208,38 +208,6 @@ class Kernel:
             self._static_shared, self._shared, reserved_bytes(self._asked_of_driver),
         )  # fmt: skip
         self._judge = Judge(around, function, self._shared, self._call)
-
-    def _lay_out_shared(self) -> int:
-        """Offsets of all shared variables the kernel can see; extern ones start at the end."""
-        module = self.owner.module
-        bodies = [f for f in module.functions if f.kind == "func" or f is self.function]
-        variables = [v for v in module.variables if v.space == "shared"]
-        for function in timed(bodies):
-            declared = (s for s in timed(function.flat()) if isinstance(s, Variable))
-            variables += [v for v in declared if v.space == "shared"]
-        used = _words(self.owner.module, bodies)
-        self._asked_of_driver = used & set(GIVEN)
-        place = reserved_bytes(used)
-        dynamic: list[Variable] = []
-        for variable in variables:
-            if variable.name not in used:
-                continue
-            if "extern" in variable.linkage or not byte_size(variable):
-                dynamic.append(variable)
-                continue
-            if variable.name in self._shared:
-                raise UnsupportedError(
-                    f"two shared variables are called '{variable.name}'", module.span(variable)
-                )
-            align = alignment(variable)
-            place = -(-place // align) * align
-            self._shared[variable.name] = place
-            place += byte_size(variable)
-        if dynamic:
-            align = max(16, *[alignment(v) for v in dynamic])
-            place = -(-place // align) * align
-        self._shared |= {v.name: place for v in dynamic}
-        return place
 
     def _lookup(self, name: str) -> tuple[Function, Code] | None:
         found = self._codes.get(name)
@@ -323,11 +291,7 @@ class Kernel:
         self._check_shape(machine, grid_size, block_size, shared_bytes)
         check_options(races, schedule, engine, cores, volatile, model)
         others = None if explore is None else check_seconds(explore)
-        if prove and (not races or not check or engine == "c"):
-            raise DeviceError(
-                "a proof needs races and check, and the evaluator",
-                advice="give races=True, and neither check=False nor engine='c'",
-            )
+        check_proof(prove, races, check, engine)
         before = check_overlap(dependents, after, races, engine)
         if heap_bytes is not None:
             self.owner.heap.limit = heap_limit(heap_bytes)
@@ -341,31 +305,38 @@ class Kernel:
                 machine.serving if counters else NVIDIA, prove, model,
                 self.registers(prod(block_size)), dependents=dependents, after=before,
             )  # fmt: skip
-            loops = FlagLoops(code, Spins(code)) if prove else None
-            asked = asked if loops is None else replace(asked, loops=loops.found)
-            start = None if others is None else Kept(asked.memory)
-            try:
-                engine = "numpy" if prove or asked.overlaps else engine
-                report = self._run(asked, code, engine, cores)
-            except DeadlockError as error:
-                if prove:
-                    self._tell_passed(error, code)
-                raise
-            report.fidelity = fidelity(self._executed(report), overlaps=asked.overlaps)
-            if prove:
-                report.proof = self._proof(asked, code, report, loops)
-            if start is not None and self.owner.heap.was_used:
-                raise DeviceError(
-                    "other schedules of a kernel that takes memory by malloc are not run",
-                    advice="leave explore out",
-                )
-            if start is not None and others and not report.races and not _is_proved(report):
-                report.explored = self._explored(asked, start, others)
+            report = self._judged(asked, code, engine, cores, others)
         report.seconds = time.monotonic() - started
         report.kernel = demangled(self.name)
         report.counted, report.races_checked = counters, bool(races)
         if not counters:
             report.drop_uncounted()
+        return report
+
+    def _judged(
+        self, asked: Asked, code: Code, engine: EngineName, cores: int | None, others: float | None
+    ) -> Report:
+        """The run, its proof, and for so many seconds other schedules."""
+        loops = FlagLoops(code, Spins(code)) if asked.prove else None
+        asked = asked if loops is None else replace(asked, loops=loops.found)
+        start = None if others is None else Kept(asked.memory)
+        engine = "numpy" if asked.prove or asked.overlaps else engine
+        try:
+            report = self._run(asked, code, engine, cores)
+        except DeadlockError as error:
+            if asked.prove:
+                self._tell_passed(error, code)
+            raise
+        report.fidelity = fidelity(self._executed(report), overlaps=asked.overlaps)
+        if asked.prove:
+            report.proof = self._proof(asked, code, report, loops)
+        if start is not None and self.owner.heap.was_used:
+            raise DeviceError(
+                "other schedules of a kernel that takes memory by malloc are not run",
+                advice="leave explore out",
+            )
+        if start is not None and others and not report.races and not _is_proved(report):
+            report.explored = self._explored(asked, start, others)
         return report
 
     def _explored(self, asked: Asked, start: Kept, seconds: float) -> Explored:
@@ -616,17 +587,6 @@ def _named(name: str | None, known: Sequence[str], what: str) -> str:
 
 def _shown(name: str) -> str:
     return name if demangled(name) == name else f"{demangled(name)} ({name})"
-
-
-def _words(module: Module, functions: Sequence[Function]) -> set[str]:
-    """All names that stand in the bodies, as a cheap upper bound of the variables used."""
-    separators = str.maketrans(dict.fromkeys(",;[](){}+-|\t\n", " "))
-    text = module.text.source.text
-    return {
-        word
-        for f in functions
-        for word in text[f.body_start : f.body_end].translate(separators).split()
-    }
 
 
 __all__ = ["Kernel", "LoadedModule", "Report", "WarploomError", "load"]

@@ -136,8 +136,7 @@ def emulate(
     does not say it. With `prove` a report's `proof` says whether all schedules do the same.
     With `explore` other schedules are run for so many seconds, unless such a proof covers them all.
     `model="ptx"` reports all races that PTX's manual forbids, also those that seldom show on GPUs.
-    With `dependents` the next launch may begin before this one has ended; it is given the report of
-    this one as `after`, and every access that needs `griddepcontrol.wait` is looked at.
+    With `dependents` the next launch, given this one's report as `after`, may overlap this one.
 
     `warploom ptx run` runs the same launch. It looks for races with `--races` alone, and leaves
     benign ones out with `--benign`, since it also runs what is only to be timed or printed.

@@ -94,7 +94,7 @@ class Problem:
 
     @property
     def bits(self) -> int:
-        """Of an element."""
+        """The bits of an element."""
         return 8 * self.element_bytes // self.packed
 
     def bytes_of(self, elements: Count) -> Count:

@@ -110,6 +110,15 @@ def check_overlap(
     return footprint
 
 
+def check_proof(prove: bool, races: Any, check: bool, engine: EngineName) -> None:
+    """What a proof stands on has to be looked at."""
+    if prove and (not races or not check or engine == "c"):
+        raise DeviceError(
+            "a proof needs races and check, and the evaluator",
+            advice="give races=True, and neither check=False nor engine='c'",
+        )
+
+
 def heap_limit(given: Any) -> int:
     if not isinstance(given, int | np.integer) or not 0 <= given <= MOST_HEAP:
         advice = f"give a whole number of bytes, {MOST_HEAP} at most"

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import DeviceError
-from warploom.ptx.emulate.code import CodeBlock
+from warploom.ptx.emulate.code import Code, CodeBlock
 from warploom.ptx.emulate.deadlock import is_quiet
 from warploom.ptx.emulate.frame import WARP, Batch
 from warploom.ptx.ir import Instruction
@@ -108,6 +108,22 @@ class Holding:
         start = numbers.index(hold.block) * size
         first = hold.warp * WARP
         return np.arange(start + min(first, size), start + min(first + WARP, size))
+
+    def turn(self, pending: dict[int, Mask | None], code: Code) -> tuple[int, Mask] | None:
+        """The next place, in a circle, with threads that are not held back; it is taken out."""
+        for rank in sorted(pending, key=lambda each: (each <= self.last, each)):
+            block, mask = code.blocks[rank], pending[rank]
+            mask = np.ones(self.batch.threads, bool) if mask is None else mask
+            kept = self.kept_back(rank, block, mask)
+            going = mask & ~kept
+            if going.any():
+                del pending[rank]
+                if kept.any():
+                    pending[rank] = kept
+                self.last = rank
+                self.came(rank, block, going)
+                return rank, going
+        return None
 
     def kept_back(self, rank: int, block: CodeBlock, mask: Mask) -> Mask:
         """Those of a group that may not go on now."""

@@ -33,7 +33,6 @@ from warploom.ptx.emulate.code import MOST_KEPT, Code, CodeBlock
 from warploom.ptx.emulate.context import Fetch, Step
 from warploom.ptx.emulate.deadlock import Watch, land_copies
 from warploom.ptx.emulate.frame import NOTHING, Batch, Frame
-from warploom.ptx.emulate.hold import Holding
 from warploom.ptx.emulate.lanes import Held, Members, WarpBarriers, missing, note_meeting
 from warploom.ptx.emulate.poison import PoisonTransfer
 from warploom.ptx.emulate.registers import RegisterWaits
@@ -98,7 +97,7 @@ class Runner:
     def _next(self) -> tuple[int, Mask | None] | None:
         """The group that runs now, and where; None if all that could are held back."""
         if self.batch.holding is not None:
-            return self._in_turn(self.batch.holding)
+            return self.batch.holding.turn(self.pending, self.code)  # type: ignore[no-any-return]
         if self.batch.chance is not None:
             return self._by_chance(self.batch.chance)
         rank = min(self.pending)
@@ -135,22 +134,6 @@ class Runner:
             if ahead is None or mask is None or (mask & ahead).any():
                 return rank
         self.credit = 0
-        return None
-
-    def _in_turn(self, holding: Holding) -> tuple[int, Mask | None] | None:
-        """The next place, in a circle, with threads that are not held back."""
-        order = sorted(self.pending, key=lambda rank: (rank <= holding.last, rank))
-        for rank in order:
-            mask, block = _as_mask(self.pending[rank], self.batch.threads), self.code.blocks[rank]
-            kept = holding.kept_back(rank, block, mask)
-            going = mask & ~kept
-            if going.any():
-                del self.pending[rank]
-                if kept.any():
-                    self.pending[rank] = kept
-                holding.last = rank
-                holding.came(rank, block, going)
-                return rank, going
         return None
 
     def _release(self) -> bool:
@@ -541,10 +524,7 @@ class Runner:
         held = None if batch.holding is None else batch.holding.held & running
         if held is not None and held.any():
             if spinning is not None and not (running & ~held & ~spinning).any():
-                if land_copies(self.frame):
-                    self.watch.effect()
-                else:
-                    self._release()
+                self.watch.effect() if land_copies(self.frame) else self._release()
             return
         if spinning is None or (running & ~spinning).any() or not batch.resident:
             return

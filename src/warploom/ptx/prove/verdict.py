@@ -98,7 +98,7 @@ def _waited(spins: Spins) -> Iterator[Unproved]:
 
 
 def passed_unasked(code: Code) -> list[Unproved]:
-    """The same, of a run that came to no end."""
+    """Waits that may be passed without a yes, of a run that came to no end."""
     return list(_waited(Spins(code)))
 
 

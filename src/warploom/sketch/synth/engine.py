@@ -181,7 +181,7 @@ class Engine:
                 (rows.values[start : start + step] == self.problem.goal).all(axis=1)
                 for start in range(0, len(rows), step)
             ]
-            right = np.flatnonzero(np.concatenate(parts))
+            right = np.flatnonzero(np.concatenate(parts)) if parts else np.zeros(0, np.int64)
             if len(right):
                 yield rows.only(right)
         if self.stopped is not None:
