@@ -228,6 +228,7 @@ CHAINS: dict[str, tuple[Callable[[Value], Value], DType]] = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", CHAINS)
 def test_a_chain_costs_no_more_than_what_is_left_of_it(name: str) -> None:
     """Sixty conversions there and back took less than their bound once, and 200 integers + 3."""

@@ -102,7 +102,7 @@ def test_sums_may_be_of_a_batch_as_well() -> None:
     """Each thread has sums of two matrices; which one a product is added to, a loop around says."""
     space = NestSpace(batch(3), with_tensor_cores(H200, "bf16"))
     taken = fixed(space.propagator, ["dim_kind(sum_1.k1)=TENSOR", "dim_kind(sum_1.b1)=UNROLL"])
-    made = list(implementations(space, 1, 4, taken))
+    made = list(implementations(space, 1, 2, taken))
     assert made
     assert not any(tried(each).wrong for each in made)
 
@@ -154,7 +154,7 @@ def counted(name: str, count: int, seed: int) -> int:
 
 
 def test_traffic_of_tiles_is_not_overestimated() -> None:
-    assert counted(QUICK, 2, 1) >= 1
+    assert counted(QUICK, 1, 1) == 1
 
 
 @pytest.mark.slow

@@ -87,7 +87,7 @@ def figures(report: Report) -> list[Any]:
     return [*counted, report.mix, report.races]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("seed", range(12))
 def test_generated_kernels(seed: int) -> None:
     r = Random(seed)

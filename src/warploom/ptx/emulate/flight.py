@@ -6,7 +6,7 @@ its left matrix may be written: `undefined` looks here before each write.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,9 @@ from warploom.ptx.emulate.frame import WARP, Frame
 
 Array = npt.NDArray[Any]
 Complaint = Callable[[Frame, str, int], Exception]
+Mask = npt.NDArray[np.bool_]
+# Sums that are there now, for which threads, and what they lack.
+Landed = tuple[Frame, list[int], Array, Array | None]
 WARPS = 4  # of a warpgroup
 
 
@@ -91,15 +94,16 @@ class Flight:
         registers = frozenset(sums), frozenset(left)
         self.under_way.append(Product(f, *registers, here, self.closed.copy(), cause, lacks))
 
-    def holding(self, f: Frame, slot: int) -> Iterator[Product]:
-        """The products under way that have this register, the newest first."""
-        for one in reversed(self.under_way):
-            if one.frame is f and (slot in one.sums or slot in one.left):
-                yield one
+    def of_any(self, f: Frame, threads: Mask) -> list[Product]:
+        """The products of these threads that are under way, the newest first."""
+        return [
+            one for one in reversed(self.under_way)
+            if one.frame is f and (one.threads & threads).any()
+        ]  # fmt: skip
 
-    def wait(self, here: Array, newest: int) -> list[tuple[Frame, int, Array, Array | None]]:
+    def wait(self, here: Array, newest: int) -> list[Landed]:
         """These threads wait for all but so many of their newest groups: the sums that are there
-        now, for which threads, and what they lack."""
+        now, alike ones together."""
         done: list[tuple[Product, Array]] = []
         for one in self.under_way:
             ended = one.threads & here & (one.group < self.closed - newest)
@@ -107,11 +111,25 @@ class Flight:
                 done.append((one, ended))
                 one.threads = one.threads & ~ended
         self.under_way = [one for one in self.under_way if one.threads.any()]
-        out = []
+        out: list[Landed] = []
         for one, ended in done:
-            for slot in one.sums:
-                for later in self.holding(one.frame, slot):
-                    if slot in later.sums:
-                        ended = ended & ~later.threads
-                out.append((one.frame, slot, ended, one.lacks.get(slot)))
+            alike: dict[tuple[int, int], Landed] = {}
+            for slot, there in self._not_added_to(one, ended).items():
+                lacks = one.lacks.get(slot)
+                key = id(there), id(lacks)
+                alike.setdefault(key, (one.frame, [], there, lacks))[1].append(slot)
+            out += alike.values()
+        return out
+
+    def _not_added_to(self, one: Product, ended: Array) -> dict[int, Array]:
+        """By sum, the threads of which no later product is under way that adds to it."""
+        out = dict.fromkeys(one.sums, ended)
+        for later in self.under_way:
+            if later.frame is one.frame:
+                known: dict[int, Array] = {}  # mostly all sums are of the same products
+                for slot in one.sums & later.sums:
+                    before = out[slot]
+                    if id(before) not in known:
+                        known[id(before)] = before & ~later.threads
+                    out[slot] = known[id(before)]
         return out

@@ -10,6 +10,7 @@ While no register does, which is nearly always, all of this costs one look per s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -248,12 +249,16 @@ def _leave_alone(f: Frame, flow: PoisonTransfer, active: Array, fail: Fail) -> N
     if ins.opcode == "mov":
         for slot in flow.reads:
             active = active & (f.undefined.get(slot, _NONE) == 0)
+    products = f.batch.flight.of_any(f, active)
+    if not products:
+        return
     written = (key for each in registers(split_operands(ins)[0]) for key in keys_of(each))
     for key, slot in zip(written, flow.writes, strict=False):
-        for product in f.batch.flight.holding(f, slot):
-            wrong = product.threads & active
-            if wrong.any() and not (ins.opcode == "wgmma" and slot in product.sums):
-                raise fail(ins, f"writes {key}: {product.cause}", int(wrong.argmax()))
+        for product in products:
+            adds = ins.opcode == "wgmma" and slot in product.sums
+            if not adds and (slot in product.sums or slot in product.left):
+                wrong = int((product.threads & active).argmax())
+                raise fail(ins, f"writes {key}: {product.cause}", wrong)
 
 
 def _cause(f: Frame, flow: PoisonTransfer) -> Array | None:
@@ -279,17 +284,28 @@ def _cause(f: Frame, flow: PoisonTransfer) -> Array | None:
 
 def note(f: Frame, slot: int, active: Array, cause: Array | None) -> None:
     """The active threads wrote a register: a value, except where there is a cause."""
-    old = f.undefined.get(slot)
-    if cause is None:
-        if old is None:
-            return
-        fresh = np.where(active, np.int32(0), old)
-    else:
-        fresh = np.where(active, cause, 0 if old is None else old).astype(np.int32)
+    old = f.undefined.get(slot, _NONE)
+    if cause is None and old is _NONE:
+        return
+    fresh = np.where(active, _NONE if cause is None else cause, old).astype(np.int32)
     if fresh.any():
         f.undefined[slot] = fresh
     else:
         f.undefined.pop(slot, None)
+
+
+def note_all(f: Frame, slots: Sequence[int], active: Array, cause: Array | None) -> None:
+    """The active threads wrote these registers: `note` for each, but in one go, as there are many
+    of a product."""
+    none = np.zeros(f.n, np.int32)
+    old = np.stack([f.undefined.get(slot, none) for slot in slots])
+    fresh = np.where(active, _NONE if cause is None else cause, old).astype(np.int32)
+    some = np.asarray(fresh.any(axis=1)).tolist()
+    for slot, row, lacks in zip(slots, fresh, some, strict=True):
+        if lacks:
+            f.undefined[slot] = row
+        else:
+            f.undefined.pop(slot, None)
 
 
 # -- loads and stores -----------------------------------------------------------------------------

@@ -8,6 +8,7 @@ once, but hold no value for the kernel until it has waited for their group.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -297,21 +298,21 @@ def _lacks(f: Frame, named: _Operands, adding: Array) -> dict[int, Array]:
     common = np.zeros(f.n, np.int32)
     if left:
         common = per_warp(f.batch, np.maximum, np.where(f.full_mask(), np.maximum.reduce(left), 0))
-    out = {}
+    out: dict[int, Array] = {}
     products = [one for one in reversed(_flight(f).under_way) if one.frame is f]
-    known: dict[tuple[int, ...], tuple[Array, list[tuple[Product, Array]]]] = {}
+    alike: dict[tuple[int, ...], list[int]] = defaultdict(list)  # sums of the same products
     for slot in named.slots:
-        holding = tuple(number for number, one in enumerate(products) if slot in one.sums)
-        if holding not in known:
-            known[holding] = _newest(f, [products[number] for number in holding])
-        later, parts = known[holding]
-        own = np.where(later, 0, f.undefined.get(slot, common))
-        for product, mine in parts:
-            if slot in product.lacks:
-                own[mine] = product.lacks[slot][mine]
-        cause = np.maximum(np.where(adds, own, 0), common)
-        if cause.any():
-            out[slot] = cause
+        alike[tuple(n for n, one in enumerate(products) if slot in one.sums)].append(slot)
+    for holding, slots in alike.items():
+        later, parts = _newest(f, [products[number] for number in holding])
+        own = np.where(later, 0, np.stack([f.undefined.get(slot, common) for slot in slots]))
+        for row, slot in enumerate(slots):
+            for product, mine in parts:
+                if slot in product.lacks:
+                    own[row, mine] = product.lacks[slot][mine]
+        causes = np.maximum(np.where(adds, own, 0), common)
+        some = np.asarray(causes.any(axis=1)).tolist()
+        out |= {slot: row for slot, row, any_ in zip(slots, causes, some, strict=True) if any_}
     return out
 
 
@@ -330,8 +331,7 @@ def _pending(f: Frame, named: _Operands, cause: str, lacks: dict[int, Array]) ->
     if not f.batch.check:
         return
     number = np.full(f.n, undefined.cause_number(f, cause), np.int32)
-    for slot in named.slots:
-        undefined.note(f, slot, f.full_mask(), number)
+    undefined.note_all(f, named.slots, f.full_mask(), number)
     _flight(f).add(f, named.slots, named.left_slots, cause, lacks)
 
 
@@ -368,8 +368,8 @@ def groups(ctx: Context, ins: Instruction) -> Step:
             return
         if f.batch.skeleton is not None:
             _note_waited(f, f.batch.skeleton, newest, span)
-        for frame, slot, ended, lacks in flight.wait(here, newest):
-            undefined.note(frame, slot, ended, lacks)
+        for frame, slots, ended, lacks in flight.wait(here, newest):
+            undefined.note_all(frame, slots, ended, lacks)
         if f.batch.races is not None:
             flight.tell(f.batch.races, f.index, _warpgroup_of(f, f.index), newest)
 
