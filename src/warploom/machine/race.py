@@ -43,6 +43,7 @@ from warploom.machine.shadow import ByLabel, History, Judge, Latest, UnderWay
 # write one value, and whether GPUs get it wrong.
 _Met = tuple[Semantics, int, int, bool, bool]
 Store = Latest | ByLabel | History | UnderWay | PendingCompletions
+Conflicts = list[tuple[Semantics, Store, ConflictScope]]
 Pair = frozenset[tuple[Kind, Hashable]]
 RELAXED = Order()
 MAP_READ = Semantics(Kind.READ, under_way=True, tensor_map=True)  # until its copy is done
@@ -126,6 +127,11 @@ class _Shadow:
     size: int
     unit: int
     stores: dict[Semantics, Store] = field(default_factory=dict)
+    conflicts: dict[Semantics, Conflicts] = field(default_factory=dict)  # of the stores there are
+
+    def add(self, semantics: Semantics, store: Store) -> None:
+        self.stores[semantics] = store
+        self.conflicts.clear()
 
     def refine(self, unit: int) -> None:
         for store in self.stores.values():
@@ -204,6 +210,17 @@ class RaceDetector:
             or (found is ConflictScope.OTHER_BLOCK and self.layout.cluster == 1)
         ):
             return ConflictScope.NEVER
+        return found
+
+    def _conflicts(self, region: Hashable, shadow: _Shadow, semantics: Semantics) -> Conflicts:
+        """The earlier accesses with which one conflicts, and where."""
+        found = shadow.conflicts.get(semantics)
+        if found is None:
+            every = ((other, store, self._conflict(region, semantics, other))
+                     for other, store in shadow.stores.items())  # fmt: skip
+            found = shadow.conflicts[semantics] = [
+                one for one in every if one[2] is not ConflictScope.NEVER
+            ]
         return found
 
     def block_barrier(self, blocks: Array) -> None:
@@ -457,7 +474,7 @@ class RaceDetector:
                 store = History(cells, self.layout, self.flags is not None)
             else:
                 store = (ByLabel if self.every else Latest)(cells, self.layout)
-            shadow.stores[semantics] = store
+            shadow.add(semantics, store)
         return store
 
     def _number(self, label: Hashable) -> int:
@@ -476,10 +493,7 @@ class RaceDetector:
         if not threads.size:
             return []
         found: list[_Met] = []
-        for other, store in shadow.stores.items():
-            apart = self._conflict(region, semantics, other)
-            if apart is ConflictScope.NEVER:
-                continue
+        for other, store, apart in self._conflicts(region, shadow, semantics):
             by_model: list[_Met] = []
             for lenient in self.lenient:  # what the manual orders, practice orders as well
                 judge = self._judge(apart, store, region, shadow, other, mine, semantics, lenient)

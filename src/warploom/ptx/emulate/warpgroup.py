@@ -134,8 +134,10 @@ def mma_async(ctx: Context, ins: Instruction) -> Step:
     fail, site = failing(ctx, ins), site_of(ctx, ins, 16, Semantics(Kind.READ, asynchronous=True))
     cause = _CAUSE.format(ctx.module.span(ins).line)
 
-    def fetched(f: Frame, threads: Array, fetch: Fetch, which: int) -> Array:
-        """A matrix out of shared memory, for each warp."""
+    def fetched(
+        f: Frame, threads: Array, fetch: Fetch, which: int, reads: list[tuple[int, Tile]]
+    ) -> Array:
+        """A matrix out of shared memory, for each warp; what is read is added to `reads`."""
         descriptors = _common(f, threads, fetch, "the descriptor", fail).tolist()
         size, turned = named.bits // 8, named.turned[which]
         parts, known = [], dict[tuple[int, Tile], Array]()
@@ -148,9 +150,9 @@ def mma_async(ctx: Context, ins: Instruction) -> Step:
             key = int(f.batch.block_of[thread]), tile  # many warps read the same
             if key not in known:
                 known[key] = _read(f, site, thread, tile, size)
-            parts.append((thread, tile, known[key]))
-        _reading(f, site, [(thread, tile) for thread, tile, _ in parts])
-        return np.stack([values for _, _, values in parts])
+            parts.append(known[key])
+            reads.append((thread, tile))
+        return np.stack(parts)
 
     def step(f: Frame) -> None:
         threads = fragment.warps_of(f, fail)
@@ -159,12 +161,14 @@ def mma_async(ctx: Context, ins: Instruction) -> Step:
             _flight(f).come(f, id(ins), threads, fail)
         if f.batch.skeleton is not None:
             _note_products(f, f.batch.skeleton, threads, ctx.module.span(ins))
+        reads: list[tuple[int, Tile]] = []
         if named.in_registers:
             raw = fragment.gathered(f, [read(f) for read in named.left], threads, named.bits)
             a = fragment.elements(raw, left_places)
         else:
-            a = fetched(f, threads, named.left[0], 0)
-        b = fetched(f, threads, named.right, 1)
+            a = fetched(f, threads, named.left[0], 0, reads)
+        b = fetched(f, threads, named.right, 1, reads)
+        _reading(f, site, reads)
         a, b = (_turned(x, named, at) for at, x in enumerate((a, b)))
         raw = fragment.gathered(f, [read(f) for read in named.before], threads, 64)
         c = fragment.elements(as_result(raw, named.result), places)
