@@ -38,12 +38,11 @@ from warploom.machine.proxy import (
 )
 from warploom.machine.semantics import BY_ORDER, ConflictScope, Kind, Scope, Semantics
 from warploom.machine.shadow import ByLabel, History, Judge, Latest, UnderWay
+from warploom.machine.shadows import Conflicts, Shadows, Store
 
 # Of an earlier access: its semantics and entry, the position of the one that meets it, whether both
 # write one value, and whether GPUs get it wrong.
 _Met = tuple[Semantics, int, int, bool, bool]
-Store = Latest | ByLabel | History | UnderWay | PendingCompletions
-Conflicts = list[tuple[Semantics, Store, ConflictScope]]
 Pair = frozenset[tuple[Kind, Hashable]]
 RELAXED = Order()
 MAP_READ = Semantics(Kind.READ, under_way=True, tensor_map=True)  # until its copy is done
@@ -120,25 +119,6 @@ class Writing:
         return self.holds()
 
 
-@dataclass(slots=True)
-class _Shadow:
-    """The accesses to one region, in cells of `unit` bytes that no access so far has divided."""
-
-    size: int
-    unit: int
-    stores: dict[Semantics, Store] = field(default_factory=dict)
-    conflicts: dict[Semantics, Conflicts] = field(default_factory=dict)  # of the stores there are
-
-    def add(self, semantics: Semantics, store: Store) -> None:
-        self.stores[semantics] = store
-        self.conflicts.clear()
-
-    def refine(self, unit: int) -> None:
-        for store in self.stores.values():
-            store.refine(self.unit // unit)
-        self.unit = unit
-
-
 class RaceDetector:
     """The accesses of one launch.
 
@@ -166,7 +146,7 @@ class RaceDetector:
         self.rounding: list[Race] = []  # writes that differ by rounding alone
         self._rounded = rounded
         self._clock_type = Vector if partial else Nested
-        self._shadows: dict[Hashable, _Shadow] = {}
+        self._shadows: dict[Hashable, Shadows] = {}
         self._labels: dict[Hashable, int] = {}
         self._names: list[Hashable] = []
         self._seen: dict[Pair, Race] = {}
@@ -212,7 +192,7 @@ class RaceDetector:
             return ConflictScope.NEVER
         return found
 
-    def _conflicts(self, region: Hashable, shadow: _Shadow, semantics: Semantics) -> Conflicts:
+    def _conflicts(self, region: Hashable, shadow: Shadows, semantics: Semantics) -> Conflicts:
         """The earlier accesses with which one conflicts, and where."""
         found = shadow.conflicts.get(semantics)
         if found is None:
@@ -447,22 +427,22 @@ class RaceDetector:
             pending.done(first + part)
             yield first + part, mine
 
-    def _told(self, shadow: _Shadow, semantics: Semantics) -> PendingCompletions:
+    def _told(self, shadow: Shadows, semantics: Semantics) -> PendingCompletions:
         store = self._store(shadow, semantics)
         assert isinstance(store, PendingCompletions)
         return store
 
-    def _shadow(self, region: Hashable, size: int, start: Array, width: int) -> _Shadow:
+    def _shadow(self, region: Hashable, size: int, start: Array, width: int) -> Shadows:
         ends = width | int(np.bitwise_or.reduce(start))
         unit = ends & -ends  # the largest power of two that divides width and places
         shadow = self._shadows.get(region)
         if shadow is None:
-            shadow = self._shadows[region] = _Shadow(size, unit)
+            shadow = self._shadows[region] = Shadows(size, unit)
         elif unit < shadow.unit:
             shadow.refine(unit)
         return shadow
 
-    def _store(self, shadow: _Shadow, semantics: Semantics) -> Store:
+    def _store(self, shadow: Shadows, semantics: Semantics) -> Store:
         store = shadow.stores.get(semantics)
         if store is None:
             cells = -(-shadow.size // shadow.unit)
@@ -487,7 +467,7 @@ class RaceDetector:
         return number
 
     def _cells(
-        self, region: Hashable, shadow: _Shadow, threads: Array, cells: Array, semantics: Semantics,
+        self, region: Hashable, shadow: Shadows, threads: Array, cells: Array, semantics: Semantics,
         mine: Ints, writing: Writing | None, memory: Array | None, width: int,
     ) -> list[Race]:  # fmt: skip
         if not threads.size:
@@ -519,7 +499,7 @@ class RaceDetector:
         return self._fresh(races)
 
     def _judge(
-        self, apart: ConflictScope, store: Store, region: Hashable, shadow: _Shadow,
+        self, apart: ConflictScope, store: Store, region: Hashable, shadow: Shadows,
         other: Semantics, mine: Ints, semantics: Semantics, lenient: bool,
     ) -> Judge:  # fmt: skip
         if isinstance(store, PendingCompletions):
@@ -546,7 +526,7 @@ class RaceDetector:
                 yield other, one.entry, int(at[one.position]), same, breaks
 
     def _at_once(
-        self, region: Hashable, shadow: _Shadow, cells: Array, threads: Array,
+        self, region: Hashable, shadow: Shadows, cells: Array, threads: Array,
         semantics: Semantics, mine: Ints, writing: Writing | None,
     ) -> Iterator[_Met]:  # fmt: skip
         """Accesses of this one instruction that conflict with each other; notes them all."""
