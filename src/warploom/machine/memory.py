@@ -152,6 +152,21 @@ class Memory:
         self._next[space] += -(-(data.size + GAP) // ALIGNMENT) * ALIGNMENT
         return region
 
+    def copy(self, copies: int) -> None:
+        """Each owner has a copy of what is there, at the same address."""
+        for region in self._regions:
+            stride = owner_stride(region.size)
+            data = allocate(copies * stride, region.name).reshape(copies, stride)
+            data[:, : region.size] = region.data
+            region.data = data.reshape(-1)
+            region._views.clear()
+
+    def share_out(self, copies: int, threads: int) -> None:
+        """So many threads come, as many to each copy."""
+        owner = np.repeat(np.arange(copies, dtype=np.int64), threads // copies)
+        for region in self._regions:
+            region.origin = owner * (region.data.size // copies)
+
     def put(self, region: Region) -> None:
         """A region that has its address already."""
         above = bisect_right(self._bases, region.base)

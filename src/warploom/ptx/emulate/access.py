@@ -229,6 +229,8 @@ def places(
         whole = bool(chosen.all())
         where = slice(None) if whole else chosen
         index = _checked(f, site, region, address[where], where)
+        if region.origin is not None:
+            index = place(index, site.width, region.origin[f.index[where]])
         if site.kind.writes and region.read_only:
             raise site.error(f, f"stores to constant memory {region.name}", int(f.index[first]))
         if not unseen:

@@ -52,6 +52,8 @@ class Asked:
     dependents: bool = False  # the next launch may overlap: keep what is touched
     after: Footprint | None = None  # of a launch that may still run
     arithmetic: Arithmetic | None = None  # makes products, if not the evaluator
+    twins: int = 1  # copies of each block, each with a memory of its own (`ptx/field`)
+    floats: Any = None  # what the floats of such a launch are
 
     @property
     def threads(self) -> int:

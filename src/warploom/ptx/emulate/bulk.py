@@ -99,7 +99,8 @@ class Copier:
         if found is None or found[2] < size:
             message = f"out-of-bounds access of {size} bytes at address {address:#x}"
             raise self.fail(f, message, thread)
-        return found[0], found[1]
+        region, at, _ = found
+        return region, at if region.origin is None else at + int(region.origin[thread])
 
     def note(
         self, f: Frame, thread: int, key: Any, size: int, places: Array, width: int, kind: Kind,

@@ -40,7 +40,7 @@ from warploom.ptx.emulate import (
 from warploom.ptx.emulate import registers as registers_
 from warploom.ptx.emulate.barrier import Barrier
 from warploom.ptx.emulate.code import Code, CodeBlock, LiveSlots
-from warploom.ptx.emulate.context import CARRY, Context, Fetch, Step, constant
+from warploom.ptx.emulate.context import CARRY, Context, Fetch, Step, Steps, constant
 from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.emulate.hold import is_event
 from warploom.ptx.emulate.lanes import Members
@@ -70,12 +70,12 @@ LONGEST_NAME = 160  # of an instruction, in an error
 
 def compile_function(
     module: ir.Module, function: ir.Function, shared: dict[str, int], call: CallCompiler,
-    unfused: frozenset[int] = frozenset(), cut: bool = False,
+    unfused: frozenset[int] = frozenset(), cut: bool = False, steps: Steps | None = None,
 ) -> Code:  # fmt: skip
     """`unfused`: where those fma stand that are to round their product before they add. `cut`: a
     block begins at each event, so that a schedule may hold threads back before it."""
     with collector_paused():
-        return _compiled(Context(module, function, shared, unfused=unfused), call, cut)
+        return _compiled(Context(module, function, shared, unfused=unfused, steps=steps), call, cut)
 
 
 def _compiled(ctx: Context, call: CallCompiler, cut: bool) -> Code:
@@ -216,6 +216,8 @@ def _add(
         code.ends_thread = ins.opcode == "exit"
         if form.control is Control.SWITCH:
             code.switch, code.branch = ctx.read(ins.operands[0], "u32"), ins
+            if ctx.steps is not None:
+                code.steps.append(ctx.steps(ctx, ins, lambda: _nothing))
     elif ins.opcode == "barrier" and ins.modifiers[:2] == ("cluster", "arrive"):
         code.steps.append(_guarded(ctx, ins, cluster.arrive(ctx, ins)))
     elif ins.opcode == "setmaxnreg":
@@ -231,7 +233,7 @@ def _add(
         if form.control is Control.LANES:
             named = _named_lanes(ctx, ins, form)
             code.members = Members(ins, named, _guard(ctx, ins))
-        code.steps.append(_guarded(ctx, ins, _compile(ctx, ins, call)))
+        code.steps.append(_guarded(ctx, ins, _step(ctx, ins, call)))
 
 
 def _named_lanes(ctx: Context, ins: ir.Instruction, form: OpcodeForm) -> Fetch:
@@ -239,6 +241,12 @@ def _named_lanes(ctx: Context, ins: ir.Instruction, form: OpcodeForm) -> Fetch:
     if form.operands[-1:] == ("m",):
         return ctx.read(ins.operands[-1], "b32")
     return constant(np.array([0xFFFFFFFF], np.uint32))
+
+
+def _step(ctx: Context, ins: ir.Instruction, call: CallCompiler) -> Step:
+    if ctx.steps is None:
+        return _compile(ctx, ins, call)
+    return ctx.steps(ctx, ins, lambda: _compile(ctx, ins, call))
 
 
 def _compile(ctx: Context, ins: ir.Instruction, call: CallCompiler) -> Step:
@@ -249,6 +257,10 @@ def _compile(ctx: Context, ins: ir.Instruction, call: CallCompiler) -> Step:
     kind = type_of(ins)
     floating = kind and is_float(kind) and ins.opcode in floats.TABLE
     return (floats.TABLE if floating else TABLE)[ins.opcode](ctx, ins)
+
+
+def _nothing(_: Frame) -> None:
+    return
 
 
 def _trap(ctx: Context, ins: ir.Instruction) -> Step:

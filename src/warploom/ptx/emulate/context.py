@@ -25,6 +25,7 @@ DType = np.dtype[Any]
 Fetch = Callable[[Frame], Array]
 Store = Callable[[Frame, Array], None]
 Step = Callable[[Frame], None]
+Steps = Callable[["Context", ir.Instruction, Callable[[], Step]], Step]
 CARRY = "%cc"
 # What a driver puts there is known for grids that meet and for tiles of warps: another one, read
 # as 0, would have the kernel blamed for where it then reads and writes.
@@ -44,6 +45,7 @@ class Context:
     local_size: int = 0
     current: ir.Instruction | None = None
     unfused: frozenset[int] = frozenset()  # where those fma stand that round their product
+    steps: Steps | None = None  # makes the steps of a launch whose floats are something else
 
     # -- errors ---------------------------------------------------------------------------
 

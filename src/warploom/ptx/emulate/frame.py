@@ -103,6 +103,8 @@ class Batch:
     weak_volatile: bool = False  # for races
     work: Work | None = None  # what was done, where that decides who goes on
     arithmetic: Arithmetic | None = None
+    twins: int = 1  # copies of each block, which run alike (`ptx/field`)
+    floats: Any = None  # what the floats of such a launch are
     line_of: Callable[[Span], str] = field(default=lambda span: f"line {span.line}")
     joined: Array = field(init=False)  # by block, of its last bar.red: how many hold, of how many
 
@@ -116,7 +118,12 @@ class Batch:
 
     def number(self, block: int) -> int:
         """The number in the grid, x first, of a block of the batch."""
-        return int(in_grid(np.array(self.first_block + block), self.grid, self.cluster))
+        return int(self.numbers(np.array(block)))
+
+    def numbers(self, blocks: Array) -> Array:
+        """The numbers in the grid of blocks of the batch; copies of a block have the same."""
+        places = self.first_block + blocks % (self.blocks // self.twins)
+        return in_grid(places, self.grid, self.cluster)
 
     @property
     def block_of(self) -> npt.NDArray[np.int64]:

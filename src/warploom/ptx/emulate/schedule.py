@@ -348,7 +348,9 @@ class Runner:
         here = self.batch.where(int(self.frame.index[0]))
         waiting = sum(self._count(mask) for mask in self.pending.values())
         others = f", {waiting} other threads wait for their slice" if waiting else ""
-        later = prod(self.batch.grid) - self.batch.first_block - self.batch.blocks
+        later = (
+            prod(self.batch.grid) - self.batch.first_block - self.batch.blocks // self.batch.twins
+        )
         others += f"; {later} blocks of the grid have not begun" if later else ""
         return LimitError(
             f"kernel '{demangled(self.code.name)}' did not end in the time it was given: "

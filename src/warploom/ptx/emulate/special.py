@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.ptx.emulate.driver import GIVEN, driver_word
-from warploom.ptx.emulate.frame import WARP, Batch, Frame, Triple, in_grid
+from warploom.ptx.emulate.frame import WARP, Batch, Frame, Triple
 
 Array = npt.NDArray[Any]
 
@@ -86,7 +86,7 @@ def _axis(base: str, axis: int, batch: Batch) -> Array:
             inside = np.arange(batch.threads, dtype=np.uint32) % np.uint32(batch.block_size)
             return _digit(inside, batch.block, axis)
         case "%ctaid" | "%clusterid":
-            number = in_grid(np.arange(batch.blocks) + batch.first_block, batch.grid, batch.cluster)
+            number = batch.numbers(np.arange(batch.blocks))
             value = _digit(number, batch.grid, axis)  # of each block
             if base == "%clusterid":
                 value = value // np.uint32(batch.cluster[axis])

@@ -147,6 +147,7 @@ class Trial:
             batch_threads, self.waits = RESIDENT_THREADS, True
         elif any("wgmma" in block.names for block in self.code.blocks):
             batch_threads = min(batch_threads, PRODUCT_THREADS)
+        batch_threads //= asked.twins
         bytes_per_block = shared + threads * self.code.local_size + 1
         together = min(batch_threads // threads, BATCH_BYTES // bytes_per_block)
         size = prod(asked.cluster)
@@ -179,6 +180,8 @@ class Trial:
         return any(may_look_far(step) for f in bodies for step in timed(f.instructions()))
 
     def _run_batch(self, first: int, blocks: int, threads: int, shared: int) -> None:
+        last = first + blocks
+        blocks *= self.asked.twins
         total = blocks * threads
         if self.races is not None:
             self.races.start(first, blocks)
@@ -197,11 +200,14 @@ class Trial:
             output=self.report.output, cluster=asked.cluster, heap=self.around.heap,
             line_of=self.around.places.words, weak_volatile=asked.weak_volatile,
             variables=self.around.variables,
-            resident=first + blocks == prod(asked.grid) or self.waits,
+            resident=last == prod(asked.grid) or self.waits,
             origins=self.origins, dead=self.excused.dead_loads, work=self.work,
             skeleton=self._skeleton(first, total), registers=asked.registers,
-            reserved=self.around.reserved, arithmetic=asked.arithmetic,
+            reserved=self.around.reserved, arithmetic=asked.arithmetic, twins=asked.twins,
+            floats=asked.floats,
         )  # fmt: skip
+        if asked.twins > 1:
+            asked.memory.share_out(asked.twins, total)
         begin_reserved(batch.shared, blocks, self.around.reserved)
         if self.same_shape and self.same_shape["threads"].size == total:
             batch.special |= self.same_shape

@@ -52,7 +52,9 @@ def deadlock(
     lines = [_told(frame, each) for each in groups[:MOST_GROUPS]]
     if len(groups) > MOST_GROUPS:
         lines.append(f"and {len(groups) - MOST_GROUPS} more groups of threads")
-    later = prod(frame.batch.grid) - frame.batch.first_block - frame.batch.blocks
+    later = (
+        prod(frame.batch.grid) - frame.batch.first_block - frame.batch.blocks // frame.batch.twins
+    )
     if later:
         lines.append(f"{later} blocks of the grid have not begun: no more than these run at once")
     first = groups[0]

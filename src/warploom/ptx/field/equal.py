@@ -1,0 +1,117 @@
+"""Are two functions of the inputs the same, over the reals?
+
+Each draw has primes and inputs of its own. What differs in a draw is different; what is alike in it
+is equal but for an error that is bounded, and draws go on until their errors together are below
+2^-40. Rounding and overflow are ignored, and so are inputs for which a denominator vanishes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf, log2
+from random import Random
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.ptx.field.digits import Digits
+from warploom.ptx.field.elements import Elements, NonLinear, NotKnown
+from warploom.ptx.field.floats import Field
+
+Array = npt.NDArray[Any]
+ENOUGH = -40.0  # log2 of the error that is left
+MOST_DRAWS = 20
+MOST_DEGREE = 2.0**20  # of what is no exponential: beyond, xᵖ may be x
+FEW = 1 << 19  # values of an input that is drawn from few
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One draw: where two results differ, and log2 of how likely they are alike by chance."""
+
+    apart: Array
+    error: float
+
+
+def compared(e: Elements, x: Array, y: Array, narrow: int = 0) -> Compared:
+    """Two results as elements, of one draw; `narrow`: of how many values some inputs were drawn."""
+    exponential = e["exponential"][x] | e["exponential"][y]
+    apart = (e["b"][x] != e["b"][y]) | (~exponential & (e["a"][x] != e["a"][y]))
+    u, v = e["constant"][x], e["constant"][y]
+    apart |= (np.isinf(u) | np.isinf(v)) & (u != v)
+    return Compared(apart, _error(e, x, y, bool(exponential.any()), narrow))
+
+
+def _error(e: Elements, x: Array, y: Array, exponential: bool, narrow: int) -> float:
+    n, d, s, t = (
+        [e[name][each] for each in (x, y)]
+        for name in ("degree", "degree_below", "size", "size_below")
+    )
+    degree = float(np.maximum(n[0] + d[1], n[1] + d[0]).max(initial=0))
+    bits = float((np.maximum(s[0] + t[1], s[1] + t[0]) + 1).max(initial=0))
+    if exponential:
+        degree *= 2.0 ** (e.scales[1] - e.scales[0])
+    elif degree >= MOST_DEGREE:
+        raise NotKnown(f"polynomials of degree {degree:.0f}")
+    p = float(e.pair.p.p)
+    error = degree / p + bits / 2.0**59 + 2.0 * e.argument * e.functions**2 / p
+    if narrow:
+        terms = float((e["terms"][x] + e["terms"][y]).max(initial=0)) + e.functions**2
+        error += (
+            max(1.0, terms)
+            * float(np.maximum(e["narrow"][x], e["narrow"][y]).max(initial=0))
+            / narrow
+        )
+    return log2(error) if error else -inf
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`error`: log2 of how likely what is called equal is not. `apart`: by result, where the first
+    draw that told them apart differs."""
+
+    verdict: Literal["equal", "different", "unknown"]
+    why: str = ""
+    error: float = 0.0
+    draws: int = 0
+    apart: tuple[Array, ...] = ()
+    narrow: int | None = None  # the input that was drawn from few values
+
+
+Once = Callable[[Field, Random, int | None], list[tuple[Array, Array]]]
+
+
+def decided(once: Once, inputs: int, seed: int) -> Answer:
+    """`once` computes pairs of results in a field that was drawn; it is told which of so many
+    inputs is to be drawn from few values, if any."""
+    ways: list[int | None] = [None, *range(inputs)]
+    why = ""
+    for narrow in ways:
+        try:
+            found = _drawn(once, narrow, Random(seed), by_key=False)
+            if found.verdict == "different":  # perhaps by extrema of the same
+                found = _drawn(once, narrow, Random(seed), by_key=True)
+            return found
+        except NonLinear as error:
+            why = why or str(error)
+        except NotKnown as error:
+            return Answer("unknown", str(error))
+    return Answer("unknown", why)
+
+
+def _drawn(once: Once, narrow: int | None, r: Random, *, by_key: bool) -> Answer:
+    left = 0.0
+    for draw in range(1, MOST_DRAWS + 1):
+        field = Field(Elements.drawn(r), Digits.drawn(r))
+        field.elements.by_key = by_key
+        pairs = once(field, r, narrow)
+        found = [compared(field.elements, x, y, FEW if narrow is not None else 0) for x, y in pairs]
+        apart = tuple(each.apart for each in found)
+        if any(each.any() for each in apart):
+            return Answer("different", draws=draw, apart=apart, narrow=narrow)
+        left += min(0.0, max((each.error for each in found), default=-inf))
+        if left <= ENOUGH:
+            return Answer("equal", error=left, draws=draw, narrow=narrow)
+    return Answer("unknown", f"the error stays at 2^{left:.0f}", left, MOST_DRAWS)

@@ -1,0 +1,94 @@
+"""A launch whose floats are elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
+from random import Random
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.machine.memory import Memory, Region
+from warploom.machine.record import NVIDIA
+from warploom.ptx.emulate.asked import Asked, triple
+from warploom.ptx.emulate.compile import compile_function
+from warploom.ptx.emulate.excuse import Excused
+from warploom.ptx.emulate.trial import Trial
+from warploom.ptx.field.digits import COPIES
+from warploom.ptx.field.floats import Field, FieldArithmetic
+from warploom.ptx.field.steps import step_of
+from warploom.ptx.launch import Kernel
+
+Array = npt.NDArray[Any]
+UNWRITTEN = -1
+_SIZES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2}
+
+
+@dataclass(slots=True, eq=False)
+class Floats:
+    """An array of floats: `bits` stand for it among the arguments of a launch, or under a tensor
+    map. `numbers` are those of its elements, -1 for what nobody wrote."""
+
+    kind: str  # f16, bf16, f32, f64
+    numbers: Array
+    bits: Array = dataclass_field(init=False)
+
+    def __post_init__(self) -> None:
+        self.bits = np.zeros(self.numbers.shape, f"u{_SIZES[self.kind]}")
+
+    def words(self, field: Field, r: Random) -> Array:
+        """By copy and element; what nobody wrote is no element's."""
+        flat = self.numbers.reshape(-1)
+        known = flat != UNWRITTEN
+        out = field.written(np.where(known, flat, 0), self.kind)
+        junk = np.random.default_rng(r.randrange(1 << 63))
+        noise = junk.integers(0, 1 << 8 * out.itemsize - 1, out.shape, out.dtype, endpoint=True)
+        return np.where(known, out, noise)
+
+
+def run(
+    kernel: Kernel, grid: Any, block: Any, args: Sequence[Any], floats: Sequence[Floats],
+    field: Field, r: Random, *, shared_bytes: int = 0, deadline: float | None = None,
+    cluster: Any = 1,
+) -> None:  # fmt: skip
+    """Runs a kernel; then the arrays of floats hold what it wrote."""
+    _, memory, symbols = kernel._ready(args)
+    places = [_place(memory, each) for each in floats]
+    memory.copy(COPIES)
+    for each, (region, start) in zip(floats, places, strict=True):
+        _bytes(region, start, each)[:] = each.words(field, r).view(np.uint8).reshape(COPIES, -1)
+    asked = Asked(
+        triple(grid, "grid"), triple(block, "block"), memory, symbols, shared_bytes, True, False,
+        False, False, deadline, None, triple(cluster, "cluster"), None, False, NVIDIA,
+        twins=COPIES, floats=field, arithmetic=FieldArithmetic(field),
+    )  # fmt: skip
+    code = compile_function(
+        kernel.owner.module, kernel.function, kernel._shared, kernel._call, steps=step_of
+    )
+    Trial(kernel._judge.around, code, asked, None, None, Excused()).run()
+    for each, (region, start) in zip(floats, places, strict=True):
+        raw = np.ascontiguousarray(_bytes(region, start, each))
+        each.numbers = _read(raw.view(each.bits.dtype), each, field)
+
+
+def _place(memory: Memory, given: Floats) -> tuple[Region, int]:
+    """Where an array was put."""
+    region = next(each for each in memory.regions if np.shares_memory(each.data, given.bits))
+    return region, given.bits.ctypes.data - region.data.ctypes.data
+
+
+def _bytes(region: Region, start: int, given: Floats) -> Array:
+    return region.data.reshape(COPIES, -1)[:, start : start + given.bits.nbytes]
+
+
+def _read(words: Array, given: Floats, field: Field) -> Array:
+    out = np.full(words.shape[1], UNWRITTEN)
+    numbers, bad = field.digits.decoded(words, given.kind)
+    out[~bad] = numbers[~bad]
+    same = (words == words[0]).all(axis=0)
+    if same.any():
+        out[same] = field.read(words[:, same], given.kind)
+    return out.reshape(given.numbers.shape)

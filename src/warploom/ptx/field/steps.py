@@ -1,0 +1,374 @@
+"""Instructions of a launch whose floats are elements: each computes with them, moves them whole, or
+has nothing to do with them; anything else is not known.
+
+What moves floats may take them apart into halves of words and join these, as the packing of pairs
+does. All other instructions must find the same in all copies, so that no element went in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.ptx.emulate.context import Context, Fetch, Step
+from warploom.ptx.emulate.frame import Frame
+from warploom.ptx.emulate.shape import parts
+from warploom.ptx.field.digits import DIGIT
+from warploom.ptx.field.elements import Elements, NotKnown
+from warploom.ptx.field.floats import active_of, applied, by_copies, field_of
+from warploom.ptx.ir import Address, Instruction, Operand, Register
+from warploom.ptx.known import keys_of, registers, split_operands
+from warploom.ptx.opcode import MemoryEffect
+from warploom.ptx.table import OPCODES
+from warploom.ptx.types import DTYPES, is_float, type_of, types_of
+
+Array = npt.NDArray[Any]
+Function = Callable[..., Array]
+
+QUIET = (MemoryEffect.NOTHING, MemoryEffect.MEETS)
+SYNCHRONISES = frozenset({"mbarrier", "fence", "membar", "griddepcontrol", "discard", "tensormap"})
+ARITHMETIC = frozenset({"f16", "bf16", "f32", "f64", "f16x2", "bf16x2"})
+REFUSED = ("sat", "relu", "xorsign")  # of arithmetic: they compare
+DRAWN = ("rsqrt", "sqrt", "sin", "cos", "lg2", "tanh")
+PRODUCTS = frozenset({"mma", "wgmma", "wmma"})
+REDUCED = frozenset({"atom", "red", "redux"})
+MOVES = frozenset(
+    {"mov", "selp", "shfl", "ld", "ldu", "st", "ldmatrix", "stmatrix", "movmatrix", "cp"}
+)
+BITWISE = frozenset(
+    {"and", "or", "xor", "add", "shl", "shr", "prmt", "cvt", "bfe", "bfi", "lop3", "shf"}
+)
+
+
+def step_of(ctx: Context, ins: Instruction, plain: Callable[[], Step]) -> Step:
+    """`plain` compiles the instruction as for any other launch."""
+    if _computes(ins):
+        return _arithmetic(ctx, ins)
+    if ins.opcode in ("setp", "set") and is_float(type_of(ins)):
+        return _comparison(ctx, ins, plain())
+    if ins.opcode == "cvt" and any(is_float(each) for each in types_of(ins)):
+        return _conversion(ctx, ins, plain())
+    if ins.opcode in PRODUCTS:
+        return _product(ctx, ins, plain())
+    if ins.opcode in REDUCED or "reduce" in ins.modifiers:
+        return _unknown(ctx, ins, f"{ins.name} of floats") if _floating(ins) else _checked(
+            ctx, ins, plain(), split_operands(ins)[1]
+        )  # fmt: skip
+    if ins.opcode in MOVES and (ins.opcode, *ins.modifiers[:1]) != ("st", "async"):
+        return _checked(ctx, ins, plain(), _steering(ins))
+    if ins.opcode in BITWISE:
+        return _whole_halves(ctx, ins, plain())
+    if OPCODES[ins.opcode].memory not in QUIET and ins.opcode not in SYNCHRONISES:
+        return _unknown(ctx, ins, ins.name)
+    return _checked(ctx, ins, plain(), split_operands(ins)[1])
+
+
+# -- arithmetic -----------------------------------------------------------------------------------
+
+_SOURCES = {
+    "add": 2, "sub": 2, "mul": 2, "fma": 3, "mad": 3, "div": 2, "rcp": 1, "neg": 1, "abs": 1,
+    "min": 2, "max": 2, "ex2": 1, **dict.fromkeys(DRAWN, 1),
+}  # fmt: skip
+
+
+def _computes(ins: Instruction) -> bool:
+    return ins.opcode in _SOURCES and is_float(type_of(ins) or "b32")
+
+
+def function_of(e: Elements, name: str) -> Function:
+    """What an instruction does with elements."""
+    match name:
+        case "add":
+            return e.add
+        case "sub":
+            return lambda x, y: e.add(x, e.neg(y))
+        case "mul":
+            return e.mul
+        case "fma" | "mad":
+            return lambda x, y, z: e.add(e.mul(x, y), z)
+        case "div":
+            return lambda x, y: e.mul(x, e.inverse(y))
+        case "rcp":
+            return e.inverse
+        case "neg":
+            return e.neg
+        case "min" | "max":
+            return lambda x, y: e.extreme(x, y, name == "min")
+        case "ex2":
+            return e.exp2
+        case "rsqrt":
+            return lambda x: e.inverse(e.function("sqrt", x))
+        case _:
+            return lambda x: e.function(name, x)
+
+
+def _arithmetic(ctx: Context, ins: Instruction) -> Step:
+    refused = set(REFUSED) & set(ins.modifiers) or not set(types_of(ins)) <= ARITHMETIC
+    if refused or len(ins.operands) > 1 + _SOURCES[ins.opcode]:
+        return _unknown(ctx, ins, f"{ins.name}")
+    kinds = types_of(ins)
+    result, count = kinds[0], _SOURCES[ins.opcode]
+    pairs = result.endswith("x2")
+    sources = [kinds[-1]] * (count - 1) + [result] if len(kinds) > 1 else [result] * count
+    store, fetches = parts(ctx, ins, result, *sources)
+    scalar = [kind.removesuffix("x2") for kind in sources]
+
+    def step(f: Frame) -> None:
+        fn = function_of(field_of(f).elements, ins.opcode)
+        values = [fetch(f) for fetch in fetches]
+        with told(ctx, ins):
+            if not pairs:
+                store(f, applied(f, fn, values, scalar, result))
+                return
+            low, high = (
+                applied(f, fn, [_half(v, n) for v in values], scalar, scalar[0]) for n in (0, 1)
+            )
+            low, high = np.broadcast_arrays(low.view(np.uint16), high.view(np.uint16))
+            store(f, low.astype(np.uint32) | high.astype(np.uint32) << np.uint32(16))
+
+    return step
+
+
+def _half(words: Array, which: int) -> Array:
+    return (words.view(np.uint32) >> np.uint32(16 * which)).astype(np.uint16)
+
+
+class told:  # noqa: N801 - read as a word
+    """What is not known is said of the instruction."""
+
+    def __init__(self, ctx: Context, ins: Instruction) -> None:
+        self.ctx, self.ins = ctx, ins
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, _: Any, error: Any, __: Any) -> None:
+        if isinstance(error, NotKnown) and not hasattr(error, "span"):
+            error.span = self.ctx.module.span(self.ins)  # type: ignore[attr-defined]
+
+
+def _unknown(ctx: Context, ins: Instruction, what: str) -> Step:
+    def step(_: Frame) -> None:
+        with told(ctx, ins):
+            raise NotKnown(what)
+
+    return step
+
+
+def _comparison(ctx: Context, ins: Instruction, plain: Step) -> Step:
+    """A comparison of constants; of what depends on inputs none is known."""
+    kind = type_of(ins)
+    fetches = [ctx.read(each, kind) for each in ins.operands[1:3]]
+
+    def step(f: Frame) -> None:
+        with told(ctx, ins):
+            for fetch in fetches:
+                _check_same(f, fetch(f), "a comparison of floats")
+        plain(f)
+
+    return step
+
+
+def _conversion(ctx: Context, ins: Instruction, plain: Step) -> Step:
+    """Between floats the element stays; of a float that is a plain constant as it is."""
+    kinds, words = types_of(ins), set(ins.modifiers)
+    target, source = kinds[-2], kinds[-1]
+    pair = target in ("f16x2", "bf16x2") and source == "f32"
+    simple = all(kind in ("f16", "bf16", "f32", "f64", "tf32") for kind in (target, source)) or pair
+    if not simple or words & {"sat", "relu", "rni", "rzi", "rmi", "rpi", "rs"}:
+        return _checked(ctx, ins, plain, split_operands(ins)[1])
+    result = "f32" if target == "tf32" else target
+    store = ctx.write(ins.operands[0], "b32" if pair or target == "tf32" else result)
+    fetches = [ctx.read(each, source) for each in ins.operands[1:]]
+
+    def step(f: Frame) -> None:
+        with told(ctx, ins):
+            made = [
+                applied(f, lambda x: x, [fetch(f)], [source], result.removesuffix("x2"))
+                for fetch in fetches
+            ]
+        if not pair:
+            store(f, made[0])
+            return
+        high, low = np.broadcast_arrays(*(each.view(np.uint16) for each in made))
+        store(f, low.astype(np.uint32) | high.astype(np.uint32) << np.uint32(16))
+
+    return step
+
+
+# -- products of matrices ------------------------------------------------------------------------
+
+FOLLOWED = frozenset({"f16", "bf16", "tf32", "f32"})
+
+
+def _floating(ins: Instruction) -> bool:
+    return any(is_float(each) for each in types_of(ins))
+
+
+def _product(ctx: Context, ins: Instruction, plain: Step) -> Step:
+    """`FieldArithmetic` makes them; here is looked at what says where the matrices lie."""
+    words = set(ins.modifiers)
+    if words & {"load", "store"}:
+        return _checked(ctx, ins, plain, tuple(o for o in ins.operands if isinstance(o, Address)))
+    kinds = types_of(ins)
+    if not kinds:  # fences and waits
+        return plain
+    if all(not is_float(kind) for kind in kinds):
+        return _checked(ctx, ins, plain, split_operands(ins)[1])
+    if not set(kinds) <= FOLLOWED or "m8n8k4" in words:
+        return _unknown(ctx, ins, f"{ins.name}")
+    where = tuple(o for o in ins.operands if isinstance(o, Register) and o.type in ("b64", "pred"))
+    checked = _checked(ctx, ins, plain, where)
+
+    def step(f: Frame) -> None:
+        with told(ctx, ins):
+            checked(f)
+
+    return step
+
+
+# -- what moves floats, and what has nothing to do with them --------------------------------------
+
+
+def _steering(ins: Instruction) -> tuple[Operand, ...]:
+    """Operands that say where something goes, not what."""
+    _, read = split_operands(ins)
+    match ins.opcode:
+        case "selp":
+            return read[2:]
+        case "mov":
+            return ()
+        case "shfl":
+            return read[1:]
+        case "st" | "stmatrix":
+            return ins.operands[:1]
+        case "movmatrix":
+            return ()
+        case _:
+            return read
+
+
+def _checked(ctx: Context, ins: Instruction, plain: Step, operands: tuple[Operand, ...]) -> Step:
+    fetches = _reads(ctx, operands)
+    if not fetches:
+        return plain
+
+    def step(f: Frame) -> None:
+        with told(ctx, ins):
+            for fetch in fetches:
+                _check_same(f, fetch(f), f"{ins.name} of a float's bits")
+        plain(f)
+
+    return step
+
+
+def _reads(ctx: Context, operands: tuple[Operand, ...]) -> list[Fetch]:
+    """How the registers among operands are read, as bits."""
+    found = []
+    for register in registers(operands):
+        declared = (register if isinstance(register, Register) else register.register).type
+        for key in keys_of(register):
+            slot = ctx.slot_of(key, declared)
+            kind = "pred" if ctx.sizes[slot] == 0 else f"b{8 * ctx.sizes[slot]}"
+            found.append(ctx.read_slot(slot, kind, declared))
+    return found
+
+
+def _apart(f: Frame, value: Array) -> Array | None:
+    """Where the copies of a value differ, of threads that run; None where nowhere."""
+    copies = by_copies(value)
+    apart = (copies != copies[0]).any(axis=0)
+    active = active_of(f)
+    if active is not None and apart.size > 1:
+        apart &= active
+    return apart if apart.any() else None
+
+
+def _check_same(f: Frame, value: Array, what: str) -> None:
+    bits = value if value.dtype == np.bool_ else value.view(f"u{value.dtype.itemsize}")
+    if _apart(f, bits) is not None:
+        raise NotKnown(what)
+
+
+def _whole_halves(ctx: Context, ins: Instruction, plain: Step) -> Step:
+    """Bits of words that move in whole halves, each from one place or from none."""
+    reads = _reads(ctx, split_operands(ins)[1])
+    fetches = [ctx.read(each, f"b{8 * _size(ins)}") for each in ins.operands[1:]
+               if not _is_predicate(each)]  # fmt: skip
+
+    def step(f: Frame) -> None:
+        values = [read(f) for read in reads]
+        if any(_apart(f, v) is not None for v in values):
+            with told(ctx, ins):
+                if not _in_halves(f, ins, [fetch(f) for fetch in fetches]):
+                    raise NotKnown(f"{ins.name} of a float's bits")
+        plain(f)
+
+    return step
+
+
+def _is_predicate(operand: Operand) -> bool:
+    return getattr(operand, "type", "") == "pred"
+
+
+def _size(ins: Instruction) -> int:
+    kind = type_of(ins)
+    return DTYPES[kind].itemsize if kind in DTYPES else 4
+
+
+def _halves(f: Frame, value: Array) -> Array:
+    """By copy, thread and half of a word, its bits; of threads that run."""
+    copies = np.ascontiguousarray(by_copies(value.view(f"u{value.dtype.itemsize}")))
+    active = active_of(f)
+    if active is not None and copies.shape[1] > 1:
+        copies = np.ascontiguousarray(copies[:, active])
+    return copies.view(np.uint16).reshape(*copies.shape, -1)
+
+
+def _in_halves(f: Frame, ins: Instruction, values: list[Array]) -> bool:
+    halves = [_halves(f, each) for each in values]
+    apart = [(each != each[0]).any(axis=0) for each in halves]
+    match ins.opcode:
+        case "or" | "xor" | "add":  # of each half only one side is there
+            x, y = (
+                np.broadcast_to(each, np.broadcast_shapes(*(h.shape for h in halves)))
+                for each in halves
+            )
+            none = [(each == 0).all(axis=0) for each in (x, y)]
+            mixed = (x != x[0]).any(axis=0) | (y != y[0]).any(axis=0)
+            carries = ins.opcode == "add" and "cc" in ins.modifiers
+            return not carries and not (mixed & ~none[0] & ~none[1]).any()
+        case "and":
+            for mask, word in ((0, 1), (1, 0)):
+                if not apart[mask].any():
+                    known = np.isin(halves[mask], (0, 0xFFFF)).all(axis=0)
+                    return bool((known | ~apart[word]).all())
+            return False
+        case "shl" | "shr":
+            amount = values[1]
+            return (
+                not apart[1].any()
+                and not (amount % np.array(DIGIT, amount.dtype)).any()
+                and ins.modifiers[-1][0] != "s"
+            )
+        case "prmt":
+            return len(ins.modifiers) == 1 and _whole_selectors(f, values[2])
+        case "cvt":
+            return all(DTYPES[kind].itemsize >= 2 and kind[0] in "ub" for kind in types_of(ins))
+        case _:
+            return False
+
+
+def _whole_selectors(f: Frame, selector: Array) -> bool:
+    """Whether pairs of selectors name the two bytes of a half."""
+    if _apart(f, selector) is not None:
+        return False
+    words = selector.view(np.uint32)
+    for at in (0, 8):
+        low, high = words >> np.uint32(at) & 15, words >> np.uint32(at + 4) & 15
+        if ((low & 1) | (low & 8) | (high != low + 1)).any():
+            return False
+    return True
