@@ -171,6 +171,9 @@ class RaceDetector:
         self._begun: dict[int, Knowledge] = {}  # by thread: mbarriers that it tells of
         self.footprint: Footprint | None = None  # of this launch, where another may overlap it
         self.overlap: Overlap | None = None  # with launches before this one
+        self.undecided: dict[
+            tuple[Hashable, Hashable], tuple[Side, Side]
+        ] = {}  # strong ones of two
 
     # -- batches and synchronisation ----------------------------------------------------------
 
@@ -379,14 +382,17 @@ class RaceDetector:
         if self.overlap is None:
             return []
         none = np.zeros(threads.size, np.int64)
-        return self._fresh([
-            Race(region, met.offset, met.side, self._side(semantics, int(mine[met.position])),
-                 cause=Cause.GRID)
-            for met in self.overlap.met(
-                region, start, width, semantics.kind,
-                lambda source: ~self.vector.told(none + source, none, none, threads),
-            )
-        ])  # fmt: skip
+        races = []
+        for met in self.overlap.met(
+            region, start, width, semantics.kind,
+            lambda source: ~self.vector.told(none + source, none, none, threads),
+        ):  # fmt: skip
+            side = self._side(semantics, int(mine[met.position]))
+            if met.strong:
+                self.undecided.setdefault((met.side.label, side.label), (met.side, side))
+            else:
+                races.append(Race(region, met.offset, met.side, side, cause=Cause.GRID))
+        return self._fresh(races)
 
     def side(self, kind: Kind, entry: int) -> Side:
         """Who made an access of this launch."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from warploom.errors import Span
 from warploom.machine.proof import Proof, Reach, Unproved
+from warploom.machine.race import Side
 from warploom.ptx.emulate.code import Code
 from warploom.ptx.emulate.skeleton import NOWHERE, Act, Recorded
 from warploom.ptx.ir import Instruction, Register
@@ -22,8 +23,10 @@ CONVERGED = (
 )
 TOGETHER = "a product of a warpgroup is complete only when all four of its warps have come to it"
 RESIDENT = "all blocks of the launch run at once, so that who waits for a flag keeps nobody away"
+ALONE = "no launch that overlaps this one writes the flags that it waits for"
 SAME_VALUE = "writes that race write one value, whatever the data are"
 OWN_COPIES = "copies see the mbarriers of their own block without a fence, as they do on GPUs"
+_MOST_SHOWN = 4
 _WHAT = {
     "branch": "a branch", "predicate": "whether this is done", "address": "an address",
     "operand": "an operand", "descriptor": "a descriptor", "lanes": "which lanes exchange values",
@@ -42,6 +45,8 @@ class Evidence:
     registers: int | None = None  # of a thread as it starts, where the kernel bounds them
     loops: FlagLoops | None = None
     after: bool = False  # the launch before is known, and may overlap
+    dependents: bool = False  # another may overlap that is not known yet
+    undecided: Sequence[tuple[Side, Side]] = ()  # strong accesses of a launch before, and of this
 
 
 def verdict(evidence: Evidence) -> Proof:
@@ -49,6 +54,7 @@ def verdict(evidence: Evidence) -> Proof:
     flags = frozenset() if evidence.loops is None else frozenset(evidence.loops.loads)
     schedule = [
         *_raced(evidence),
+        *_overlapped(evidence),
         *_ordered(evidence),
         *_pooled(evidence),
         *_waited(spins),
@@ -72,6 +78,15 @@ def verdict(evidence: Evidence) -> Proof:
 def _raced(evidence: Evidence) -> Iterator[Unproved]:
     if evidence.raced:
         yield Unproved("races", "this run has a data race")
+
+
+def _overlapped(evidence: Evidence) -> Iterator[Unproved]:
+    """overlap: no strong accesses of two launches of which either may be first."""
+    for first, second in evidence.undecided:
+        where = f" of line {first.label.line}" if isinstance(first.label, Span) else ""
+        message = f"this may come before or after the {first.words}{where} of the launch before"
+        span = second.label if isinstance(second.label, Span) else None
+        yield Unproved("overlap", message, span)
 
 
 def _ordered(evidence: Evidence) -> Iterator[Unproved]:
@@ -185,6 +200,21 @@ def _told_without_fence(recorded: Recorded) -> bool:
     )  # fmt: skip
 
 
+def _begins(evidence: Evidence) -> Iterator[str]:
+    """What the flags that are waited for held before anybody had written them."""
+    for recorded in evidence.skeletons:
+        waited = {
+            event.where for agent in recorded.agents for event in agent.events
+            if event.act is Act.GO and event.where[0] == "flag"
+        }  # fmt: skip
+        held: dict[str, None] = {}
+        for flag in sorted(waited):
+            held[f"{recorded.initial[flag]} in {recorded.regions[flag[1]]}"] = None
+        if held:
+            shown = [*held][:_MOST_SHOWN] + ["…"] * (len(held) > _MOST_SHOWN)
+            yield f"flags that are waited for hold at the start what they do here: {', '.join(shown)}"
+
+
 def _assumed(evidence: Evidence) -> Iterator[str]:
     groups = {
         event.where[0] for each in evidence.skeletons for agent in each.agents
@@ -196,6 +226,9 @@ def _assumed(evidence: Evidence) -> Iterator[str]:
         yield OWN_COPIES
     if "flag" in groups:
         yield RESIDENT
+        yield from _begins(evidence)
+        if evidence.dependents:
+            yield ALONE
     if "wgmma" in groups:
         yield TOGETHER
     if "registers" in groups and evidence.registers is not None:
