@@ -106,6 +106,16 @@ def test_memory_of_a_peer_that_may_have_ended_is_named() -> None:
     assert proved(read + CLUSTER, threads=1, cluster=2).reach is Reach.ALL_DATA
 
 
+@pytest.mark.parametrize(("meet", "failed"), [("bar.sync 0;\n", {"begin"}), (CLUSTER, set())])
+def test_memory_of_a_peer_that_may_not_have_begun_is_named(meet: str, failed: set[str]) -> None:
+    """Nobody else touches what is stored to, so that no race tells of it."""
+    reach = "xor.b32 %r8, %r6, 1;\nmapa.shared::cluster.u32 %r7, %r5, %r8;\n"
+    store = "setp.eq.u32 %p2, %r6, 0;\n@%p2 st.shared::cluster.u32 [%r7], %r1;\n"
+    proof = proved(meet + reach + store + CLUSTER, threads=1, cluster=2)
+    assert conditions(proof) == failed
+    assert all("may not have begun" in each.message and each.span for each in proof.failed)
+
+
 # -- copies and ends -------------------------------------------------------------------------------
 
 COPY = """

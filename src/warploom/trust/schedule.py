@@ -234,6 +234,7 @@ class _Batch:
         if act == "expect" or (act == "later" and not self.rows[node][3]):
             self._counted_in_time(node)
         if act in ("copy", "remote"):
+            self._begun(node)
             self._over_before_exit(node)
         if act == "come" and where[0] == "wgmma":
             done = any(self.rows[other][0] == "go" and self.rows[other][1] == where
@@ -272,6 +273,12 @@ class _Batch:
             some = any(self.rows[each][0] == "arrive" and self.reached_after(each, node)
                        for each in self.counted[where, phase])  # fmt: skip
             require(some, f"{self._named(where)}: phase {phase} may be complete too soon")
+
+    def _begun(self, node: Node) -> None:
+        for block in self.rows[node][5]:
+            first = [("e", a, 0) for a, each in enumerate(self.agents) if each["block"] == block]
+            known = any(self.reached_after(node, each) for each in first)
+            require(known or block == self.block(node), f"block {block} may not have begun")
 
     def _over_before_exit(self, node: Node) -> None:
         act, where, phase, _, _, blocks = self.rows[node]

@@ -190,7 +190,16 @@ class Conditions:
                 "before, and be counted there", event.site,
             )  # fmt: skip
 
-    # -- ends -------------------------------------------------------------------------------------
+    # -- beginnings and ends -------------------------------------------------------------------------------------
+
+    def begun(self, place: Place, event: Event) -> Iterator[Failed]:
+        """begin: a block has begun before another one touches its shared memory."""
+        own = self.recorded.agents[place[0]].block
+        for block in set(event.blocks) - {own}:
+            there = (a for a, each in enumerate(self.recorded.agents) if each.block == block)
+            if not any(self.order.before((a, 0), place) for a in there):
+                message = f"block {self.recorded.first + block} may not have begun when this "
+                yield Failed("begin", message + "reaches its shared memory", event.site)
 
     def copied_in_time(self, _: Place, event: Event) -> Iterator[Failed]:
         """exit: copies are complete before a block ends whose shared memory they touch."""
@@ -239,12 +248,12 @@ _CHECKS: dict[Act, tuple[Check, ...]] = {
     Act.WAIT: (Conditions.initialised, Conditions.right_parity, Conditions.in_time),
     Act.TOKEN: (Conditions.initialised, Conditions.in_time),
     Act.COME: (Conditions.generation, Conditions.multiplied_in_time),
-    Act.REMOTE: (Conditions.reached_in_time,),
+    Act.REMOTE: (Conditions.begun, Conditions.reached_in_time),
     Act.INVAL: (Conditions.initialised, Conditions.made_invalid),
 }
 _CHECKS[Act.EXPECT] += (Conditions.expected_first,)
 _CHECKS[Act.LATER] += (Conditions.expected_first,)
-_CHECKS[Act.COPY] += (Conditions.copied_in_time,)
+_CHECKS[Act.COPY] += (Conditions.begun, Conditions.copied_in_time)
 
 
 def check(recorded: Recorded) -> list[Failed]:

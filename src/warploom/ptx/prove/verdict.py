@@ -212,7 +212,8 @@ def _begins(evidence: Evidence) -> Iterator[str]:
             held[f"{recorded.initial[flag]} in {recorded.regions[flag[1]]}"] = None
         if held:
             shown = [*held][:_MOST_SHOWN] + ["…"] * (len(held) > _MOST_SHOWN)
-            yield f"flags that are waited for hold at the start what they do here: {', '.join(shown)}"
+            what = "flags that are waited for hold at the start what they do here"
+            yield f"{what}: {', '.join(shown)}"
 
 
 def _assumed(evidence: Evidence) -> Iterator[str]:
