@@ -148,6 +148,29 @@ def test_a_copy_out_of_shared_memory_is_waited_for() -> None:
         assert conditions(proved(first + STORE.replace("WAIT", wait), threads=1)) == failed
 
 
+BEGUN = "cp.async.ca.shared.global [%r5], [%rd1], 16;\n"
+TOLD = "bar.sync 0;\n" + BEGUN + "cp.async.mbarrier.arrive.noinc.shared.b64 [%r3];\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "waited"),
+    [
+        (BEGUN, False), (BEGUN + "cp.async.commit_group;\n", False), (TOLD, False),
+        (BEGUN + BEGUN.replace("[%r5]", "[%r5+16]") + "cp.async.wait_all;\n", True),
+        (BEGUN + "cp.async.commit_group;\ncp.async.wait_group 1;\n", False),
+        (TOLD + WAIT, True), (TOLD + "cp.async.wait_all;\n", False),
+    ],
+)  # fmt: skip
+def test_a_plain_copy_that_nobody_waits_for(body: str, waited: bool) -> None:
+    """The manual does not say that it ends before its block does; by practice that is assumed."""
+    proof = proved(body, threads=1, model="ptx")
+    assert conditions(proof) == (set() if waited else {"exit"})
+    assert all(each.span is not None for each in proof.failed)
+    proof = proved(body, threads=1)
+    assert proof.failed == ()
+    assert any("under way when its block ends" in each for each in proof.assumed) is not waited
+
+
 # -- one thread initialises, before all others -----------------------------------------------------
 
 

@@ -117,6 +117,7 @@ class Recorded:
     initial: dict[Any, int] = field(default_factory=dict)  # of flags
     regions: dict[int, str] = field(default_factory=dict)  # … the memory that they are in
     plain: frozenset[Any] = frozenset()  # flags that are written by plain stores, too
+    left: tuple[int, ...] = ()  # sites of cp.async that their threads did not wait for
 
 
 @dataclass(slots=True, eq=False)
@@ -144,6 +145,7 @@ class Skeleton:
     initial: dict[Any, int] = field(default_factory=dict)
     regions: dict[int, str] = field(default_factory=dict)  # of flags, by where they begin
     plain: set[Any] = field(default_factory=set)
+    left: set[int] = field(default_factory=set)  # where copies began that nobody waited for
     passed: set[Any] = field(default_factory=set)  # flags that somebody has waited for
     writers: Array | None = None  # of each byte of shared memory: where it was written last
     seen: dict[int, set[int]] = field(default_factory=dict)
@@ -350,6 +352,7 @@ class Skeleton:
             tuple(agents), ended, tuple(self.sites), tuple(self.broken), self.cluster, self.first,
             self.complete, self.strict, {site: frozenset(who) for site, who in self.seen.items()},
             self.initial, self.regions, frozenset(self.plain),
+            tuple(sorted(self.left)),
         )  # fmt: skip
 
     def _history(self, leaf: int) -> tuple[Event, ...]:

@@ -55,6 +55,8 @@ class Conditions:
             return
         for ended in self.recorded.mbarriers:
             yield from self._balanced(ended)
+        if self.recorded.strict:
+            yield from self.outlived()
         for place, event in self.order.each():
             for check in _CHECKS.get(event.act, ()):
                 yield from check(self, place, event)
@@ -211,6 +213,21 @@ class Conditions:
                 name = f"block {self.recorded.first + block}"
                 yield Failed("exit", f"{name} may end before this copy is complete", event.site)
 
+    def outlived(self) -> Iterator[Failed]:
+        """exit: by the manual, a cp.async is done only for who has waited for it."""
+        message = "a thread may end before this copy is done"
+        for site in self.recorded.left:
+            yield Failed("exit", message, site)
+        for place, event in self.order.each():
+            if event.act is Act.LATER:
+                exits = self.exits.get(self.recorded.agents[place[0]].block, [])
+                phase = (event.where, event.phase)
+                if not any(self.order.completed(phase, each) for each in exits):
+                    message = (
+                        "a block may end before this arrival comes, as it does when copies are done"
+                    )
+                    yield Failed("exit", message, event.site)
+
     def reached_in_time(self, place: Place, event: Event) -> Iterator[Failed]:
         """exit: accesses of another block's shared memory are done before that block ends."""
         for block in event.blocks:
@@ -236,6 +253,14 @@ def waived(recorded: Recorded, agent: int, at: int) -> bool:
     that initialises it passes none that is made for this."""
     later = recorded.agents[agent].events[at + 1 :]
     return not recorded.strict and not any(e.act is Act.FENCE and e.amount for e in later)
+
+
+def outlives(recorded: Recorded) -> bool:
+    """Whether a cp.async may be under way when its block ends."""
+    if not recorded.complete:
+        return False
+    made = Conditions(recorded)
+    return made.order.cycle is None and any(made.outlived())
 
 
 Check = Callable[[Conditions, Place, Event], Iterator[Failed]]

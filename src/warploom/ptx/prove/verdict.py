@@ -12,7 +12,7 @@ from warploom.ptx.emulate.code import Code
 from warploom.ptx.emulate.skeleton import NOWHERE, Act, Recorded
 from warploom.ptx.ir import Instruction, Register
 from warploom.ptx.known import STRONG, space_of
-from warploom.ptx.prove.conditions import check, waived
+from warploom.ptx.prove.conditions import check, outlives, waived
 from warploom.ptx.prove.flags import FlagLoops, check_flags
 from warploom.ptx.prove.registers import check_registers
 from warploom.ptx.prove.spins import Spins, is_wait
@@ -24,6 +24,7 @@ CONVERGED = (
 TOGETHER = "a product of a warpgroup is complete only when all four of its warps have come to it"
 RESIDENT = "all blocks of the launch run at once, so that who waits for a flag keeps nobody away"
 ALONE = "no launch that overlaps this one writes the flags that it waits for"
+OUTLIVES = "a cp.async under way when its block ends does no harm, of which the manual says nothing"
 SAME_VALUE = "writes that race write one value, whatever the data are"
 OWN_COPIES = "copies see the mbarriers of their own block without a fence, as they do on GPUs"
 _MOST_SHOWN = 4
@@ -225,6 +226,8 @@ def _assumed(evidence: Evidence) -> Iterator[str]:
         yield CONVERGED
     if any(_told_without_fence(each) for each in evidence.skeletons):
         yield OWN_COPIES
+    if any(not each.strict and outlives(each) for each in evidence.skeletons):
+        yield OUTLIVES
     if "flag" in groups:
         yield RESIDENT
         yield from _begins(evidence)
