@@ -41,9 +41,12 @@ from warploom.ptx.emulate.asked import (
     Model,
     Races,
     Volatile,
+    check_machine,
     check_options,
     check_overlap,
     check_proof,
+    check_shape,
+    check_switches,
     heap_limit,
     triple,
 )
@@ -287,9 +290,13 @@ class Kernel:
         """
         started, deadline = time.monotonic(), deadline_of(seconds)
         grid_size, block_size = triple(grid, "grid"), triple(block, "block")
+        check_machine(machine)
         for_ptx(machine, "lanes", "sector_bytes")
         self._check_shape(machine, grid_size, block_size, shared_bytes)
         check_options(races, schedule, engine, cores, volatile, model)
+        check_switches(check=check, benign=benign, counters=counters, prove=prove,
+                       dependents=dependents)  # fmt: skip
+        check_shape(schedule, batch_threads, grid_size, block_size)
         others = None if explore is None else check_seconds(explore)
         check_proof(prove, races, check, engine)
         before = check_overlap(dependents, after, races, engine)

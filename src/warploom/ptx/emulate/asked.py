@@ -14,8 +14,9 @@ from warploom.choices import MODELS
 from warploom.errors import DeviceError
 from warploom.machine.memory import Memory
 from warploom.machine.overlap import Footprint
+from warploom.machine.record import Machine
 from warploom.machine.serving import Serving
-from warploom.ptx.emulate.frame import Arithmetic, Triple
+from warploom.ptx.emulate.frame import WARP, Arithmetic, Triple
 from warploom.ptx.emulate.hold import Hold, Schedule, parse_holds
 from warploom.ptx.emulate.skeleton import FlagLoop
 
@@ -72,6 +73,35 @@ class Asked:
     def holds(self) -> tuple[Hold, ...] | None:
         """Who is held back, where a schedule says so."""
         return parse_holds(self.schedule) if isinstance(self.schedule, str) else None
+
+
+def check_switches(**given: Any) -> None:
+    for name, value in given.items():
+        if not isinstance(value, bool | np.bool_):
+            raise DeviceError(f"{name}={value!r:.60}", advice="write True or False")
+
+
+def check_machine(machine: Any) -> None:
+    if not isinstance(machine, Machine):
+        advice = "give what machine_named(…) finds"
+        raise DeviceError(f"machine={machine!r:.60}", advice=advice)
+
+
+def check_shape(schedule: Schedule, batch: Any, grid: Triple, block: Triple) -> None:
+    """A batch has threads, and whom a schedule holds back is there."""
+    whole = isinstance(batch, numbers.Integral) and not isinstance(batch, bool)
+    if batch is not None and (not whole or batch < 1):
+        raise DeviceError(f"a batch of {batch!r:.60} threads", advice="one is the least")
+    for each in parse_holds(schedule) if isinstance(schedule, str) else ():
+        warps = -(-prod(block) // WARP)
+        if each.block >= prod(grid):
+            there = f"no block {each.block}; the grid has {prod(grid)}"
+        elif each.warp >= warps:
+            there = f"no warp {each.warp}; a block has {warps}"
+        else:
+            continue
+        advice = "blocks and warps count from 0"
+        raise DeviceError(f"schedule '{each}': there is {there}", advice=advice)
 
 
 def check_options(

@@ -192,7 +192,7 @@ class Conditions:
                 "before, and be counted there", event.site,
             )  # fmt: skip
 
-    # -- beginnings and ends -------------------------------------------------------------------------------------
+    # -- beginnings and ends ---------------------------------------------------------------------
 
     def begun(self, place: Place, event: Event) -> Iterator[Failed]:
         """begin: a block has begun before another one touches its shared memory."""
