@@ -171,9 +171,7 @@ class RaceDetector:
         self._begun: dict[int, Knowledge] = {}  # by thread: mbarriers that it tells of
         self.footprint: Footprint | None = None  # of this launch, where another may overlap it
         self.overlap: Overlap | None = None  # with launches before this one
-        self.undecided: dict[
-            tuple[Hashable, Hashable], tuple[Side, Side]
-        ] = {}  # strong ones of two
+        self.undecided: dict[Hashable, tuple[Side, Side]] = {}  # strong accesses of two launches
 
     # -- batches and synchronisation ----------------------------------------------------------
 
@@ -290,7 +288,9 @@ class RaceDetector:
         end it, as the last of those does that leave a `cuda::pipeline`.
         """
         self.vector.advance(threads)
-        for name in np.unique(group).tolist():
+        if self.judges.company is not None:
+            self.judges.company.meet(self.vector, threads, group)
+        for name in np.unique(group).tolist() if self.judges.meetings else ():
             who = threads[group == name]
             known = joined(*[self.vector.knowledge(thread) for thread in who.tolist()])
             assert known is not None

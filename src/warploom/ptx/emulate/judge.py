@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import KernelError, Span, WarploomError
+from warploom.machine.company import Company
 from warploom.machine.overlap import Footprint, Overlap
 from warploom.machine.race import Pair, Race, RaceDetector, Side
 from warploom.machine.record import CUDA
@@ -30,7 +31,7 @@ from warploom.ptx.emulate.excuse import (
     readers_among,
 )
 from warploom.ptx.emulate.hold import Hold
-from warploom.ptx.emulate.ordering import follows_looks, uses_flags
+from warploom.ptx.emulate.ordering import acquires, follows_looks, uses_flags
 from warploom.ptx.emulate.origins import AllOfUse, Origins, Reader
 from warploom.ptx.emulate.skeleton import Recorded
 from warploom.ptx.emulate.trial import Around, Trial
@@ -157,6 +158,8 @@ class Judge:
             meetings=any(s.opcode == "mbarrier" and "inval" in s.modifiers for s in steps),
             rounded=excused.rounded_pairs, strict=asked.model == "ptx",
         )  # fmt: skip
+        if detector.flags is not None and any(acquires(step) for step in steps):
+            detector.judges.company = Company(detector.layout)
         if asked.dependents:
             detector.footprint = Footprint(() if asked.after is None else (asked.after,))
         if asked.after is not None:
