@@ -69,7 +69,8 @@ def uses_flags(ins: Instruction) -> bool:
 
 def acquires(ins: Instruction) -> bool:
     """Whether an instruction acquires what another thread released, or may complete that."""
-    return ins.opcode in ("ld", "atom", "fence") and bool(_ACQUIRES & set(ins.modifiers))
+    fence = ins.opcode == "fence" and "proxy" not in ins.modifiers
+    return (fence or ins.opcode in ("ld", "atom")) and bool(_ACQUIRES & set(ins.modifiers))
 
 
 def follows_looks(steps: Sequence[Instruction]) -> bool:
