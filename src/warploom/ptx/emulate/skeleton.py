@@ -118,6 +118,8 @@ class Recorded:
     regions: dict[int, str] = field(default_factory=dict)  # … the memory that they are in
     plain: frozenset[Any] = frozenset()  # flags that are written by plain stores, too
     left: tuple[int, ...] = ()  # sites of cp.async that their threads did not wait for
+    loops: tuple[FlagLoop, ...] = ()
+    block_threads: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -352,7 +354,7 @@ class Skeleton:
             tuple(agents), ended, tuple(self.sites), tuple(self.broken), self.cluster, self.first,
             self.complete, self.strict, {site: frozenset(who) for site, who in self.seen.items()},
             self.initial, self.regions, frozenset(self.plain),
-            tuple(sorted(self.left)),
+            tuple(sorted(self.left)), tuple(self.loops.values()), self.block_size,
         )  # fmt: skip
 
     def _history(self, leaf: int) -> tuple[Event, ...]:
