@@ -186,3 +186,13 @@ def test_flags_of_a_launch_that_another_writes_are_not_proved(name: str) -> None
     assert {each.condition for each in report.proof.failed} == ({"overlap"} if fails else set())
     assert all(each.span is not None for each in report.proof.failed)
     assert (report.proof.reach is Reach.ALL_DATA) is not fails
+
+
+def test_a_kernel_that_lets_the_next_begin_rests_on_its_flags_alone() -> None:
+    """Whether or not another launch is given."""
+    for start, told in (("", False), (START, True)):
+        kernel = ptx.load(f"{HEAD}{start}{FLAG}ret; }}\n", "k.ptx").kernel("k")
+        proof = kernel.launch(2, 1, [*np.zeros((2, 128), np.uint32)], races="all", prove=True).proof
+        assert proof is not None
+        assert proof.reach is Reach.ALL_DATA
+        assert any("no launch that overlaps" in each for each in proof.assumed) is told

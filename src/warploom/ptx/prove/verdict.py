@@ -217,6 +217,15 @@ def _begins(evidence: Evidence) -> Iterator[str]:
             yield f"{what}: {', '.join(shown)}"
 
 
+def _lets_others_begin(code: Code) -> bool:
+    """Whether the next launch may begin before this one has ended."""
+    return any(
+        flow.instruction.opcode == "griddepcontrol"
+        for block, times in zip(code.blocks, code.executed, strict=True) if times
+        for flow in block.passages
+    )  # fmt: skip
+
+
 def _assumed(evidence: Evidence) -> Iterator[str]:
     groups = {
         event.where[0] for each in evidence.skeletons for agent in each.agents
@@ -231,7 +240,7 @@ def _assumed(evidence: Evidence) -> Iterator[str]:
     if "flag" in groups:
         yield RESIDENT
         yield from _begins(evidence)
-        if evidence.dependents:
+        if evidence.dependents or _lets_others_begin(evidence.code):
             yield ALONE
     if "wgmma" in groups:
         yield TOGETHER
