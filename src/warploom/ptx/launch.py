@@ -290,12 +290,10 @@ class Kernel:
         """
         started, deadline = time.monotonic(), deadline_of(seconds)
         grid_size, block_size = triple(grid, "grid"), triple(block, "block")
-        check_machine(machine)
-        for_ptx(machine, "lanes", "sector_bytes")
+        for_ptx(check_machine(machine), "lanes", "sector_bytes")
         self._check_shape(machine, grid_size, block_size, shared_bytes)
         check_options(races, schedule, engine, cores, volatile, model)
-        check_switches(check=check, benign=benign, counters=counters, prove=prove,
-                       dependents=dependents)  # fmt: skip
+        check_switches(check=check, benign=benign, counters=counters, prove=prove)
         check_shape(schedule, batch_threads, grid_size, block_size)
         others = None if explore is None else check_seconds(explore)
         check_proof(prove, races, check, engine)

@@ -1,4 +1,4 @@
-"""Of a certificate that one run stands for all schedules: flags in global memory, by itself.
+"""Checks flags in global memory, in a certificate that one run stands for all schedules.
 
 A flag lets a thread pass in every schedule only when all writes of it are done: its comparison is
 false of all that the flag may hold before, and true of what it holds then. What was done before a
@@ -28,7 +28,7 @@ _OPPOSITE = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "
 
 
 class Batch(Protocol):
-    """What is asked of the batch that flags are in."""
+    """What is asked of the events of blocks that ran together."""
 
     agents: list[dict[str, Any]]
     rows: dict[Node, list[Any]]
@@ -36,6 +36,8 @@ class Batch(Protocol):
     def block(self, node: Node) -> int: ...
 
     def threads(self, node: Node) -> int: ...
+
+    def reached_after(self, node: Node, earlier: Node) -> bool: ...
 
     def done_by_all(self, node: Node, earlier: Node) -> bool: ...
 

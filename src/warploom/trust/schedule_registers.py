@@ -1,4 +1,4 @@
-"""Of a certificate that one run stands for all schedules: setmaxnreg gets what it asks for.
+"""Checks that setmaxnreg gets what it asks for, in a certificate of all schedules.
 
 Who lacks registers waits until others give some back. So for all warps that may wait at one time:
 all others go on as far as they can without these, and what is held then has to leave enough.
@@ -8,24 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import combinations, pairwise, product
-from typing import Any, Protocol
+from typing import Any
 
 from warploom.trust.checked import TooMuchError, require
+from warploom.trust.schedule_flags import Batch, Node
 
-Node = tuple[Any, ...]
 Step = tuple[Node, ...]  # where the agents of a warp set their registers together
 _MOST = 1 << 14  # of such sets
-
-
-class Batch(Protocol):
-    """What is asked of the batch that the blocks are in."""
-
-    agents: list[dict[str, Any]]
-    rows: dict[Node, list[Any]]
-
-    def reached_after(self, node: Node, earlier: Node) -> bool: ...
-
-    def done_by_all(self, node: Node, earlier: Node) -> bool: ...
 
 
 def check_pools(batch: Batch, own: int) -> None:

@@ -81,10 +81,10 @@ def check_switches(**given: Any) -> None:
             raise DeviceError(f"{name}={value!r:.60}", advice="write True or False")
 
 
-def check_machine(machine: Any) -> None:
-    if not isinstance(machine, Machine):
-        advice = "give what machine_named(…) finds"
-        raise DeviceError(f"machine={machine!r:.60}", advice=advice)
+def check_machine(machine: Any) -> Machine:
+    if isinstance(machine, Machine):
+        return machine
+    raise DeviceError(f"machine={machine!r:.60}", advice="give what machine_named(…) finds")
 
 
 def check_shape(schedule: Schedule, batch: Any, grid: Triple, block: Triple) -> None:
@@ -130,6 +130,7 @@ def check_overlap(
 ) -> Footprint | None:
     """What the launch before touched; to overlap others needs a detector of races, which the
     evaluator has."""
+    check_switches(dependents=dependents)
     if (dependents or after is not None) and (not races or engine == "c"):
         advice = "give races=True, and not engine='c'"
         raise DeviceError("launches that overlap need races, and the evaluator", advice=advice)
