@@ -227,6 +227,7 @@ class RaceDetector:
         """
         if isinstance(self.clocks, Vector):
             self.clocks.advance(threads)
+            self.clocks.add_up(threads)
             for thread in threads.tolist():
                 known = self.clocks.knowledge(thread).renamed(self._as_fenced)
                 self.clocks.learn(np.array([thread]), known)
@@ -288,6 +289,7 @@ class RaceDetector:
         end it, as the last of those does that leave a `cuda::pipeline`.
         """
         self.vector.advance(threads)
+        self.vector.add_up(threads)
         if self.judges.company is not None:
             self.judges.company.meet(self.vector, threads, group)
         for name in np.unique(group).tolist() if self.judges.meetings else ():
