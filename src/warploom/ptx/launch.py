@@ -237,6 +237,7 @@ class Kernel:
         heap = "memory that malloc gave" if self.owner.heap.was_used else ""
         return self.fast.judged(found[1].locals) or heap
 
+    @located
     def launch(
         self,
         grid: int | Sequence[int],

@@ -30,21 +30,10 @@ def bind(
     module: ir.Module, function: ir.Function, args: Sequence[Any], memory: Memory
 ) -> dict[str, int]:
     """Puts arrays and the parameter bytes into memory; gives the address of each parameter."""
-    try:
-        return _bound(module, function, args, memory)
-    except DeviceError as error:
-        if error.span is not None:
-            raise
-        raise DeviceError(error.message, module.span(function), error.advice) from None
-
-
-def _bound(
-    module: ir.Module, function: ir.Function, args: Sequence[Any], memory: Memory
-) -> dict[str, int]:
     parameters = function.parameters
     if not isinstance(args, Sequence) or isinstance(args, str | bytes):
         what = f"the arguments are a {type(args).__name__}"
-        raise DeviceError(what, module.span(function), "give a list, one for each parameter")
+        raise DeviceError(what, advice="give a list, one for each parameter")
     if len(args) != len(parameters):
         takes = f"kernel '{demangled(function.name)}' takes {len(parameters)} arguments"
         raise DeviceError(f"{takes}, {len(args)} are given", module.span(function))
