@@ -156,3 +156,43 @@ def test_agrees_with_what_each_thread_knows(seed: int) -> None:
             knows[warp] |= what == "wait"
             wrong |= what != "wait" and not knows[warp]
         assert bool(after(START + WRITE, body).races) is wrong, body
+
+
+FLAG = "setp.eq.u32 %p4, %r2, 0; @%p4 bra SET;\nASK: ld.acquire.gpu.global.u32 %r5, [%rd2];\n"
+FLAG += "setp.eq.u32 %p5, %r5, 0; @%p5 bra ASK;\nbra END;\n"
+FLAG += "SET: st.release.gpu.global.u32 [%rd2], 1;\nEND:\n"
+STRONG = {
+    "an atomic": ("red.relaxed.gpu.global.add.u32 [%rd2], 1;\n", True),
+    "a strong store": ("st.relaxed.gpu.global.u32 [%rd2], 1;\n", True),
+    "behind the wait": (WAIT + "st.relaxed.gpu.global.u32 [%rd2], 1;\n", False),
+    "somewhere else": ("st.relaxed.gpu.global.u32 [%rd1], 1;\n", False),
+}
+
+
+@pytest.mark.parametrize("name", STRONG)
+def test_flags_of_a_launch_that_another_writes_are_not_proved(name: str) -> None:
+    """The blocks of the first launch may be let go by what the second one writes."""
+    second, fails = STRONG[name]
+    x, y, z = np.zeros((3, 128), np.uint32)
+    kernel = ptx.load(f"{HEAD}{FLAG}ret; }}\n", "k.ptx").kernel("k")
+    before = kernel.launch(2, 1, [x, y], races="all", prove=True, dependents=True)
+    assert before.proof is not None
+    assert before.proof.reach is Reach.ALL_DATA
+    assert any("no launch that overlaps" in each for each in before.proof.assumed)
+    kernel = ptx.load(f"{HEAD}{second}ret; }}\n", "k.ptx").kernel("k")
+    report = kernel.launch(1, 1, [z, y], races="all", prove=True, after=before)
+    assert report.proof is not None
+    assert not report.races
+    assert {each.condition for each in report.proof.failed} == ({"overlap"} if fails else set())
+    assert all(each.span is not None for each in report.proof.failed)
+    assert (report.proof.reach is Reach.ALL_DATA) is not fails
+
+
+def test_a_kernel_that_lets_the_next_begin_rests_on_its_flags_alone() -> None:
+    """Whether or not another launch is given."""
+    for start, told in (("", False), (START, True)):
+        kernel = ptx.load(f"{HEAD}{start}{FLAG}ret; }}\n", "k.ptx").kernel("k")
+        proof = kernel.launch(2, 1, [*np.zeros((2, 128), np.uint32)], races="all", prove=True).proof
+        assert proof is not None
+        assert proof.reach is Reach.ALL_DATA
+        assert any("no launch that overlaps" in each for each in proof.assumed) is told

@@ -106,6 +106,16 @@ def test_memory_of_a_peer_that_may_have_ended_is_named() -> None:
     assert proved(read + CLUSTER, threads=1, cluster=2).reach is Reach.ALL_DATA
 
 
+@pytest.mark.parametrize(("meet", "failed"), [("bar.sync 0;\n", {"begin"}), (CLUSTER, set())])
+def test_memory_of_a_peer_that_may_not_have_begun_is_named(meet: str, failed: set[str]) -> None:
+    """Nobody else touches what is stored to, so that no race tells of it."""
+    reach = "xor.b32 %r8, %r6, 1;\nmapa.shared::cluster.u32 %r7, %r5, %r8;\n"
+    store = "setp.eq.u32 %p2, %r6, 0;\n@%p2 st.shared::cluster.u32 [%r7], %r1;\n"
+    proof = proved(meet + reach + store + CLUSTER, threads=1, cluster=2)
+    assert conditions(proof) == failed
+    assert all("may not have begun" in each.message and each.span for each in proof.failed)
+
+
 # -- copies and ends -------------------------------------------------------------------------------
 
 COPY = """
@@ -136,6 +146,29 @@ def test_a_copy_out_of_shared_memory_is_waited_for() -> None:
         ("", {"exit"}), ("cp.async.bulk.wait_group.read 1;", {"exit"}),
     ):  # fmt: skip
         assert conditions(proved(first + STORE.replace("WAIT", wait), threads=1)) == failed
+
+
+BEGUN = "cp.async.ca.shared.global [%r5], [%rd1], 16;\n"
+TOLD = "bar.sync 0;\n" + BEGUN + "cp.async.mbarrier.arrive.noinc.shared.b64 [%r3];\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "waited"),
+    [
+        (BEGUN, False), (BEGUN + "cp.async.commit_group;\n", False), (TOLD, False),
+        (BEGUN + BEGUN.replace("[%r5]", "[%r5+16]") + "cp.async.wait_all;\n", True),
+        (BEGUN + "cp.async.commit_group;\ncp.async.wait_group 1;\n", False),
+        (TOLD + WAIT, True), (TOLD + "cp.async.wait_all;\n", False),
+    ],
+)  # fmt: skip
+def test_a_plain_copy_that_nobody_waits_for(body: str, waited: bool) -> None:
+    """The manual does not say that it ends before its block does; by practice that is assumed."""
+    proof = proved(body, threads=1, model="ptx")
+    assert conditions(proof) == (set() if waited else {"exit"})
+    assert all(each.span is not None for each in proof.failed)
+    proof = proved(body, threads=1)
+    assert proof.failed == ()
+    assert any("under way when its block ends" in each for each in proof.assumed) is not waited
 
 
 # -- one thread initialises, before all others -----------------------------------------------------

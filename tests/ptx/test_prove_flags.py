@@ -85,6 +85,8 @@ def test_a_flag_that_needs_all_its_writes_is_proved(set_: str, look: str, others
     assert proof.failed == ()
     assert proof.reach is Reach.ALL_DATA
     assert any("run at once" in each for each in proof.assumed)
+    (begins,) = [each for each in proof.assumed if "at the start" in each]
+    assert begins.endswith("0 in argument 1 ('flag')")
 
 
 @pytest.mark.parametrize(

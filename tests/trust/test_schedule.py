@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from functools import cache
 from random import Random
 from typing import Any
 
 import pytest
-from bench.common.ptx.phases import Case, Log, explore, schedule
+from bench.common.ptx.phases import LOOPS, Case, Log, explore, schedule
 from bench.common.ptx.phases_drawn import draw
 from tests.ptx.pipeline import RING
 from tests.ptx.test_prove import proof_of, run_ring
@@ -18,8 +19,12 @@ from warploom.machine.proof import Proof, Reach
 from warploom.ptx.emulate.skeleton import Recorded
 from warploom.ptx.prove.certificate import certificate
 from warploom.ptx.prove.conditions import check
+from warploom.ptx.prove.flags import check_flags
+from warploom.ptx.prove.verdict import RESIDENT
 from warploom.trust.checked import digest
 from warploom.trust.schedule import check_schedule
+
+ASSUMED = (RESIDENT, "flags that are waited for hold at the start what they do here: 0 in b")
 
 
 @cache
@@ -118,19 +123,23 @@ def _brings_no_end(case: Case, log: Log, recorded: Recorded) -> bool:
 
 def test_what_both_accept_is_the_same_and_true() -> None:
     """On small programs: the checker accepts what the conditions accept, and nothing wrong."""
-    r, accepted = Random(5), 0
+    r, accepted, flagged = Random(5), 0, 0
     for _ in range(100):
         case = draw(r)
         run = schedule(case, r)
-        if run is None or case.flags:  # flags are not certified
+        if run is None:
             continue
         log, recorded = run
         if _brings_no_end(case, log, recorded):
             continue
-        proof = Proof(Reach.ALL_DATA, skeletons=(recorded,))
+        recorded = replace(recorded, loops=tuple(LOOPS.values()))
+        proof = Proof(Reach.ALL_DATA, assumed=ASSUMED, skeletons=(recorded,))
         record = certificate("k", (1, 1, 1), (len(case.program), 1, 1), proof, None)
         if holds(record):
             accepted += 1
             assert explore(case, log) in ("same", "too many"), case
-        assert holds(record) == (not check(recorded)), case
+        flagged += holds(record) and bool(case.flags)
+        failed = [*check(recorded), *check_flags(recorded, LOOPS)]
+        assert holds(record) == (not failed), case
     assert accepted > 20
+    assert flagged > 5

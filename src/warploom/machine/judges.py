@@ -7,7 +7,9 @@ does without them:
 - an arrival at another block's mbarrier, or a wait for one, in the scope of a block orders what was
   read before, and copies (not what was written);
 - bulk copies tell the mbarriers of their own block without a fence behind `mbarrier.init`;
-- bulk copies overwrite what was read plainly, without a fence between the two ways to memory.
+- bulk copies overwrite what was read plainly, without a fence between the two ways to memory;
+- in kernels with acquires, lanes that meet at a shuffle, a vote or a reduction have acquired what
+  one of them has, and overwrite what another has read (`company`).
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import numpy as np
 from warploom.errors import InternalError
 from warploom.machine.async_completion import PendingCompletions
 from warploom.machine.clock import Array, Clocks, Layout, Mask, Vector
+from warploom.machine.company import Company
 from warploom.machine.flag import Flags
 from warploom.machine.proxy import ASYNC, BEGUN, FIRST_MAP, MET, NARROW, by_way
 from warploom.machine.semantics import ConflictScope, Semantics
@@ -51,10 +54,17 @@ class Judges:
     meetings: bool
     map: int = FIRST_MAP  # the way of those who read the tensor map that is read now
     narrow: bool = False  # somebody was told something in too small a scope
+    company: Company | None = None  # of lanes that meet, where that may be asked
     _clocks: Clocks | None = field(default=None, init=False)
 
     def start(self, clocks: Clocks) -> None:
         self._clocks = clocks
+        if self.company is not None:
+            self.company.known.clear()
+
+    @property
+    def asks_who_met(self) -> bool:
+        return self.meetings or self.company is not None
 
     @property
     def clocks(self) -> Clocks:
@@ -99,9 +109,21 @@ class Judges:
     def _unordered(self, other: Semantics, *, lenient: bool) -> Conflict:
         """Those that nothing orders before now."""
         plain = other.kind.writes and not other.asynchronous
-        if not lenient or plain or not self.narrow:
-            return self.clocks.unordered
-        return lambda entries, threads: self._less(self.clocks.unordered, NARROW, entries, threads)
+        found: Conflict = self.clocks.unordered
+        if lenient and self.narrow and not plain:
+            unordered = found
+            found = lambda entries, threads: self._less(unordered, NARROW, entries, threads)  # noqa: E731
+        if not lenient or self.company is None or other.asynchronous or other.under_way:
+            return found
+        return lambda entries, threads: self._apart(found, entries, threads, other)
+
+    def _apart(self, conflict: Conflict, entries: Array, threads: Array, other: Semantics) -> Mask:
+        """Those that conflict, less those that lanes know of since they met."""
+        bad = conflict(entries, threads)
+        at = np.flatnonzero(bad)
+        if at.size and self.company is not None:
+            bad[at] = ~self.company.heard(self.vector, entries[at], threads[at], other)
+        return bad
 
     def _less(self, conflict: Conflict, way: int, entries: Array, threads: Array) -> Mask:
         """Those that conflict, less those of which a thread knows by another way."""

@@ -106,7 +106,8 @@ class Knowledge:
 
 def _merge(found: dict[int, Ticks], block: int, ticks: Ticks) -> None:
     old = found.get(block)
-    found[block] = ticks if old is None else np.maximum(old, ticks)
+    if old is not ticks:  # most often it came from one thread by many ways
+        found[block] = ticks if old is None else np.maximum(old, ticks)
 
 
 def joined(*parts: Knowledge | None) -> Knowledge | None:

@@ -67,11 +67,15 @@ class Footprint:
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """An access of an earlier launch, and the position of the one that meets it."""
+    """An access of an earlier launch, and the position of the one that meets it.
+
+    Where both are `strong` they do not race, but nothing says which of them comes first.
+    """
 
     position: int
     offset: int
     side: Any
+    strong: bool
 
 
 @dataclass(slots=True)
@@ -106,7 +110,7 @@ class Overlap:
         """Accesses of launches whose end a thread was not told of: the first of each kind."""
         for footprint, source in self.launches:
             for other, plane in self._planes.get((source, region), ()):
-                clash = (kind.writes or other.writes) and not (kind.strong and other.strong)
+                clash = kind.writes or other.writes
                 touched = plane[start[:, None] + np.arange(width)] if clash else None
                 if touched is None or not touched.any():
                     continue
@@ -116,7 +120,8 @@ class Overlap:
                     position = int(at[0])
                     byte = int(touched[position].astype(bool).argmax())
                     side = footprint.side(other, int(touched[position, byte]))
-                    yield Meeting(position, int(start[position]) + byte, side)
+                    strong = kind.strong and other.strong
+                    yield Meeting(position, int(start[position]) + byte, side, strong)
 
 
 def _shared(array: Bytes, other: Bytes, plane: Ints) -> Ints | None:

@@ -157,6 +157,7 @@ class RaceDetector:
         self._begun: dict[int, Knowledge] = {}  # by thread: mbarriers that it tells of
         self.footprint: Footprint | None = None  # of this launch, where another may overlap it
         self.overlap: Overlap | None = None  # with launches before this one
+        self.undecided: dict[Hashable, tuple[Side, Side]] = {}  # strong accesses of two launches
 
     # -- batches and synchronisation ----------------------------------------------------------
 
@@ -223,6 +224,7 @@ class RaceDetector:
         """
         if isinstance(self.clocks, Vector):
             self.clocks.advance(threads)
+            self.clocks.add_up(threads)
             for thread in threads.tolist():
                 known = self.clocks.knowledge(thread).renamed(self._as_fenced)
                 self.clocks.learn(np.array([thread]), known)
@@ -284,7 +286,10 @@ class RaceDetector:
         end it, as the last of those does that leave a `cuda::pipeline`.
         """
         self.vector.advance(threads)
-        for name in np.unique(group).tolist():
+        self.vector.add_up(threads)
+        if self.judges.company is not None:
+            self.judges.company.meet(self.vector, threads, group)
+        for name in np.unique(group).tolist() if self.judges.meetings else ():
             who = threads[group == name]
             known = joined(*[self.vector.knowledge(thread) for thread in who.tolist()])
             assert known is not None
@@ -376,14 +381,17 @@ class RaceDetector:
         if self.overlap is None:
             return []
         none = np.zeros(threads.size, np.int64)
-        return self._fresh([
-            Race(region, met.offset, met.side, self._side(semantics, int(mine[met.position])),
-                 cause=Cause.GRID)
-            for met in self.overlap.met(
-                region, start, width, semantics.kind,
-                lambda source: ~self.vector.told(none + source, none, none, threads),
-            )
-        ])  # fmt: skip
+        races = []
+        for met in self.overlap.met(
+            region, start, width, semantics.kind,
+            lambda source: ~self.vector.told(none + source, none, none, threads),
+        ):  # fmt: skip
+            side = self._side(semantics, int(mine[met.position]))
+            if met.strong:
+                self.undecided.setdefault((met.side.label, side.label), (met.side, side))
+            else:
+                races.append(Race(region, met.offset, met.side, side, cause=Cause.GRID))
+        return self._fresh(races)
 
     def side(self, kind: Kind, entry: int) -> Side:
         """Who made an access of this launch."""

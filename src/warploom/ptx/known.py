@@ -55,7 +55,31 @@ def split_operands(
     if form.control is Control.CALL:
         lists = sum(isinstance(operand, ir.Arguments) for operand in operands)
         has_result = isinstance(operands[0], ir.Arguments) and lists > 1 if operands else False
-    return (operands[:1], operands[1:]) if has_result else ((), operands)
+    if not has_result:
+        return (), operands
+    return operands[:1], _of_use(instruction, operands[1:])
+
+
+def _of_use(ins: ir.Instruction, read: tuple[ir.Operand, ...]) -> tuple[ir.Operand, ...]:
+    """Operands less those that a constant says are of no use: words of which prmt takes no byte,
+    and bits that a table of lop3 does not look at."""
+    if ins.opcode not in ("prmt", "lop3") or len(read) < 3:
+        return read
+    last = read[2 if ins.opcode == "prmt" else 3]
+    if not isinstance(last, ir.Immediate) or ins.modifiers[-1] != "b32":
+        return read
+    number = int(last.value)
+    if ins.opcode == "prmt":
+        taken = {number >> 4 * at >> 2 & 1 for at in range(4)}
+    else:
+        taken = {at for at, step in enumerate((4, 2, 1)) if _differs(number, step)}
+    unused = {0, 1} - taken if ins.opcode == "prmt" else {0, 1, 2} - taken
+    return tuple(each for at, each in enumerate(read) if at not in unused)
+
+
+def _differs(table: int, step: int) -> bool:
+    """Whether the answers of a table of eight depend on the bit of this weight."""
+    return any((table >> at ^ table >> at + step) & 1 for at in range(8) if not at & step)
 
 
 def registers_moved(operand: ir.Operand) -> tuple[ir.Operand, ...]:

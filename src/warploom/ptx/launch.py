@@ -41,9 +41,12 @@ from warploom.ptx.emulate.asked import (
     Model,
     Races,
     Volatile,
+    check_machine,
     check_options,
     check_overlap,
     check_proof,
+    check_shape,
+    check_switches,
     heap_limit,
     triple,
 )
@@ -234,6 +237,7 @@ class Kernel:
         heap = "memory that malloc gave" if self.owner.heap.was_used else ""
         return self.fast.judged(found[1].locals) or heap
 
+    @located
     def launch(
         self,
         grid: int | Sequence[int],
@@ -287,9 +291,11 @@ class Kernel:
         """
         started, deadline = time.monotonic(), deadline_of(seconds)
         grid_size, block_size = triple(grid, "grid"), triple(block, "block")
-        for_ptx(machine, "lanes", "sector_bytes")
+        for_ptx(check_machine(machine), "lanes", "sector_bytes")
         self._check_shape(machine, grid_size, block_size, shared_bytes)
         check_options(races, schedule, engine, cores, volatile, model)
+        check_switches(check=check, benign=benign, counters=counters, prove=prove)
+        check_shape(schedule, batch_threads, grid_size, block_size)
         others = None if explore is None else check_seconds(explore)
         check_proof(prove, races, check, engine)
         before = check_overlap(dependents, after, races, engine)
@@ -372,7 +378,7 @@ class Kernel:
     def _proof(self, asked: Asked, code: Code, report: Report, loops: FlagLoops | None) -> Proof:
         found = Evidence(
             code, self._judge.skeletons, bool(report.races), asked.benign, asked.registers, loops,
-            asked.after is not None,
+            asked.after is not None, asked.dependents, self._judge.undecided,
         )  # fmt: skip
         return verdict(found)
 

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from warploom.trust.checked import Checked, TooMuchError, digest, require, shielded
+from warploom.trust.schedule_flags import check_flags
+from warploom.trust.schedule_registers import check_pools
 
 _KEYS = {
     "kind", "version", "name", "grid", "block", "reach", "assumed", "registers", "batches",
@@ -21,8 +23,11 @@ _KEYS = {
 _REACH = ("all schedules and all data", "all schedules with this data")
 _COUNTED = ("arrive", "expect", "copy", "later")
 _PASSES = ("wait", "token", "go")
-_ACTS = (*_COUNTED, *_PASSES, "init", "come", "remote", "fence", "exit")
+_ACTS = (*_COUNTED, *_PASSES, "init", "come", "remote", "fence", "exit", "inval", "orders")
+_OF_MBARRIERS = (*_COUNTED, "wait", "token", "init", "inval")
+_BATCH = {"first", "cluster", "mbarriers", "flags", "loops", "agents"}
 _MOST_NODES = 40_000
+_WARP = 32
 _MOST_BYTES = 1 << 20
 _NOT_COVERED = (
     "that these are the events of the kernel",
@@ -32,6 +37,9 @@ _NOT_COVERED = (
 )
 
 # An assumption under which copies need no fence behind the mbarriers of their own block.
+# What flags stand on that is not of the kernel.
+_RESIDENT = "all blocks of the launch run at once, so that who waits for a flag keeps nobody away"
+_BEGIN = "flags that are waited for hold at the start"
 _OWN_COPIES = "copies see the mbarriers of their own block without a fence, as they do on GPUs"
 
 Node = tuple[Any, ...]
@@ -45,13 +53,17 @@ def check_schedule(record: dict[str, Any]) -> Checked:
 
 def _check(record: dict[str, Any]) -> Checked:
     require(set(record) == _KEYS, "it has other parts than it should")
-    require(repr(record["version"]) == "1", "it is of another version")
+    require(repr(record["version"]) == "2", "it is of another version")
     require(digest(record) == record["digest"], "it was changed after it was written")
     require(record["reach"] in _REACH, "it claims no proof")
     threads = events = 0
     for batch in record["batches"]:
         found = _Batch(batch, record["registers"], fenced=_OWN_COPIES not in record["assumed"])
-        found.check()
+        if found.check():
+            require(len(record["batches"]) == 1, "blocks that wait for flags do not run together")
+            granted = [str(each) for each in record["assumed"]]
+            said = _RESIDENT in granted and any(each.startswith(_BEGIN) for each in granted)
+            require(said, "it does not say what its flags stand on")
         threads += sum(agent["threads"] for agent in batch["agents"])
         events += len(found.rows)
     size = 1
@@ -70,6 +82,10 @@ def _whole(value: Any) -> int:
     return int(value)
 
 
+def _sets(group: Any) -> bool:
+    return bool(group[0] == "registers")
+
+
 def _key(where: Any) -> Any:
     return tuple(where) if isinstance(where, list) else where
 
@@ -83,17 +99,23 @@ class _Batch:
     ) -> None:
         """`fenced`: copies need a fence behind the mbarriers of their own block, too."""
         self.fenced = fenced
-        require(set(batch) == {"mbarriers", "agents"}, "a batch has other parts than it should")
+        require(set(batch) == _BATCH, "a batch has other parts than it should")
         self.mbarriers = [(str(name), _whole(block), _whole(count))
-                          for name, block, count in batch["mbarriers"]]  # fmt: skip
+                          for name, block, count, _ in batch["mbarriers"]]  # fmt: skip
+        self.bytes = [_whole(byte) for _, _, _, byte in batch["mbarriers"]]
+        self.flags, self.loops = batch["flags"], batch["loops"]
+        self.first, self.cluster = _whole(batch["first"]), _whole(batch["cluster"])
         self.agents = batch["agents"]
         self.registers = registers
         self.rows: dict[Node, Row] = {}
         self.inits: dict[int, list[Node]] = defaultdict(list)
+        self.uses: dict[int, list[Node]] = defaultdict(list)
         self.counted: dict[tuple[Any, int], list[Node]] = defaultdict(list)
         for a, agent in enumerate(self.agents):
-            require(set(agent) == {"block", "threads", "events"}, "an agent has other parts")
-            require(_whole(agent["threads"]) > 0, "an agent has no threads")
+            parts = {"block", "threads", "warps", "events"}
+            require(set(agent) == parts, "an agent has other parts")
+            warps = {_whole(each) for each in agent["warps"]}
+            require(0 < _whole(agent["threads"]) <= _WARP * len(warps), "an agent has no threads")
             for k, row in enumerate(agent["events"]):
                 self._read(("e", a, k), row)
         require(len(self.rows) + len(self.counted) <= 1 << 22, "it is too large")
@@ -106,11 +128,11 @@ class _Batch:
         where = _key(where)
         for number in (phase, amount, bytes_, *blocks):
             _whole(number)
-        if act in (*_COUNTED, "wait", "token", "init"):
+        if act in _OF_MBARRIERS:
             require(0 <= _whole(where) < len(self.mbarriers), "an event is about no mbarrier")
         self.rows[node] = [act, where, phase, amount, bytes_, blocks]
-        if act == "init":
-            self.inits[where].append(node)
+        if act in _OF_MBARRIERS:
+            (self.inits if act == "init" else self.uses)[where].append(node)
         if act in _COUNTED or act == "come":
             self.counted[where, phase].append(node)
 
@@ -122,31 +144,36 @@ class _Batch:
 
     # -- order ------------------------------------------------------------------------------------
 
-    def check(self) -> None:
+    def check(self) -> bool:
+        """Whether some wait for flags."""
         self.phases = [self._phases(number) for number in range(len(self.mbarriers))]
-        main = [node for node in self.rows if not self._of_registers(node)]
-        if len(main) < len(self.rows):
-            self._ordered(list(self.rows))  # it has no cycle
-            self._pool()
-        self._ordered(main)
+        given = [key for key in self.counted if isinstance(key[0], tuple) and _sets(key[0])]
+        if given and self.registers is None:
+            self._ordered()  # it has no cycle
+        for key in given:
+            del self.counted[key]  # that registers were waited for orders nothing else
+        self._ordered()
+        if self.registers is not None and any(map(self._of_registers, self.rows)):
+            check_pools(self, _whole(self.registers))
         self.exits: dict[int, list[Node]] = defaultdict(list)
-        for node in main:
+        for node in self.rows:
             if self.rows[node][0] == "exit":
                 self.exits[self.block(node)].append(node)
-        for node in main:
+        for node in self.rows:
             self._event(node)
+        require(self.cluster > 0 and self.first % self.cluster == 0, "a cluster is torn apart")
+        return check_flags(self, self.flags, self.loops, self.cluster)
 
     def _of_registers(self, node: Node) -> bool:
         act, where = self.rows[node][:2]
-        return act in ("come", "go") and where[0] == "registers"
+        return act in ("come", "go") and _sets(where)
 
-    def _ordered(self, nodes: list[Node]) -> None:
+    def _ordered(self) -> None:
         """Sets `before` and `previous`, by taking nodes of which all that is before is taken."""
-        chosen = set(nodes)
         needs: dict[Node, list[Node]] = {}
         self.previous: dict[Node, Node | None] = {}
         last: dict[int, Node] = {}
-        for node in nodes:
+        for node in self.rows:
             self.previous[node] = last.get(node[1])
             needs[node] = [] if last.get(node[1]) is None else [last[node[1]]]
             last[node[1]] = node
@@ -154,9 +181,7 @@ class _Batch:
             if act in _PASSES and (where, phase) in self.counted:
                 needs[node].append(("p", where, phase))
         for (where, phase), places in self.counted.items():
-            mine = [node for node in places if node in chosen]
-            if mine:
-                needs["p", where, phase] = mine
+            needs["p", where, phase] = places
         self.place = {node: number for number, node in enumerate(needs)}
         self.before: dict[Node, int] = {}
         after: dict[Node, list[Node]] = defaultdict(list)
@@ -184,6 +209,20 @@ class _Batch:
             return False
         return came == earlier or bool(self.before[came] >> self.place[earlier] & 1)
 
+    def done_by_all(self, node: Node, earlier: Node) -> bool:
+        """Whether each thread has done something before any thread reaches an event: those that
+        do the same have met in between."""
+        if earlier[1] != node[1] or self.threads(node) == 1:
+            return self.reached_after(node, earlier)
+        met: set[Any] = set()
+        for number in range(earlier[2] + 1, node[2]):
+            act, where, phase = self.rows["e", node[1], number][:3]
+            if act in (*_COUNTED, "come") and (where, phase) in self.counted:
+                met.add((where, phase))
+            elif act in _PASSES and (where, phase) in met:
+                return True
+        return False
+
     # -- phases -----------------------------------------------------------------------------------
 
     def _phases(self, number: int) -> int:
@@ -207,25 +246,16 @@ class _Batch:
             require(expected == brought, f"{name}: bytes of phase {phase} do not balance")
         return len(mine)
 
-    def _pool(self) -> None:
-        """Registers that the threads of a block hold at once are no more than it began with."""
-        if self.registers is None:
-            return
-        own = _whole(self.registers)
-        more: dict[int, int] = defaultdict(int)
-        for agent in self.agents:
-            asked = [row[3] for row in agent["events"] if row[0] in ("come", "go")
-                     and row[1][0] == "registers"]  # fmt: skip
-            more[agent["block"]] += agent["threads"] * (max(asked, default=own) - own)
-        require(all(each <= 0 for each in more.values()), "a block asks for too many registers")
-
     # -- conditions -------------------------------------------------------------------------------
 
     def _event(self, node: Node) -> None:
         act, where, phase = self.rows[node][:3]
-        if act in (*_COUNTED, "wait", "token"):
+        if act in (*_COUNTED, "wait", "token", "inval"):
             self._initialised(node)
-        follows = act in _COUNTED or act == "wait" or (act == "come" and where[0] != "wgmma")
+        if act == "inval":
+            self._made_invalid(node)
+        apart = act == "come" and where[0] in ("wgmma", "flag", "registers")
+        follows = act in (*_COUNTED, "wait") or (act == "come" and not apart)
         if follows and phase >= 1:
             over = self.reached_after(node, ("p", where, phase - 1))
             require(over, f"{self._named(where)}: {act} of phase {phase} may come too soon")
@@ -234,6 +264,7 @@ class _Batch:
         if act == "expect" or (act == "later" and not self.rows[node][3]):
             self._counted_in_time(node)
         if act in ("copy", "remote"):
+            self._begun(node)
             self._over_before_exit(node)
         if act == "come" and where[0] == "wgmma":
             done = any(self.rows[other][0] == "go" and self.rows[other][1] == where
@@ -259,6 +290,21 @@ class _Batch:
                          for each in self._later(inits[0]))  # fmt: skip
             require(fenced, f"{name}: no fence after it is initialised")
 
+    def _made_invalid(self, node: Node) -> None:
+        """All that uses an mbarrier is over, and what is initialised in its place comes later."""
+        own = self.rows[node][1]
+        name, block, _ = self.mbarriers[own]
+        for use in self.uses[own]:
+            act, _, phase = self.rows[use][:3]
+            over = use == node or self.done_by_all(node, use)
+            if act in ("copy", "later"):
+                over = over and self.reached_after(node, ("p", own, phase))
+            require(over, f"{name} may be made invalid too soon")
+        for number in range(own + 1, len(self.mbarriers)):
+            if (self.mbarriers[number][1], self.bytes[number]) == (block, self.bytes[own]):
+                later = all(self.done_by_all(each, node) for each in self.inits[number])
+                require(later, f"{name} may be initialised again too soon")
+
     def _in_time(self, node: Node) -> None:
         _, where, phase = self.rows[node][:3]
         require(-1 <= phase < self.phases[where], f"{self._named(where)}: a wait for no phase")
@@ -272,6 +318,12 @@ class _Batch:
             some = any(self.rows[each][0] == "arrive" and self.reached_after(each, node)
                        for each in self.counted[where, phase])  # fmt: skip
             require(some, f"{self._named(where)}: phase {phase} may be complete too soon")
+
+    def _begun(self, node: Node) -> None:
+        for block in self.rows[node][5]:
+            first = [("e", a, 0) for a, each in enumerate(self.agents) if each["block"] == block]
+            known = any(self.reached_after(node, each) for each in first)
+            require(known or block == self.block(node), f"block {block} may not have begun")
 
     def _over_before_exit(self, node: Node) -> None:
         act, where, phase, _, _, blocks = self.rows[node]

@@ -31,6 +31,9 @@ def bind(
 ) -> dict[str, int]:
     """Puts arrays and the parameter bytes into memory; gives the address of each parameter."""
     parameters = function.parameters
+    if not isinstance(args, Sequence) or isinstance(args, str | bytes):
+        what = f"the arguments are a {type(args).__name__}"
+        raise DeviceError(what, advice="give a list, one for each parameter")
     if len(args) != len(parameters):
         takes = f"kernel '{demangled(function.name)}' takes {len(parameters)} arguments"
         raise DeviceError(f"{takes}, {len(args)} are given", module.span(function))
@@ -138,8 +141,18 @@ def _arrays(parameters: Sequence[ir.Variable], args: Sequence[Any]) -> Iterator[
 def _given(path: Path, what: str, array: npt.NDArray[Any]) -> _Given:
     if not array.flags.c_contiguous:
         raise DeviceError(f"{what} is not contiguous", advice="pass numpy.ascontiguousarray(…)")
+    _check_bytes(what, array.dtype)
     start = int(array.__array_interface__["data"][0])
     return _Given(path, what, array, start, start + array.nbytes)
+
+
+def _check_bytes(what: str, dtype: np.dtype[Any]) -> None:
+    """A GPU has neither objects of Python nor numbers whose first byte is the highest."""
+    if dtype.hasobject:
+        raise DeviceError(f"{what} holds objects of Python", advice="give numbers of NumPy")
+    if not dtype.isnative:
+        advice = "give array.astype(array.dtype.newbyteorder('='))"
+        raise DeviceError(f"{what} has the type {dtype.str}, of another byte order", advice=advice)
 
 
 def _handle(
@@ -182,6 +195,7 @@ _INSTEAD = "give an array, as np.asarray(…, dtype=np.float32) makes one; kerne
 def _struct(arg: Any, what: str) -> bytes:
     """What is passed by value and has several parts, as bytes."""
     if isinstance(arg, np.ndarray | np.generic):
+        _check_bytes(what, arg.dtype)
         return arg.tobytes()
     try:
         return bytes(memoryview(arg))  # bytes, a ctypes structure

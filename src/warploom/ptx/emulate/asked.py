@@ -14,8 +14,9 @@ from warploom.choices import MODELS
 from warploom.errors import DeviceError
 from warploom.machine.memory import Memory
 from warploom.machine.overlap import Footprint
+from warploom.machine.record import Machine
 from warploom.machine.serving import Serving
-from warploom.ptx.emulate.frame import Arithmetic, Triple
+from warploom.ptx.emulate.frame import WARP, Arithmetic, Triple
 from warploom.ptx.emulate.hold import Hold, Schedule, parse_holds
 from warploom.ptx.emulate.skeleton import FlagLoop
 
@@ -76,6 +77,35 @@ class Asked:
         return parse_holds(self.schedule) if isinstance(self.schedule, str) else None
 
 
+def check_switches(**given: Any) -> None:
+    for name, value in given.items():
+        if not isinstance(value, bool | np.bool_):
+            raise DeviceError(f"{name}={value!r:.60}", advice="write True or False")
+
+
+def check_machine(machine: Any) -> Machine:
+    if isinstance(machine, Machine):
+        return machine
+    raise DeviceError(f"machine={machine!r:.60}", advice="give what machine_named(…) finds")
+
+
+def check_shape(schedule: Schedule, batch: Any, grid: Triple, block: Triple) -> None:
+    """A batch has threads, and whom a schedule holds back is there."""
+    whole = isinstance(batch, numbers.Integral) and not isinstance(batch, bool)
+    if batch is not None and (not whole or batch < 1):
+        raise DeviceError(f"a batch of {batch!r:.60} threads", advice="one is the least")
+    for each in parse_holds(schedule) if isinstance(schedule, str) else ():
+        warps = -(-prod(block) // WARP)
+        if each.block >= prod(grid):
+            there = f"no block {each.block}; the grid has {prod(grid)}"
+        elif each.warp >= warps:
+            there = f"no warp {each.warp}; a block has {warps}"
+        else:
+            continue
+        advice = "blocks and warps count from 0"
+        raise DeviceError(f"schedule '{each}': there is {there}", advice=advice)
+
+
 def check_options(
     races: Any, schedule: Any, engine: Any, cores: Any, volatile: Any, model: Any
 ) -> None:  # fmt: skip
@@ -102,6 +132,7 @@ def check_overlap(
 ) -> Footprint | None:
     """What the launch before touched; to overlap others needs a detector of races, which the
     evaluator has."""
+    check_switches(dependents=dependents)
     if (dependents or after is not None) and (not races or engine == "c"):
         advice = "give races=True, and not engine='c'"
         raise DeviceError("launches that overlap need races, and the evaluator", advice=advice)

@@ -350,6 +350,8 @@ def leaving(
             f, thread, region.base, region.data.size, written, write_width, Kind.WRITE, how
         ),
     ]
+    if f.batch.skeleton is not None:
+        f.batch.skeleton.overwrite(region, written, write_width)
     f.batch.bulks.setdefault(thread, [[]])[-1].append((*parts, copier.site.span))
 
 

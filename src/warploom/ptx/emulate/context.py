@@ -227,6 +227,7 @@ def _is_readable(operand: ir.Immediate, kind: str) -> bool:
     return dtype.itemsize == (4 if operand.spelling is ir.Spelling.SINGLE else 8)
 
 
+@np.errstate(all="ignore")  # a number that is too large is infinite, as in an assembler
 def immediate(operand: ir.Immediate, kind: str) -> Array:
     """A constant as one value of a PTX type."""
     dtype = DTYPES[kind]
@@ -244,8 +245,7 @@ def immediate(operand: ir.Immediate, kind: str) -> Array:
     if operand.spelling is ir.Spelling.SINGLE:
         single = scalar(operand.value, U32).view(F32)
         return single if dtype == F32 else single.astype(dtype)
-    with np.errstate(all="ignore"):
-        return np.array([_as_double(operand)], F64).astype(dtype)
+    return np.array([_as_double(operand)], F64).astype(dtype)
 
 
 def _as_double(operand: ir.Immediate) -> float:

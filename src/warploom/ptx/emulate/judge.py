@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import KernelError, Span, WarploomError
+from warploom.machine.company import Company
 from warploom.machine.overlap import Footprint, Overlap
 from warploom.machine.race import Pair, Race, RaceDetector, Side
 from warploom.machine.record import CUDA
@@ -30,7 +31,7 @@ from warploom.ptx.emulate.excuse import (
     readers_among,
 )
 from warploom.ptx.emulate.hold import Hold
-from warploom.ptx.emulate.ordering import follows_looks, uses_flags
+from warploom.ptx.emulate.ordering import acquires, follows_looks, uses_flags
 from warploom.ptx.emulate.origins import AllOfUse, Origins, Reader
 from warploom.ptx.emulate.skeleton import Recorded
 from warploom.ptx.emulate.trial import Around, Trial
@@ -49,6 +50,7 @@ class Judge:
     call: CallCompiler
     skeletons: list[Recorded] = field(default_factory=list, init=False)  # of the last launch
     events: dict[Hold, int] = field(default_factory=dict, init=False)  # … where a schedule counts
+    undecided: list[tuple[Side, Side]] = field(default_factory=list, init=False)  # … with others
     _unfused: Code | None = field(default=None, init=False)
 
     def run(self, asked: Asked, code: Code, before: Kept, work: Work | None = None) -> Report:
@@ -70,6 +72,7 @@ class Judge:
                 if fault is not None:
                     raise fault
                 self.skeletons, self.events = launch.skeletons, launch.events
+                self.undecided = [*launch.races.undecided.values()] if launch.races else []
                 self._keep_footprint(asked, launch)
                 return launch.report
             before.restore()
@@ -155,6 +158,8 @@ class Judge:
             meetings=any(s.opcode == "mbarrier" and "inval" in s.modifiers for s in steps),
             rounded=excused.rounded_pairs, strict=asked.model == "ptx",
         )  # fmt: skip
+        if detector.flags is not None and any(acquires(step) for step in steps):
+            detector.judges.company = Company(detector.layout)
         if asked.dependents:
             detector.footprint = Footprint(() if asked.after is None else (asked.after,))
         if asked.after is not None:

@@ -99,14 +99,14 @@ def missing(f: Frame, members: Members, fail: Fail) -> Held | None:
 def note_meeting(f: Frame, members: Members, span: Span) -> None:
     """The lanes that an instruction names are there together, which orders no memory."""
     races, skeleton = f.batch.races, f.batch.skeleton
-    if skeleton is None and (races is None or not races.judges.meetings):
+    if skeleton is None and (races is None or not races.judges.asks_who_met):
         return
     here = f.full_mask()
     if members.guard is not None:
         here = here & f.widen(members.guard(f))
     threads = np.flatnonzero(here)
     named = f.widen(members.named(f))[threads].astype(np.int64)
-    if races is not None and races.judges.meetings:
+    if races is not None and races.judges.asks_who_met:
         races.lanes_meet(threads, f.batch.warp_of[threads] << 32 | named)
     if skeleton is not None:
         skeleton.meet(threads, f.batch.warp_of[threads], named, span)

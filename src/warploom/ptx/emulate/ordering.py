@@ -67,6 +67,12 @@ def uses_flags(ins: Instruction) -> bool:
     return later or bool(_FLAGGED & set(ins.modifiers))
 
 
+def acquires(ins: Instruction) -> bool:
+    """Whether an instruction acquires what another thread released, or may complete that."""
+    fence = ins.opcode == "fence" and "proxy" not in ins.modifiers
+    return (fence or ins.opcode in ("ld", "atom")) and bool(_ACQUIRES & set(ins.modifiers))
+
+
 def follows_looks(steps: Sequence[Instruction]) -> bool:
     """Whether a place that is looked at is touched plainly too: a look that sees a write orders it,
     as where who counts last sets a counter back. Both are so far from the same register or name."""

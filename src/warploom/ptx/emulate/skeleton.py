@@ -115,7 +115,11 @@ class Recorded:
     strict: bool = False  # judged by the manual alone
     seen: dict[int, frozenset[int]] = field(default_factory=dict)  # by load, who wrote what it saw
     initial: dict[Any, int] = field(default_factory=dict)  # of flags
+    regions: dict[int, str] = field(default_factory=dict)  # … the memory that they are in
     plain: frozenset[Any] = frozenset()  # flags that are written by plain stores, too
+    left: tuple[int, ...] = ()  # sites of cp.async that their threads did not wait for
+    loops: tuple[FlagLoop, ...] = ()
+    block_threads: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -141,7 +145,9 @@ class Skeleton:
     loops: Mapping[int, FlagLoop] = field(default_factory=dict)  # by identity of their last block
     looked: dict[int, tuple[Any, Span, int]] = field(default_factory=dict)  # by thread, last flag
     initial: dict[Any, int] = field(default_factory=dict)
+    regions: dict[int, str] = field(default_factory=dict)  # of flags, by where they begin
     plain: set[Any] = field(default_factory=set)
+    left: set[int] = field(default_factory=set)  # where copies began that nobody waited for
     passed: set[Any] = field(default_factory=set)  # flags that somebody has waited for
     writers: Array | None = None  # of each byte of shared memory: where it was written last
     seen: dict[int, set[int]] = field(default_factory=dict)
@@ -234,8 +240,20 @@ class Skeleton:
         for thread, at in zip(threads.tolist(), np.asarray(start).tolist(), strict=True):
             flag = ("flag", region.base, at)
             self.looked[thread] = (flag, span, acquires)
-            if flag not in self.initial:
-                self.initial[flag] = int(region.data[at : at + 4].view(np.uint32)[0])
+            self._begins(flag, region)
+
+    def _begins(self, flag: Any, region: Any) -> None:
+        """What a flag holds before it is written for the first time."""
+        if flag not in self.initial:
+            self.initial[flag] = int(region.data[flag[2] : flag[2] + 4].view(np.uint32)[0])
+            self.regions[region.base] = region.name
+
+    def overwrite(self, region: Any, start: Array, width: int) -> None:
+        """Copies and reductions of many bytes write places of global memory: none is a flag."""
+        for at in np.asarray(start).tolist() if self.loops else ():
+            self.plain |= {
+                ("flag", region.base, each) for each in range(at // 4 * 4, at + width, 4)
+            }
 
     def write(
         self, span: Span, threads: Array, region: Any, start: Array, values: Array, *, width: int,
@@ -259,8 +277,7 @@ class Skeleton:
                 self.plain |= words - back
             if plain or width != 4 or back:
                 continue
-            if flag not in self.initial:
-                self.initial[flag] = int(region.data[at : at + 4].view(np.uint32)[0])
+            self._begins(flag, region)
             event = Event(Act.COME, flag, 0, int(value), int(adds), self.site(span))
             self.note([thread], event)
 
@@ -336,7 +353,8 @@ class Skeleton:
         return Recorded(
             tuple(agents), ended, tuple(self.sites), tuple(self.broken), self.cluster, self.first,
             self.complete, self.strict, {site: frozenset(who) for site, who in self.seen.items()},
-            self.initial, frozenset(self.plain),
+            self.initial, self.regions, frozenset(self.plain),
+            tuple(sorted(self.left)), tuple(self.loops.values()), self.block_size,
         )  # fmt: skip
 
     def _history(self, leaf: int) -> tuple[Event, ...]:

@@ -169,6 +169,7 @@ class Trial:
         """The skeleton of a batch that has ended; copies that nobody waits for come, too."""
         for barrier in batch.mbarriers.values():
             barrier.land()
+        skeleton.left = {skeleton.site(each.label) for each in batch.copies.under_way}
         self.skeletons.append(skeleton.recorded(lambda byte: shared_name(batch, byte, 8)))
 
     def _calls_may_wait(self) -> bool:

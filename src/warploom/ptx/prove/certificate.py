@@ -10,7 +10,8 @@ from warploom.errors import UnsupportedError
 from warploom.machine.proof import Proof, Reach
 from warploom.ptx.emulate.skeleton import Act, Agent, Event, Recorded
 
-VERSION = 1
+VERSION = 2
+WARP = 32
 
 
 def certificate(name: str, grid: Any, block: Any, proof: Proof, registers: int | None) -> Any:
@@ -30,30 +31,51 @@ def certificate(name: str, grid: Any, block: Any, proof: Proof, registers: int |
 
 
 def _batch(recorded: Recorded) -> dict[str, Any]:
+    """Flags and loops that look at them are told by their numbers, as mbarriers are."""
+    places = sorted({event.where for agent in recorded.agents for event in agent.events
+                     if event.act in (Act.COME, Act.GO) and event.where[0] == "flag"})  # fmt: skip
+    flags = {flag: number for number, flag in enumerate(places)}
+    spans = {loop.load: number for number, loop in enumerate(recorded.loops)}
+    loops = {site: spans[span] for site, span in enumerate(recorded.sites) if span in spans}
     return {
-        "mbarriers": [[each.name, each.block, each.expected] for each in recorded.mbarriers],
-        "agents": [_agent(each) for each in recorded.agents],
-    }
+        "first": recorded.first, "cluster": recorded.cluster,
+        "mbarriers": [[e.name, e.block, e.expected, e.byte] for e in recorded.mbarriers],
+        "flags": [[_named(recorded, flag), recorded.initial.get(flag, 0)] for flag in places],
+        "loops": [[each.compare, each.type, int(each.holds)] for each in recorded.loops],
+        "agents": [_agent(recorded, agent, flags, loops) for agent in recorded.agents],
+    }  # fmt: skip
 
 
-def _agent(agent: Agent) -> dict[str, Any]:
+def _named(recorded: Recorded, flag: Any) -> str:
+    return f"byte {flag[2]} of {recorded.regions.get(flag[1], 'global memory')}"
+
+
+def _agent(
+    recorded: Recorded, agent: Agent, flags: dict[Any, int], loops: dict[int, int]
+) -> dict[str, Any]:
+    threads = recorded.block_threads or len(agent.threads)
+    warps = sorted({thread % threads // WARP for thread in agent.threads})
     # Fences of memory say something of flags alone.
-    events = [_event(each) for each in agent.events if each.act is not Act.ORDERS]
-    return {"block": agent.block, "threads": len(agent.threads), "events": events}
+    events = [
+        _event(each, flags, loops) for each in agent.events if flags or each.act is not Act.ORDERS
+    ]
+    return {
+        "block": agent.block, "threads": len(agent.threads), "warps": warps, "events": events,
+    }  # fmt: skip
 
 
-def _event(event: Event) -> list[Any]:
-    """What happens, about what, in which phase, how many arrivals, how many bytes, which blocks."""
-    where = event.where
-    if event.act is Act.INVAL:
-        message = "a certificate of mbarriers that are made invalid is not written"
-        raise UnsupportedError(message, None, "the proof itself covers them")
+def _event(event: Event, flags: dict[Any, int], loops: dict[int, int]) -> list[Any]:
+    """What happens, about what, in which phase, how many arrivals, how many bytes, which blocks.
+
+    Of a wait for a flag the bytes are the number of its loop, of a write whether it adds.
+    """
+    where, bytes_ = event.where, event.bytes
     if isinstance(where, tuple):
         if where[0] == "flag":
-            message = "a certificate of flags in global memory is not written"
-            raise UnsupportedError(message, None, "the proof itself covers them")
+            where = ("flag", flags[where])
+            bytes_ = loops.get(event.site, -1) if event.act is Act.GO else bytes_
         where = list(where)
-    elif event.act in (Act.REMOTE, Act.FENCE, Act.EXIT):
+    elif event.act in (Act.REMOTE, Act.FENCE, Act.EXIT, Act.ORDERS):
         where = None
     phase = 0 if event.act is Act.REMOTE else event.phase
-    return [event.act.value, where, phase, event.amount, event.bytes, list(event.blocks)]
+    return [event.act.value, where, phase, int(event.amount), bytes_, list(event.blocks)]

@@ -55,6 +55,8 @@ class Conditions:
             return
         for ended in self.recorded.mbarriers:
             yield from self._balanced(ended)
+        if self.recorded.strict:
+            yield from self.outlived()
         for place, event in self.order.each():
             for check in _CHECKS.get(event.act, ()):
                 yield from check(self, place, event)
@@ -190,7 +192,16 @@ class Conditions:
                 "before, and be counted there", event.site,
             )  # fmt: skip
 
-    # -- ends -------------------------------------------------------------------------------------
+    # -- beginnings and ends ---------------------------------------------------------------------
+
+    def begun(self, place: Place, event: Event) -> Iterator[Failed]:
+        """begin: a block has begun before another one touches its shared memory."""
+        own = self.recorded.agents[place[0]].block
+        for block in set(event.blocks) - {own}:
+            there = (a for a, each in enumerate(self.recorded.agents) if each.block == block)
+            if not any(self.order.before((a, 0), place) for a in there):
+                message = f"block {self.recorded.first + block} may not have begun when this "
+                yield Failed("begin", message + "reaches its shared memory", event.site)
 
     def copied_in_time(self, _: Place, event: Event) -> Iterator[Failed]:
         """exit: copies are complete before a block ends whose shared memory they touch."""
@@ -201,6 +212,21 @@ class Conditions:
             if not (done and any(self.order.completed(phase, each) for each in exits)):
                 name = f"block {self.recorded.first + block}"
                 yield Failed("exit", f"{name} may end before this copy is complete", event.site)
+
+    def outlived(self) -> Iterator[Failed]:
+        """exit: by the manual, a cp.async is done only for who has waited for it."""
+        message = "a thread may end before this copy is done"
+        for site in self.recorded.left:
+            yield Failed("exit", message, site)
+        for place, event in self.order.each():
+            if event.act is Act.LATER:
+                exits = self.exits.get(self.recorded.agents[place[0]].block, [])
+                phase = (event.where, event.phase)
+                if not any(self.order.completed(phase, each) for each in exits):
+                    message = (
+                        "a block may end before this arrival comes, as it does when copies are done"
+                    )
+                    yield Failed("exit", message, event.site)
 
     def reached_in_time(self, place: Place, event: Event) -> Iterator[Failed]:
         """exit: accesses of another block's shared memory are done before that block ends."""
@@ -229,6 +255,14 @@ def waived(recorded: Recorded, agent: int, at: int) -> bool:
     return not recorded.strict and not any(e.act is Act.FENCE and e.amount for e in later)
 
 
+def outlives(recorded: Recorded) -> bool:
+    """Whether a cp.async may be under way when its block ends."""
+    if not recorded.complete:
+        return False
+    made = Conditions(recorded)
+    return made.order.cycle is None and any(made.outlived())
+
+
 Check = Callable[[Conditions, Place, Event], Iterator[Failed]]
 _SPOKEN = {
     Act.ARRIVE: "this arrival", Act.EXPECT: "these expected bytes", Act.COPY: "this copy",
@@ -239,12 +273,12 @@ _CHECKS: dict[Act, tuple[Check, ...]] = {
     Act.WAIT: (Conditions.initialised, Conditions.right_parity, Conditions.in_time),
     Act.TOKEN: (Conditions.initialised, Conditions.in_time),
     Act.COME: (Conditions.generation, Conditions.multiplied_in_time),
-    Act.REMOTE: (Conditions.reached_in_time,),
+    Act.REMOTE: (Conditions.begun, Conditions.reached_in_time),
     Act.INVAL: (Conditions.initialised, Conditions.made_invalid),
 }
 _CHECKS[Act.EXPECT] += (Conditions.expected_first,)
 _CHECKS[Act.LATER] += (Conditions.expected_first,)
-_CHECKS[Act.COPY] += (Conditions.copied_in_time,)
+_CHECKS[Act.COPY] += (Conditions.begun, Conditions.copied_in_time)
 
 
 def check(recorded: Recorded) -> list[Failed]:

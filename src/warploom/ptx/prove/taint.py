@@ -176,7 +176,8 @@ class TaintFlow:
         elif ins.opcode == "cp":
             inside = "shared::cta" in ins.modifiers and "shared::cluster" in ins.modifiers
             value = Taint.DATA | self.cells.get("global", Taint.NONE)
-            value |= Taint.ORDER if inside else Taint.NONE
+            # Who comes last decides what several reductions leave.
+            value |= Taint.ORDER if inside or "reduce" in ins.modifiers else Taint.NONE
             value |= self._copied_out(ins)
         else:
             return False
@@ -186,7 +187,8 @@ class TaintFlow:
         cell = "local" if space == "local" else "global"
         kept = self.cells.get(cell, Taint.NONE)
         if ins.opcode == "cp":
-            self.cells["global"] = self.cells.get("global", Taint.NONE) | self._copied_out(ins)
+            out = self._copied_out(ins) | (value if "reduce" in ins.modifiers else Taint.NONE)
+            self.cells["global"] = self.cells.get("global", Taint.NONE) | out
         if space != "shared" and ins.opcode not in ("mbarrier", "cp"):
             self.cells[cell] = kept | value
             if space == "generic":  # it may be either

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from warploom.errors import Span
 from warploom.machine.proof import Proof, Reach, Unproved
+from warploom.machine.race import Side
 from warploom.ptx.emulate.code import Code
 from warploom.ptx.emulate.skeleton import NOWHERE, Act, Recorded
 from warploom.ptx.ir import Instruction, Register
 from warploom.ptx.known import STRONG, space_of
-from warploom.ptx.prove.conditions import check, waived
+from warploom.ptx.prove.conditions import check, outlives, waived
 from warploom.ptx.prove.flags import FlagLoops, check_flags
 from warploom.ptx.prove.registers import check_registers
 from warploom.ptx.prove.spins import Spins, is_wait
@@ -22,8 +23,11 @@ CONVERGED = (
 )
 TOGETHER = "a product of a warpgroup is complete only when all four of its warps have come to it"
 RESIDENT = "all blocks of the launch run at once, so that who waits for a flag keeps nobody away"
+ALONE = "no launch that overlaps this one writes the flags that it waits for"
+OUTLIVES = "a cp.async under way when its block ends does no harm, of which the manual says nothing"
 SAME_VALUE = "writes that race write one value, whatever the data are"
 OWN_COPIES = "copies see the mbarriers of their own block without a fence, as they do on GPUs"
+_MOST_SHOWN = 4
 _WHAT = {
     "branch": "a branch", "predicate": "whether this is done", "address": "an address",
     "operand": "an operand", "descriptor": "a descriptor", "lanes": "which lanes exchange values",
@@ -42,6 +46,8 @@ class Evidence:
     registers: int | None = None  # of a thread as it starts, where the kernel bounds them
     loops: FlagLoops | None = None
     after: bool = False  # the launch before is known, and may overlap
+    dependents: bool = False  # another may overlap that is not known yet
+    undecided: Sequence[tuple[Side, Side]] = ()  # strong accesses of a launch before, and of this
 
 
 def verdict(evidence: Evidence) -> Proof:
@@ -49,6 +55,7 @@ def verdict(evidence: Evidence) -> Proof:
     flags = frozenset() if evidence.loops is None else frozenset(evidence.loops.loads)
     schedule = [
         *_raced(evidence),
+        *_overlapped(evidence),
         *_ordered(evidence),
         *_pooled(evidence),
         *_waited(spins),
@@ -72,6 +79,15 @@ def verdict(evidence: Evidence) -> Proof:
 def _raced(evidence: Evidence) -> Iterator[Unproved]:
     if evidence.raced:
         yield Unproved("races", "this run has a data race")
+
+
+def _overlapped(evidence: Evidence) -> Iterator[Unproved]:
+    """overlap: no strong accesses of two launches of which either may be first."""
+    for first, second in evidence.undecided:
+        where = f" of line {first.label.line}" if isinstance(first.label, Span) else ""
+        message = f"this may come before or after the {first.words}{where} of the launch before"
+        span = second.label if isinstance(second.label, Span) else None
+        yield Unproved("overlap", message, span)
 
 
 def _ordered(evidence: Evidence) -> Iterator[Unproved]:
@@ -185,6 +201,31 @@ def _told_without_fence(recorded: Recorded) -> bool:
     )  # fmt: skip
 
 
+def _begins(evidence: Evidence) -> Iterator[str]:
+    """What the flags that are waited for held before anybody had written them."""
+    for recorded in evidence.skeletons:
+        waited = {
+            event.where for agent in recorded.agents for event in agent.events
+            if event.act is Act.GO and event.where[0] == "flag"
+        }  # fmt: skip
+        held: dict[str, None] = {}
+        for flag in sorted(waited):
+            held[f"{recorded.initial[flag]} in {recorded.regions[flag[1]]}"] = None
+        if held:
+            shown = [*held][:_MOST_SHOWN] + ["…"] * (len(held) > _MOST_SHOWN)
+            what = "flags that are waited for hold at the start what they do here"
+            yield f"{what}: {', '.join(shown)}"
+
+
+def _lets_others_begin(code: Code) -> bool:
+    """Whether the next launch may begin before this one has ended."""
+    return any(
+        flow.instruction.opcode == "griddepcontrol"
+        for block, times in zip(code.blocks, code.executed, strict=True) if times
+        for flow in block.passages
+    )  # fmt: skip
+
+
 def _assumed(evidence: Evidence) -> Iterator[str]:
     groups = {
         event.where[0] for each in evidence.skeletons for agent in each.agents
@@ -194,8 +235,13 @@ def _assumed(evidence: Evidence) -> Iterator[str]:
         yield CONVERGED
     if any(_told_without_fence(each) for each in evidence.skeletons):
         yield OWN_COPIES
+    if any(not each.strict and outlives(each) for each in evidence.skeletons):
+        yield OUTLIVES
     if "flag" in groups:
         yield RESIDENT
+        yield from _begins(evidence)
+        if evidence.dependents or _lets_others_begin(evidence.code):
+            yield ALONE
     if "wgmma" in groups:
         yield TOGETHER
     if "registers" in groups and evidence.registers is not None:

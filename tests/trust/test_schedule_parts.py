@@ -1,0 +1,175 @@
+"""The checker of certificates of schedules: flags, mbarriers that are made invalid, registers."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import pytest
+from tests.ptx.test_prove_ends import AGAIN, INVAL, LENT, ONCE
+from tests.ptx.test_prove_ends import proved as of_block
+from tests.ptx.test_prove_flags import ADD, ALL, BACK, SET_YET, STORE
+from tests.ptx.test_prove_flags import proved as of_flags
+
+from warploom.errors import CheckError, DeadlockError
+from warploom.machine.proof import Reach
+from warploom.ptx.prove.certificate import certificate
+from warploom.trust.checked import digest
+from warploom.trust.schedule import check_schedule
+
+Events = list[list[Any]]
+AGAIN_ROUND = ONCE + "bar.sync 0;\n" + INVAL + "@!%p1 " + AGAIN
+AGAIN_ROUND += ONCE.replace("ASK", "ASK2") + "bar.sync 0;\n" + INVAL
+LENDS = "bar.sync 0;\n" + LENT.replace("MEET", "bar.sync 1;")
+
+
+@cache
+def written(name: str) -> Any:
+    """The certificate of a kernel."""
+    if name == "registers":
+        proof = of_block(LENDS, ".maxntid 256, 1, 1\n.maxnreg 128", threads=256)
+        return certificate("k", (1, 1, 1), (256, 1, 1), proof, 128)
+    if name == "invalid":
+        return certificate("k", (1, 1, 1), (64, 1, 1), of_block(AGAIN_ROUND, threads=64), None)
+    if name == "stored":
+        return certificate("k", (2, 1, 1), (1, 1, 1), of_flags(STORE, SET_YET, 1), None)
+    look = f"{ALL}\n{BACK}" if name == "set back" else ALL
+    return certificate("k", (4, 1, 1), (1, 1, 1), of_flags(ADD, look, 3), None)
+
+
+NAMES = ("added", "stored", "set back", "invalid", "registers")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_proof_has_a_certificate_that_holds(name: str) -> None:
+    found = check_schedule(written(name))
+    assert "the same in every schedule" in found.shown[0]
+    assert found.open == ""
+    if name in ("added", "stored", "set back"):
+        assert any("at the start" in each for each in found.not_covered)
+
+
+def refused(name: str, change: Callable[[dict[str, Any]], Any], said: str) -> None:
+    """The certificate with a change, written as if it had been so, does not hold."""
+    record: dict[str, Any] = copy.deepcopy(written(name))
+    change(record)
+    assert record != written(name)
+    with pytest.raises(CheckError, match=said):
+        check_schedule(record | {"digest": digest(record)})
+
+
+def batch(record: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = record["batches"][0]
+    return found
+
+
+def agents(record: dict[str, Any], act: str, kind: str = "flag") -> list[Events]:
+    """The events of those that have one of this kind."""
+    found = [agent["events"] for agent in batch(record)["agents"]]
+    return [each for each in found if any(is_a(row, act, kind) for row in each)]
+
+
+def is_a(row: list[Any], act: str, kind: str = "flag") -> bool:
+    return row[0] == act and (not isinstance(row[1], list) or row[1][0] == kind)
+
+
+def rows(record: dict[str, Any], act: str, kind: str = "flag") -> Events:
+    return [row for each in agents(record, act, kind) for row in each if is_a(row, act, kind)]
+
+
+def put(row: Any, at: Any, value: Any) -> None:
+    row[at] = value
+
+
+def without(events: Events, act: str, kind: str = "flag") -> None:
+    events[:] = [row for row in events if not is_a(row, act, kind)]
+
+
+def moved(events: Events, act: str, to: int) -> None:
+    """The first event of a kind, somewhere else."""
+    at = next(at for at, row in enumerate(events) if row[0] == act)
+    events.insert(to, events.pop(at))
+
+
+def asks(record: dict[str, Any]) -> list[Any]:
+    return rows(record, "go", "registers")[0]
+
+
+def give(record: dict[str, Any], amount: int | None) -> None:
+    """Those that give most registers back keep so many, or all."""
+    least = min(rows(record, "come", "registers"), key=lambda row: int(row[3]))
+    least[3] = amount
+    for events in agents(record, "come", "registers"):
+        events[:] = [row for row in events if row[3] is not None]
+
+
+def alone(record: dict[str, Any]) -> None:
+    for events in agents(record, "come", "barrier"):
+        without(events, "come", "barrier")
+        without(events, "go", "barrier")
+
+
+FLAGS: dict[str, tuple[str, Callable[[dict[str, Any]], Any], str]] = {
+    "no release": ("added", lambda r: without(agents(r, "come")[0], "orders"), "is missing"),
+    "no acquire": ("added", lambda r: without(agents(r, "go")[0], "orders"), "is missing"),
+    "a narrow scope": ("added", lambda r: put(rows(r, "orders")[0], 3, 1), "is missing"),
+    "the other way": ("stored", lambda r: put(rows(r, "orders")[0], 4, 1), "is missing"),
+    "another start": ("added", lambda r: put(batch(r)["flags"][0], 1, 1), "too soon"),
+    "set at the start": ("stored", lambda r: put(batch(r)["flags"][0], 1, 1), "before it is"),
+    "fewer are waited for": ("added", lambda r: put(rows(r, "go")[0], 3, 2), "too soon"),
+    "more are waited for": ("added", lambda r: put(rows(r, "go")[0], 3, 4), "never"),
+    "another comparison": ("added", lambda r: put(batch(r)["loops"][0], 0, "eq"), "before it is"),
+    "until the opposite": ("added", lambda r: put(batch(r)["loops"][0], 2, 1), "before it is"),
+    "no such loop": ("added", lambda r: put(rows(r, "go")[0], 4, 7), "not of this form"),
+    "nothing is added": ("added", lambda r: put(rows(r, "come")[0], 3, 0), "never"),
+    "stores for sums": ("added", lambda r: put(rows(r, "come")[0], 4, 0), "more than once"),
+    "a lost write": ("added", lambda r: without(agents(r, "come")[0], "come"), "never"),
+    "back too soon": ("set back", lambda r: moved(agents(r, "go")[0], "come", 0), "too soon"),
+    "not granted": ("added", lambda r: put(r, "assumed", r["assumed"][:1]), "stand on"),
+    "two batches": ("added", lambda r: r["batches"].append(r["batches"][0]), "together"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", FLAGS)
+def test_other_flags_are_noticed(what: str) -> None:
+    refused(*FLAGS[what])
+
+
+OTHERS: dict[str, tuple[str, Callable[[dict[str, Any]], Any], str]] = {
+    "too soon": ("invalid", lambda r: moved(agents(r, "inval")[0], "inval", 1), "too soon"),
+    "by one that did not meet": (
+        "invalid", lambda r: without(agents(r, "inval")[0], "go", "barrier"), "."
+    ),
+    "never given back": ("registers", lambda r: give(r, None), "lack|apart"),
+    "more is asked for": ("registers", lambda r: put(asks(r), 3, 248), "lack"),
+    "less is given": ("registers", lambda r: give(r, 120), "lack"),
+    "fewer at the start": ("registers", lambda r: put(r, "registers", 96), "lack"),
+    "nobody meets": ("registers", lambda r: alone(r), "lack"),
+    "in other warps": ("registers", lambda r: batch(r)["agents"][0].update(warps=[]), "no threads"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_other_events_are_noticed(what: str) -> None:
+    refused(*OTHERS[what])
+
+
+@pytest.mark.parametrize("more", [136, 160, 192, 200])
+@pytest.mark.parametrize("meet", ["bar.sync 1;", ""])
+def test_of_registers_the_conditions_and_the_checker_say_the_same(more: int, meet: str) -> None:
+    body = "bar.sync 0;\n" + LENT.replace("u32 192", f"u32 {more}").replace("MEET", meet)
+    try:
+        proof = of_block(body, ".maxntid 256, 1, 1\n.maxnreg 128", threads=256, schedule=0)
+    except DeadlockError:
+        return
+    claimed = replace(proof, reach=Reach.ALL_DATA)
+    record = certificate("k", (1, 1, 1), (256, 1, 1), claimed, 128)
+    try:
+        check_schedule(record)
+    except CheckError:
+        assert proof.failed
+    else:
+        assert not proof.failed
