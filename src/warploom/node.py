@@ -16,7 +16,8 @@ class Interned(type):
     """Metaclass that looks a node up before building it.
 
     The class of each field is part of the key: `1`, `True` and `1.0` are equal in Python but are
-    different nodes. Fields are given by position, so that one node has one key.
+    different nodes; so are the two zeros. Fields are given by position, so that one node has one
+    key.
     """
 
     _live: WeakValueDictionary[tuple[Any, ...], Any]
@@ -26,7 +27,7 @@ class Interned(type):
         cls._live = WeakValueDictionary()
 
     def __call__(cls, *given: Any) -> Any:
-        key = tuple([(f.__class__, f) for f in given])
+        key = tuple([(f.__class__, f.hex() if f.__class__ is float else f) for f in given])
         try:
             return cls._live[key]
         except KeyError:

@@ -17,6 +17,7 @@ from warploom.errors import CheckError
 from warploom.index.ir import Const, Expr, lift
 from warploom.kernel.dtype import DType
 from warploom.machine.record import CUDA
+from warploom.node import Interned, node
 
 # Functions of one floating-point number.
 Function: TypeAlias = Literal[
@@ -108,9 +109,9 @@ class Arithmetic:
         return Operation("abs", (self,))
 
 
-@dataclass(frozen=True, slots=True)
-class Number(Arithmetic):
-    """A constant."""
+@node
+class Number(Arithmetic, metaclass=Interned):
+    """A constant. Zeros of both signs are two."""
 
     value: float
     dtype: DType
@@ -133,16 +134,16 @@ class FromIndex(Arithmetic):
     dtype: DType
 
 
-@dataclass(frozen=True, slots=True)
-class Operation(Arithmetic):
+@node
+class Operation(Arithmetic, metaclass=Interned):
     """An operator on values of one type."""
 
     op: Operator
     operands: tuple[Value, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Compare:
+@node
+class Compare(metaclass=Interned):
     """A truth about two values of one type. Of a NaN only `!=` is true."""
 
     op: Comparison
@@ -153,8 +154,8 @@ class Compare:
         raise _no_truth()
 
 
-@dataclass(frozen=True, slots=True)
-class Choose(Arithmetic):
+@node
+class Choose(Arithmetic, metaclass=Interned):
     """`then` in threads where the condition holds, else `otherwise`; a select, not a branch.
 
     The condition guards: what is undefined on the side that is not chosen does no harm.
@@ -165,8 +166,8 @@ class Choose(Arithmetic):
     otherwise: Value
 
 
-@dataclass(frozen=True, slots=True)
-class Cast(Arithmetic):
+@node
+class Cast(Arithmetic, metaclass=Interned):
     """The value converted: to an integer by truncation, to the nearest it has; NaN is 0."""
 
     dtype: DType
@@ -228,12 +229,18 @@ def operands(value: Value) -> tuple[Value, ...]:
 
 
 def walk_value(value: Value) -> Iterator[Value]:
-    """The value and everything inside it, outermost first."""
-    stack = [value]
+    """The value and everything inside it, outermost first: what several parts share once, and a
+    leaf as often as these use it."""
+    stack, seen = [value], set[int]()
     while stack:
         part = stack.pop()
+        inner = operands(part)
+        if inner:
+            if id(part) in seen:
+                continue
+            seen.add(id(part))
         yield part
-        stack.extend(reversed(operands(part)))
+        stack.extend(reversed(inner))
 
 
 # --- statements -----------------------------------------------------------------------------

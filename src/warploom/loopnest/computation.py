@@ -19,7 +19,7 @@ from warploom.loopnest.pieces import conditions_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Loaded(Cell):
+class Loaded(ir.Own):
     """An element of an array. Leaves are numbered in the order in which they were written."""
 
     number: int
@@ -27,7 +27,7 @@ class Loaded(Cell):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Folded(Cell):
+class Folded(ir.Own):
     """The values along some axes put together by an operator, from `start` on."""
 
     number: int
@@ -38,7 +38,7 @@ class Folded(Cell):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Kept(Cell):
+class Kept(ir.Own):
     """A value that is computed once. One that is only stored has a name of its own as well, in the
     published system."""
 

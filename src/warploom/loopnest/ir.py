@@ -278,8 +278,16 @@ class Scope(Enum):
 Constant = Number
 
 
+class Own(Cell):
+    """A leaf that is like no other, whatever another nest calls its own."""
+
+    __slots__ = ()
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class Parameter(Cell):
+class Parameter(Own):
     """A number that is an argument of the kernel."""
 
     __match_args__ = ("name", "dtype")
@@ -292,7 +300,7 @@ def parameter(name: str, dtype: DType) -> Parameter:
     return Parameter(name, None, dtype)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class IndexOf(FromIndex):
     """An expression over the names of axes, as a number."""
 
