@@ -43,9 +43,33 @@ def node(cls: type[T]) -> type[T]:
     A node that travels to another process and back is the same node: it is built again from its
     fields, not filled in.
     """
-    made = dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)(cls)
+    plain = "__repr__" not in cls.__dict__
+    made = dataclass(frozen=True, slots=True, eq=False, weakref_slot=True, repr=False)(cls)
     made.__reduce__ = _rebuilt  # type: ignore[method-assign]
+    if plain:
+        made.__repr__ = _written  # type: ignore[method-assign]
     return made
+
+
+MOST_WRITTEN = 1000  # nodes: one that shares parts may be much larger as a tree
+
+
+def _written(self: Any) -> str:
+    left = [MOST_WRITTEN]
+
+    def text(value: Any) -> str:
+        if isinstance(value, tuple):
+            parts = [text(each) for each in value]
+            return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+        if type(value).__repr__ is not _written:
+            return repr(value)
+        left[0] -= 1
+        if left[0] < 0:
+            return "…"
+        own = (f"{each.name}={text(getattr(value, each.name))}" for each in fields(value))
+        return f"{type(value).__qualname__}({', '.join(own)})"
+
+    return text(self)
 
 
 def _rebuilt(self: Any) -> tuple[type, tuple[Any, ...]]:

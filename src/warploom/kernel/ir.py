@@ -8,6 +8,7 @@ registers, shared and global memory. `evaluate.py` is the meaning, `build.py` th
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from numbers import Real
@@ -241,6 +242,34 @@ def walk_value(value: Value) -> Iterator[Value]:
             seen.add(id(part))
         yield part
         stack.extend(reversed(inner))
+
+
+def repeated_parts(value: Value) -> frozenset[Value]:
+    """What is computed, and used by more than one operator or more than once by one."""
+    uses = Counter(inner for part in walk_value(value) for inner in operands(part))
+    return frozenset(part for part, count in uses.items() if count > 1 and operands(part))
+
+
+def innermost_first(value: Value) -> list[Value]:
+    """Every part once, after those that it is of."""
+    found: dict[Value, None] = {}
+    pending = [(value, False)]
+    while pending:
+        part, opened = pending.pop()
+        if opened:
+            found[part] = None
+        elif part not in found:
+            pending.append((part, True))
+            pending += [(each, False) for each in operands(part)]
+    return list(found)
+
+
+def tree_size(value: Value) -> int:
+    """The parts of a value, those that are shared as often as they are used."""
+    sizes: dict[Value, int] = {}
+    for part in innermost_first(value):
+        sizes[part] = 1 + sum(sizes[each] for each in operands(part))
+    return sizes[value]
 
 
 # --- statements -----------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from warploom.loopnest import ir
 from warploom.loopnest.pieces import conditions_of
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Loaded(ir.Own):
     """An element of an array. Leaves are numbered in the order in which they were written."""
 
@@ -26,7 +26,7 @@ class Loaded(ir.Own):
     access: ir.Access
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Folded(ir.Own):
     """The values along some axes put together by an operator, from `start` on."""
 
@@ -37,7 +37,7 @@ class Folded(ir.Own):
     start: Value
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Kept(ir.Own):
     """A value that is computed once. One that is only stored has a name of its own as well, in the
     published system."""

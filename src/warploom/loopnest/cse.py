@@ -162,8 +162,9 @@ def _simple(op: str, parts: list[Hashable], inst: ir.Instruction) -> Hashable:
     if op in ("min", "max", "&", "|"):
         for one, other in (parts, parts[::-1]):  # of one that was taken into account already
             match one:
-                case Computed((word, dtype, frozenset() as inside)) if (
-                    (word, dtype) == (op, inst.dtype)
+                case Computed((word, dtype, frozenset() as inside)) if (word, dtype) == (
+                    op,
+                    inst.dtype,
                 ):
                     if any(part == other for part, _ in inside):
                         return one
@@ -179,7 +180,9 @@ def _cast(part: Hashable, inst: ir.Instruction) -> Hashable:
     assert isinstance(inst.action, ir.Compute)
     between = dtype_of(inst.action.operands[0])
     match part:
-        case Computed(("cast", _, inner, DType() as first)) if first is inst.dtype and _holds(between, first):
+        case Computed(("cast", _, inner, DType() as first)) if first is inst.dtype and _holds(
+            between, first
+        ):
             return inner
     return Computed(("cast", inst.dtype, part, between))
 

@@ -278,7 +278,16 @@ class Scope(Enum):
 Constant = Number
 
 
-class Own(Cell):
+class Named(Cell):
+    """A leaf that stands for much: what it is of is not written out with it."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__qualname__}({self.name})"
+
+
+class Own(Named):
     """A leaf that is like no other, whatever another nest calls its own."""
 
     __slots__ = ()
@@ -322,8 +331,8 @@ class Element(Cell):
     __match_args__ = ("access",)
 
 
-@dataclass(frozen=True, slots=True)
-class Result(Cell):
+@dataclass(frozen=True, slots=True, repr=False)
+class Result(Named):
     """What another instruction computed at the same place of each pair (its dimension, mine); where
     it folds, what it had at the end."""
 
@@ -338,8 +347,8 @@ def result(instruction: Instruction, pairs: Pairs, scope: Scope) -> Result:
     return Result(instruction.name, None, instruction.dtype, instruction, pairs, scope)
 
 
-@dataclass(frozen=True, slots=True)
-class Running(Cell):
+@dataclass(frozen=True, slots=True, repr=False)
+class Running(Named):
     """What this instruction itself had in the iteration before along the dimensions `over`, and at
     first what `start` computed."""
 

@@ -9,11 +9,18 @@ them.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 
 from warploom.index.ir import Expr
-from warploom.kernel.ir import Cell, Choose, Compare, Value, operands, walk_value
+from warploom.kernel.ir import (
+    Cell,
+    Choose,
+    Compare,
+    Value,
+    innermost_first,
+    operands,
+    repeated_parts,
+)
 
 Guards = tuple[Expr, ...]
 
@@ -61,23 +68,3 @@ class Sharing:
         if isinstance(part, Choose) and not isinstance(part.condition, Compare):
             return own | (inner(part.then) & inner(part.otherwise))
         return own.union(*map(inner, operands(part)))
-
-
-def repeated_parts(value: Value) -> frozenset[Value]:
-    """What is computed, and used by more than one operator or more than once by one."""
-    uses = Counter(inner for part in walk_value(value) for inner in operands(part))
-    return frozenset(part for part, count in uses.items() if count > 1 and operands(part))
-
-
-def innermost_first(value: Value) -> list[Value]:
-    """Every part once, after those that it is of."""
-    found: dict[Value, None] = {}
-    pending = [(value, False)]
-    while pending:
-        part, opened = pending.pop()
-        if opened:
-            found[part] = None
-        elif part not in found:
-            pending.append((part, True))
-            pending += [(each, False) for each in operands(part)]
-    return list(found)
