@@ -494,7 +494,9 @@ Param: TypeAlias = ArrayParam | ScalarParam
 @dataclass(frozen=True, slots=True)
 class Kernel:
     """`requires` are conditions on the scalar parameters, checked before every launch. Index
-    expressions are computed in `index`, i32 or i64; scalars of that type may stand in them."""
+    expressions are computed in `index`, i32 or i64; scalars of that type may stand in them.
+    `shared_most` are the bytes of shared memory that a block may take; a launch asks for those that
+    no kernel may declare."""
 
     name: str
     params: tuple[Param, ...]
@@ -506,6 +508,7 @@ class Kernel:
     min_blocks: int = 0
     warp_size: int = CUDA.lanes
     index: DType = DType.I32
+    shared_most: int = CUDA.shared_bytes
 
     @property
     def threads(self) -> int:
