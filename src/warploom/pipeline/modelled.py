@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from warploom.errors import WarploomError
+from warploom.errors import CheckError, WarploomError, spelled
 from warploom.loopnest.repeated import repeated
 from warploom.loopnest.strategies.form import Variant
 from warploom.pipeline.nest import TRIAL_LEAST, Explored, Nest
@@ -51,15 +51,22 @@ def modelled(
     evaluations: int,
     budget: Budget,
     seed: int = 0,
+    free: bool = True,
     **others: Any,
 ) -> Explored:
-    """The best by the bound of what strategies and the nest itself have."""
+    """The best by the bound of what strategies and the nest itself have; unless it is `free`, of
+    strategies alone."""
     first = _first(nest, _one_of_each(variants), budget, seed)
+    if variants and not free and first is None:
+        raise CheckError(
+            f"the strategy '{variants[0].strategy}' has nothing that fits your decisions",
+            advice=spelled("leave out --fix, or --strategy", "leave out fix=, or strategy="),
+        )
     alone = first is None
     found = nest.search(engine, evaluations, budget=budget, seed=seed, tries=alone, **others)
     if first is None:
         return found
-    if found.candidate is not None and _cost(nest, found.candidate) < FAR_BETTER * first.cost:
+    if free and found.candidate is not None and _cost(nest, found.candidate) < FAR_BETTER * first.cost:
         return replace(found, trial=nest.tried(found.candidate, budget.at_least(TRIAL_LEAST)))
     own, best = first.nest, first.candidate
     bound = float(own.bound(best)[0])
