@@ -121,7 +121,9 @@ def test_split_k_by_two_kernels() -> None:
 
 
 def test_split_k_is_found_where_results_are_few() -> None:
-    found = explored("matmul", {"m": 16, "n": 16, "k": 8192}, evaluations=1, model=True, store=False)
+    found = explored(
+        "matmul", {"m": 16, "n": 16, "k": 8192}, evaluations=1, model=True, store=False
+    )
     assert found.strategy == "split-k"
     assert found.trial is not None
     assert found.trial.wrong == ""

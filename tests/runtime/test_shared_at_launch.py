@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from tests.runtime.fakes import Cuda
+
 from warploom.emit.cuda import cuda
 from warploom.emit.hip import hip
 from warploom.emit.opencl import opencl
@@ -73,29 +73,11 @@ def test_compiled_it_does_the_same() -> None:
     assert y.tolist() == again.tolist() == x[::-1].tolist()
 
 
-class Asked(Cuda):
-    """A driver whose modules say that a launch asks for 80,000 bytes."""
-
-    def cuModuleGetGlobal_v2(self, place: Any, size: Any, module: Any, name: bytes) -> int:
-        self.looked_for = name
-        place._obj.value, size._obj.value = 4096, 4
-        return 0 if name == b"reversing_shared_bytes" else 500
-
-    def cuMemcpyDtoH_v2(self, to: Any, place: Any, size: Any) -> int:
-        assert (place.value, size.value) == (4096, 4)
-        to._obj.value = 80_000
-        return 0
-
-    def cuFuncSetAttribute(self, function: Any, attribute: int, value: int) -> int:
-        self.allowed = attribute, value
-        return 0
-
-
 def test_a_loaded_function_is_allowed_it_and_launched_with_it() -> None:
-    library = Asked({"reversing": reversing(), "other": reversing()})
+    library = Cuda({"reversing": reversing(), "other": reversing()}, asked={"reversing": 80_000})
     driver = Driver(library)
     function = driver.load(b"", "reversing", 0)
-    assert library.allowed == (8, 80_000)
+    assert library.allowed == [(8, 80_000)]
     config = Configurations((1, 1, 1), (32, 1, 1), function.shared_bytes).reference(0)
     assert config._obj.shared_bytes == 80_000
     assert driver.load(b"", "other", 0).shared_bytes == 0

@@ -16,8 +16,8 @@ from warploom.kernel import ir
 from warploom.kernel.check import check
 from warploom.kernel.direct_copy import passed
 from warploom.kernel.dtype import DType
-from warploom.kernel.pool import asked_name, launched_bytes
 from warploom.kernel.names import Fresh, names_of
+from warploom.kernel.pool import asked_name, launched_bytes
 from warploom.kernel.tensor import widths
 from warploom.machine.record import CUDA as MACHINE
 

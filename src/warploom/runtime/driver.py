@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-from warploom.kernel.pool import asked_name
 from warploom.errors import DeviceError
+from warploom.kernel.pool import asked_name
 from warploom.options import CUDA_LIBRARIES
 
 # CUdevice_attribute: the two halves of the compute capability.
@@ -173,7 +173,10 @@ class Configurations:
     def reference(self, stream: int) -> Any:
         """What the driver is given for a stream (the address of one, 0 for the default)."""
         config = LaunchConfig(
-            (ctypes.c_uint * 3)(*self._grid), (ctypes.c_uint * 3)(*self._block), self._shared, stream
+            (ctypes.c_uint * 3)(*self._grid),
+            (ctypes.c_uint * 3)(*self._block),
+            self._shared,
+            stream,
         )
         return self.references.setdefault(stream, ctypes.byref(config))
 
