@@ -61,7 +61,7 @@ def _written(self: Any) -> str:
         if isinstance(value, tuple):
             parts = [text(each) for each in value]
             return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
-        if type(value).__repr__ is not _written:
+        if not isinstance(type(value), Interned) or type(value).__dict__["__repr__"] != _written:
             return repr(value)
         left[0] -= 1
         if left[0] < 0:

@@ -77,6 +77,7 @@ def test_a_machine_without_opting_in_has_no_room_for_it() -> None:
         Nest(found[0].program, H200.rates, everything(own), (*found[0].fixes, "stages=2"))
 
 
+@pytest.mark.slow
 def test_a_warp_per_row_matvec() -> None:
     made = by_strategy(matvec(16, 256, cut=Cut(tail=True)), "warp-per-row")
     assert made.wrong == ""
@@ -111,6 +112,7 @@ def test_split_k_in_a_block(size: tuple[int, int, int]) -> None:
     assert any(isinstance(each, Shuffle) for each in walk(made.kernel.body))
 
 
+@pytest.mark.slow
 def test_split_k_by_two_kernels() -> None:
     """The parts of a sum beside each other in blocks, and a kernel that adds them in one order."""
     first = matmul(8, 8, 96, splits=4, tiles=((4,), (4,), (8,)))
@@ -120,6 +122,7 @@ def test_split_k_by_two_kernels() -> None:
     assert [each.name for each in added.kernel.params] == ["P", "C"]
 
 
+@pytest.mark.slow
 def test_split_k_is_found_where_results_are_few() -> None:
     found = explored(
         "matmul", {"m": 16, "n": 16, "k": 8192}, evaluations=1, model=True, store=False
@@ -134,6 +137,7 @@ def test_split_k_is_not_meant_elsewhere(size: tuple[int, int, int]) -> None:
     assert "split-k" in variants_of(matmul(*size, cut=Cut(tail=True)), free=True)[1]
 
 
+@pytest.mark.slow
 def test_a_strategy_that_was_asked_for_is_what_is_found_or_refused() -> None:
     program = row_sum(64, 512)
     found = explored(program, strategy="warp-per-row", evaluations=1, model=True, store=False)

@@ -9,6 +9,7 @@ import pytest
 from warploom import LoopNest, explore, map_array
 from warploom.array import build as al
 from warploom.array.language.effort import effort
+from warploom.array.language.ir import Term
 from warploom.array.language.show import show as show_array
 from warploom.errors import CheckError
 from warploom.kernel.dtype import f32
@@ -43,6 +44,7 @@ def chain(step: Callable[[Axis, Value], Value], length: int) -> LoopNest:
 def test_a_chain_is_as_long_as_its_steps(name: str) -> None:
     nest = chain(STEPS[name], 40)
     found = explore(nest, evaluations=1, model=True)
+    assert found.trial is not None
     assert found.trial.wrong == ""
     assert len(show(nest.done())) < 20_000
 
@@ -93,14 +95,14 @@ def test_leaves_of_two_nests_are_not_one() -> None:
 
 @pytest.mark.parametrize("name", ["square", "difference", "greatest", "by value"])
 def test_an_array_expression_is_a_graph(name: str) -> None:
-    steps: dict[str, Callable[[al.Term], al.Term]] = {
+    steps: dict[str, Callable[[Term], Term]] = {
         "square": lambda v: v * v,
         "difference": lambda v: v - v * 0.5,
         "greatest": lambda v: v.max(v * 0.5),
         "by value": lambda v: al.choose(v.lt(0.5), v, v * 2.0),
     }
 
-    def one(value: al.Term) -> al.Term:
+    def one(value: Term) -> Term:
         for _ in range(60):
             value = steps[name](value)
         return value

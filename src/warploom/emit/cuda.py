@@ -124,10 +124,10 @@ class CudaPrinter(SimtPrinter):
         if not self.launched:
             return ""
         name = asked_name(self.kernel.name)
-        lines = ["A launch asks for these bytes of dynamic shared memory, allowed before by",
-                 "cuFuncSetAttribute(…, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, …)."]  # fmt: skip
-        text = "".join(f"// {line}\n" for line in lines)
-        return f'{text}extern "C" __constant__ unsigned {name} = {self.launched};\n\n'
+        text = "A launch asks for so many bytes of dynamic shared memory, allowed before by"
+        attribute = "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES"
+        constant = f'extern "C" __constant__ unsigned {name} = {self.launched};'
+        return f"// {text}\n// {attribute}.\n{constant}\n\n"
 
     def pool(self) -> None:
         """More than a kernel may declare is given at its launch."""

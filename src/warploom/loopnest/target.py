@@ -55,8 +55,8 @@ class Target:
     another is used, and `fills` by which way. With `folds_by_threads` threads may fold parts of an
     axis beside each other. Without `limits_registers` what has no room in them is for the compiler
     to put elsewhere. With `tensor` products may be done by tensor cores, which look at the leading
-    bits of factors only (tf32), or have them rounded (bf16). With `opts_in` a block takes more shared
-    memory than a kernel may declare: its launch asks for it."""
+    bits of factors only (tf32), or have them rounded (bf16). With `opts_in` a block takes more
+    shared memory than a kernel may declare: its launch asks for it."""
 
     machine: Machine = CUDA
     unroll: int = 512
