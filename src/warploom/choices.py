@@ -36,6 +36,7 @@ NOT_KNOWN = (
 # What an expert fixes of a loop nest (loopnest/strategies/).
 STRATEGIES = {
     "block-tile": "a sum of products: results in registers, factors through shared memory",
+    "split-k": "few long sums of products: the threads of a block fold parts of each",
     "warp-per-row": "lanes fold parts of a row with vector loads, and then across lanes",
     "row-per-block": "softmax, norms: threads hold a row and fold it as often as need be",
     "threads-per-column": "threads along columns; groups of them fold parts of each",

@@ -50,6 +50,8 @@ class Cuda:
     contexts: list[int] = field(default_factory=list)  # the stack of the only thread
     failures: list[int] = field(default_factory=list)  # statuses of the next launches
     devices: int = 1
+    asked: dict[str, int] = field(default_factory=dict)  # dynamic shared memory, by function
+    allowed: list[tuple[int, int]] = field(default_factory=list)  # attributes that were set
 
     def emitted(self, kernel: Kernel) -> str:
         """A kernel whose text is asked for can be launched."""
@@ -98,6 +100,22 @@ class Cuda:
     def cuModuleGetFunction(self, function: Any, module: Any, name: bytes) -> int:
         self.loaded.append((self.contexts[-1], name.decode()))
         function._obj.value = 76 + len(self.loaded)
+        return 0
+
+    def cuModuleGetGlobal_v2(self, place: Any, size: Any, module: Any, name: bytes) -> int:
+        function = name.decode().removesuffix("_shared_bytes")
+        if function not in self.asked:
+            return 500
+        place._obj.value, size._obj.value = self.asked[function], 4
+        return 0
+
+    def cuMemcpyDtoH_v2(self, to: Any, place: Any, size: Any) -> int:
+        assert size.value == 4
+        to._obj.value = place.value  # what is there is its own address
+        return 0
+
+    def cuFuncSetAttribute(self, function: Any, attribute: int, value: int) -> int:
+        self.allowed.append((attribute, value))
         return 0
 
     def cuLaunchKernelEx(self, config: Any, function: Any, table: Any, extra: None) -> int:

@@ -229,6 +229,15 @@ def embedding(nest: LoopNest) -> None:
 
 
 @stated
+def cumulative_sum(nest: LoopNest) -> None:
+    """A scan: each place has the sum of a row as far as there; beyond it nothing is loaded."""
+    i, j = _rows(nest)
+    k = nest.axis("k", j.size, (2,), tail=True)
+    x, y = nest.array("x", i, k), nest.array("y", i, j)
+    y[i, j] = nest.sum(x.at((i, k), where=k.expr.le(j.expr)), over=k)
+
+
+@stated
 def parity(nest: LoopNest) -> None:
     """Of the words of a row, bit by bit."""
     i, j = _rows(nest, 5, 7)

@@ -159,6 +159,7 @@ def _searched(
             wanted.evaluations or EVALUATIONS,
             budget,
             wanted.seed,
+            wanted.strategy in (None, FREE),
             measure=timer,
             kept=kept,
             on_progress=_on_progress(report, nest.least(), crew),

@@ -17,6 +17,7 @@ from warploom.kernel.check import check
 from warploom.kernel.direct_copy import passed
 from warploom.kernel.dtype import DType
 from warploom.kernel.names import Fresh, names_of
+from warploom.kernel.pool import asked_name, launched_bytes
 from warploom.kernel.tensor import widths
 from warploom.machine.record import CUDA as MACHINE
 
@@ -89,7 +90,7 @@ def text_by(printer: CudaPrinter, constant: str, bounds: str) -> str:
     )
     limit = f"__launch_bounds__({kernel.threads}{bounds})"
     head = f'extern "C" __global__ void {limit}\n{kernel.name}({listed}) {{\n'
-    return printer.helpers(body) + structs + head + body + "}\n"
+    return printer.helpers(body) + structs + printer.asked() + head + body + "}\n"
 
 
 def _size(array: ir.ArrayParam) -> int:
@@ -112,9 +113,29 @@ def _parameter(param: ir.Param, types: Mapping[str, str], dialect: Dialect, cons
 class CudaPrinter(SimtPrinter):
     def __init__(self, kernel: ir.Kernel, dialect: Dialect = CUDA, owner: str = "") -> None:
         super().__init__(kernel, dialect, owner)
+        self.launched = launched_bytes(kernel)
+        self.pooled = self.pooled or bool(self.launched)
         self.joins = joins(kernel)
         self.passed = passed(kernel)
         self.passing: dict[str, ir.Load] = {}
+
+    def asked(self) -> str:
+        """What a launch has to ask for, for people and for `runtime/driver.py`."""
+        if not self.launched:
+            return ""
+        name = asked_name(self.kernel.name)
+        text = "A launch asks for so many bytes of dynamic shared memory, allowed before by"
+        attribute = "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES"
+        constant = f'extern "C" __constant__ unsigned {name} = {self.launched};'
+        return f"// {text}\n// {attribute}.\n{constant}\n\n"
+
+    def pool(self) -> None:
+        """More than a kernel may declare is given at its launch."""
+        if self.launched:
+            align = self.dialect.align.format(MACHINE.access_bytes)
+            self.lines.add(f"extern {self.dialect.shared} {align} unsigned char pool[];")
+        else:
+            super().pool()
 
     def statements(self, body: tuple[ir.Stmt, ...]) -> None:
         """In order; rounds of a scan are one piece of PTX each."""

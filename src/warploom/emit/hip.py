@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from warploom.emit.cuda import CudaPrinter, text_by, without_modulo
 from warploom.emit.dialect import CUDA, C
-from warploom.emit.parts import header
+from warploom.emit.parts import check_declared, header
 from warploom.emit.simt import SimtPrinter
 from warploom.emit.spell import spelled
 from warploom.kernel.check import check
@@ -34,6 +34,7 @@ _SHUFFLE = {"idx": "__shfl", "up": "__shfl_up", "down": "__shfl_down", "xor": "_
 def hip(kernel: Kernel) -> str:
     """The kernel as text: header comment, constant structures, helpers, the function."""
     check(kernel)
+    check_declared(kernel, "HIP")
     kernel = spelled(kernel, "hip")
     return header(kernel) + hip_text(kernel)
 

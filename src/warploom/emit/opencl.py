@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from warploom.emit.dialect import OPENCL
 from warploom.emit.parts import (
+    check_declared,
     computes_floats,
     dtypes_of,
     exchange_buffer,
@@ -38,6 +39,7 @@ def opencl(kernel: Kernel, subgroups: bool = False, contract: bool = False) -> s
     `contract` the compiler may make one rounding of a product and a sum.
     """
     check(kernel)
+    check_declared(kernel, "OpenCL")
     if not subgroups:
         # PoCL 3 loses threads at barriers in nested conditions, though the whole block agrees.
         kernel = predicate_exchanges(kernel, everywhere=True)

@@ -7,12 +7,15 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from warploom.errors import EmitError
 from warploom.index.ir import Binary, Const, Expr, Var, select, variables
 from warploom.index.laws import simplify
 from warploom.index.show import show
 from warploom.kernel import ir
 from warploom.kernel.dtype import DType
+from warploom.kernel.pool import launched_bytes
 from warploom.kernel.traverse import exprs_of, values_of
+from warploom.machine.record import CUDA
 
 LINE = 97  # letters of a comment
 _SWALLOWING = re.compile(r"(\\|\?\?/|\s)+\Z")
@@ -128,6 +131,14 @@ def used_variables(kernel: ir.Kernel) -> frozenset[str]:
         if isinstance(stmt, ir.Shuffle):
             names |= variables(source_lane(stmt, kernel.warp_size))
     return frozenset(names)
+
+
+def check_declared(kernel: ir.Kernel, language: str) -> None:
+    if total := launched_bytes(kernel):
+        raise EmitError(
+            f"'{kernel.name}' has {total} bytes of shared memory, given at a launch of CUDA alone",
+            advice=f"for {language} use smaller tiles: {CUDA.shared_bytes} bytes at most",
+        )
 
 
 def exchange_buffer(dtype: DType) -> str:

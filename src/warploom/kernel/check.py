@@ -157,7 +157,7 @@ def _check_body(
             case _:
                 pass
     if top:
-        _check_shared_total(body)
+        _check_shared_total(body, kernel.shared_most)
 
 
 def _check_loop(stmt: ir.For) -> None:
@@ -184,12 +184,13 @@ def _check_declared_size(stmt: ir.Let | ir.Registers | ir.Shared) -> None:
             )
 
 
-def _check_shared_total(body: Iterable[ir.Stmt]) -> None:
+def _check_shared_total(body: Iterable[ir.Stmt], most: int) -> None:
     total = pool_bytes([each for each in body if isinstance(each, ir.Shared)])
-    if total > CUDA.shared_bytes:
+    if total > most:
+        may = "declare" if most <= CUDA.shared_bytes else "ask for"
         raise CheckError(
             f"the kernel uses {total} bytes of shared memory",
-            advice=f"a block may declare at most {CUDA.shared_bytes}; use smaller tiles, "
+            advice=f"a block may {may} at most {most}; use smaller tiles, "
             "or let arrays share bytes: warploom.kernel.allocate",
         )
 

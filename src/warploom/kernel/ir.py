@@ -8,6 +8,7 @@ registers, shared and global memory. `evaluate.py` is the meaning, `build.py` th
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from numbers import Real
@@ -17,6 +18,7 @@ from warploom.errors import CheckError
 from warploom.index.ir import Const, Expr, lift
 from warploom.kernel.dtype import DType
 from warploom.machine.record import CUDA
+from warploom.node import Interned, node
 
 # Functions of one floating-point number.
 Function: TypeAlias = Literal[
@@ -108,9 +110,9 @@ class Arithmetic:
         return Operation("abs", (self,))
 
 
-@dataclass(frozen=True, slots=True)
-class Number(Arithmetic):
-    """A constant."""
+@node
+class Number(Arithmetic, metaclass=Interned):
+    """A constant. Zeros of both signs are two."""
 
     value: float
     dtype: DType
@@ -133,16 +135,16 @@ class FromIndex(Arithmetic):
     dtype: DType
 
 
-@dataclass(frozen=True, slots=True)
-class Operation(Arithmetic):
+@node
+class Operation(Arithmetic, metaclass=Interned):
     """An operator on values of one type."""
 
     op: Operator
     operands: tuple[Value, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Compare:
+@node
+class Compare(metaclass=Interned):
     """A truth about two values of one type. Of a NaN only `!=` is true."""
 
     op: Comparison
@@ -153,8 +155,8 @@ class Compare:
         raise _no_truth()
 
 
-@dataclass(frozen=True, slots=True)
-class Choose(Arithmetic):
+@node
+class Choose(Arithmetic, metaclass=Interned):
     """`then` in threads where the condition holds, else `otherwise`; a select, not a branch.
 
     The condition guards: what is undefined on the side that is not chosen does no harm.
@@ -165,8 +167,8 @@ class Choose(Arithmetic):
     otherwise: Value
 
 
-@dataclass(frozen=True, slots=True)
-class Cast(Arithmetic):
+@node
+class Cast(Arithmetic, metaclass=Interned):
     """The value converted: to an integer by truncation, to the nearest it has; NaN is 0."""
 
     dtype: DType
@@ -228,12 +230,46 @@ def operands(value: Value) -> tuple[Value, ...]:
 
 
 def walk_value(value: Value) -> Iterator[Value]:
-    """The value and everything inside it, outermost first."""
-    stack = [value]
+    """The value and everything inside it, outermost first: what several parts share once, and a
+    leaf as often as these use it."""
+    stack, seen = [value], set[int]()
     while stack:
         part = stack.pop()
+        inner = operands(part)
+        if inner:
+            if id(part) in seen:
+                continue
+            seen.add(id(part))
         yield part
-        stack.extend(reversed(operands(part)))
+        stack.extend(reversed(inner))
+
+
+def repeated_parts(value: Value) -> frozenset[Value]:
+    """What is computed, and used by more than one operator or more than once by one."""
+    uses = Counter(inner for part in walk_value(value) for inner in operands(part))
+    return frozenset(part for part, count in uses.items() if count > 1 and operands(part))
+
+
+def innermost_first(value: Value) -> list[Value]:
+    """Every part once, after those that it is of."""
+    found: dict[Value, None] = {}
+    pending = [(value, False)]
+    while pending:
+        part, opened = pending.pop()
+        if opened:
+            found[part] = None
+        elif part not in found:
+            pending.append((part, True))
+            pending += [(each, False) for each in operands(part)]
+    return list(found)
+
+
+def tree_size(value: Value) -> int:
+    """The parts of a value, those that are shared as often as they are used."""
+    sizes: dict[Value, int] = {}
+    for part in innermost_first(value):
+        sizes[part] = 1 + sum(sizes[each] for each in operands(part))
+    return sizes[value]
 
 
 # --- statements -----------------------------------------------------------------------------
@@ -458,7 +494,9 @@ Param: TypeAlias = ArrayParam | ScalarParam
 @dataclass(frozen=True, slots=True)
 class Kernel:
     """`requires` are conditions on the scalar parameters, checked before every launch. Index
-    expressions are computed in `index`, i32 or i64; scalars of that type may stand in them."""
+    expressions are computed in `index`, i32 or i64; scalars of that type may stand in them.
+    `shared_most` are the bytes of shared memory that a block may take; a launch asks for those that
+    no kernel may declare."""
 
     name: str
     params: tuple[Param, ...]
@@ -470,6 +508,7 @@ class Kernel:
     min_blocks: int = 0
     warp_size: int = CUDA.lanes
     index: DType = DType.I32
+    shared_most: int = CUDA.shared_bytes
 
     @property
     def threads(self) -> int:

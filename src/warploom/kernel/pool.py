@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from warploom.kernel.ir import Shared
+from warploom.kernel.ir import Kernel, Shared
 from warploom.machine.record import CUDA
 
 
@@ -26,6 +26,17 @@ def pool_bytes(arrays: Sequence[Shared]) -> int:
     """The size of the pool."""
     placed = offsets(arrays)
     return max((placed[each.name] + each.bytes for each in arrays), default=0)
+
+
+def launched_bytes(kernel: Kernel) -> int:
+    """What a launch has to ask for: all of the pool, where it is more than a kernel may declare."""
+    total = aligned(pool_bytes([each for each in kernel.body if isinstance(each, Shared)]))
+    return total if total > CUDA.shared_bytes else 0
+
+
+def asked_name(function: str) -> str:
+    """The constant of a module that says how much a launch of a function asks for."""
+    return f"{function}_shared_bytes"
 
 
 def aligned(byte: int) -> int:

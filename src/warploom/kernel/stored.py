@@ -63,8 +63,11 @@ def retyped(kernel: ir.Kernel, old: DType, new: DType) -> ir.Kernel:
         raise CheckError(f"'{kernel.name}' cannot have {new!r} for {old!r}")
 
     def on_value(value: ir.Value) -> ir.Value:
-        if isinstance(value, ir.Cell | ir.Number) and value.dtype is old:
-            return replace(value, dtype=new)
+        match value:
+            case ir.Number(number, dtype) if dtype is old:
+                return ir.Number(number, new)
+            case ir.Cell() if value.dtype is old:
+                return replace(value, dtype=new)
         return value
 
     def on_stmt(stmt: ir.Stmt) -> ir.Stmt:

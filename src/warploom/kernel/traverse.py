@@ -87,34 +87,44 @@ def exprs_in(part: ir.Value) -> Iterator[Expr]:
 
 
 def map_value(value: ir.Value, on_expr: OnExpr, on_value: OnValue) -> ir.Value:
-    """The value with its expressions replaced, then each value node, innermost first."""
-    match value:
-        case ir.Number():
-            new: ir.Value = value
-        case ir.Cell(_, index):
-            new = value if index is None else replace(value, index=on_expr(index))
-        case ir.FromIndex(expr):
-            new = replace(value, expr=on_expr(expr))
-        case ir.Operation(op, operands):
-            new = ir.Operation(op, tuple(map_value(each, on_expr, on_value) for each in operands))
-        case ir.Choose(condition, then, otherwise):
-            new = ir.Choose(
-                _map_condition(condition, on_expr, on_value),
-                map_value(then, on_expr, on_value),
-                map_value(otherwise, on_expr, on_value),
-            )
-        case ir.Cast(dtype, inner):
-            new = ir.Cast(dtype, map_value(inner, on_expr, on_value))
-        case _:
-            assert_never(value)
-    return on_value(new)
+    """The value with its expressions replaced, then each value node, innermost first; what several
+    parts share is replaced once."""
+    return _Mapped(on_expr, on_value).value(value)
 
 
-def _map_condition(condition: ir.Condition, on_expr: OnExpr, on_value: OnValue) -> ir.Condition:
-    if not isinstance(condition, ir.Compare):
-        return on_expr(condition)
-    left, right = (map_value(each, on_expr, on_value) for each in (condition.left, condition.right))
-    return ir.Compare(condition.op, left, right)
+class _Mapped:
+    def __init__(self, on_expr: OnExpr, on_value: OnValue) -> None:
+        self.on_expr, self.on_value = on_expr, on_value
+        self.done: dict[int, ir.Value] = {}
+
+    def value(self, value: ir.Value) -> ir.Value:
+        if id(value) not in self.done:
+            self.done[id(value)] = self.on_value(self._inner(value))
+        return self.done[id(value)]
+
+    def _inner(self, value: ir.Value) -> ir.Value:
+        match value:
+            case ir.Number():
+                return value
+            case ir.Cell(_, index):
+                return value if index is None else replace(value, index=self.on_expr(index))
+            case ir.FromIndex(expr):
+                return replace(value, expr=self.on_expr(expr))
+            case ir.Operation(op, operands):
+                return ir.Operation(op, tuple(map(self.value, operands)))
+            case ir.Choose(condition, then, otherwise):
+                asked = self._condition(condition)
+                return ir.Choose(asked, self.value(then), self.value(otherwise))
+            case ir.Cast(dtype, inner):
+                return ir.Cast(dtype, self.value(inner))
+            case _:
+                assert_never(value)
+
+    def _condition(self, condition: ir.Condition) -> ir.Condition:
+        if not isinstance(condition, ir.Compare):
+            return self.on_expr(condition)
+        sides = self.value(condition.left), self.value(condition.right)
+        return ir.Compare(condition.op, *sides)
 
 
 def map_stmt(stmt: ir.Stmt, on_expr: OnExpr, on_value: OnValue = lambda value: value) -> ir.Stmt:

@@ -22,7 +22,7 @@ written becomes instructions in `instructions.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
 from typing import TypeAlias, TypeVar
@@ -43,12 +43,15 @@ from warploom.kernel.ir import (
     Operator,
     Value,
     dtype_of,
-    walk_value,
+    innermost_first,
+    operands,
 )
 from warploom.loopnest import ir, tiling
 from warploom.loopnest.check import check_array, check_type
 from warploom.loopnest.computation import Computation, Folded, Kept, Leaf, Loaded, Stored
 from warploom.loopnest.instructions import program_of
+
+MOST_DEEP = 200  # operators inside each other
 
 Subscript: TypeAlias = "ir.Linear | ir.Crooked | Expr | int"
 Given: TypeAlias = "Value | float"
@@ -82,28 +85,40 @@ def node(op: Operator, *values: Given) -> Operation:
 
 def check_value(value: Value) -> None:
     """Operands have one type, and as many as their operator has."""
-    for each in walk_value(value):
-        match each:
-            case Operation(op, parts):
-                types = [dtype_of(part) for part in parts]
-                what = f"'{op}'"
-                if len(parts) != ARITY[op]:
-                    raise CheckError(
-                        f"{what} takes {ARITY[op]} operands", calling_line(__file__)
-                    )  # fmt: skip
-            case Choose(condition, then, otherwise):
-                types, what = [dtype_of(then), dtype_of(otherwise)], "a choice"
-                if isinstance(condition, Compare):
-                    sides = [dtype_of(condition.left), dtype_of(condition.right)]
-                    _check_same(sides, f"'{condition.op}'")
-            case Number(number, dtype) if not dtype.has(number):
-                raise CheckError(f"{number} is no {dtype!r}", calling_line(__file__))
-            case _:
-                continue
-        _check_same(types, what)
+    known: dict[Value, DType] = {}
+    deep: dict[Value, int] = {}
+    for each in innermost_first(value):
+        deep[each] = 1 + max((deep[part] for part in operands(each)), default=0)
+        if deep[each] > MOST_DEEP:
+            raise CheckError(
+                f"a value is more than {MOST_DEEP} operators deep",
+                calling_line(__file__),
+                "compute a part of it once: nest.value(part)",
+            )
+        known[each] = _checked_type(each, known)
 
 
-def _check_same(types: Sequence[DType], what: str) -> None:
+def _checked_type(value: Value, known: Mapping[Value, DType]) -> DType:
+    """The type of a value; those of what it is of are known."""
+    match value:
+        case Operation(op, parts):
+            if len(parts) != ARITY[op]:
+                raise CheckError(
+                    f"'{op}' takes {ARITY[op]} operands", calling_line(__file__)
+                )  # fmt: skip
+            return _check_same([known[part] for part in parts], f"'{op}'")
+        case Choose(condition, then, otherwise):
+            if isinstance(condition, Compare):
+                sides = [known[condition.left], known[condition.right]]
+                _check_same(sides, f"'{condition.op}'")
+            return _check_same([known[then], known[otherwise]], "a choice")
+        case Number(number, dtype) if not dtype.has(number):
+            raise CheckError(f"{number} is no {dtype!r}", calling_line(__file__))
+        case _:
+            return dtype_of(value)
+
+
+def _check_same(types: Sequence[DType], what: str) -> DType:
     for other in types[1:]:
         if other is not types[0]:
             raise CheckError(
@@ -111,6 +126,7 @@ def _check_same(types: Sequence[DType], what: str) -> None:
                 calling_line(__file__),
                 "cast one of the two",
             )
+    return types[0]
 
 
 def cast(value: Value, dtype: DType) -> Cast:

@@ -18,16 +18,16 @@ from warploom.loopnest import ir
 from warploom.loopnest.pieces import conditions_of
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Loaded(Cell):
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Loaded(ir.Own):
     """An element of an array. Leaves are numbered in the order in which they were written."""
 
     number: int
     access: ir.Access
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Folded(Cell):
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Folded(ir.Own):
     """The values along some axes put together by an operator, from `start` on."""
 
     number: int
@@ -37,8 +37,8 @@ class Folded(Cell):
     start: Value
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Kept(Cell):
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Kept(ir.Own):
     """A value that is computed once. One that is only stored has a name of its own as well, in the
     published system."""
 

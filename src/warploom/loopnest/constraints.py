@@ -497,7 +497,7 @@ def shared_memory(c: Choices) -> None:
         more = [n for n in c.target.stages if n >= number]
         used.append(amount(c.mem_size(t), shared & c.stages(t).is_(*more)))
     c.shared_mem_used = space.total("shared_mem_used", *used)
-    space.require(c.shared_mem_used() <= c.target.machine.shared_bytes, "shared memory")
+    space.require(c.shared_mem_used() <= c.target.shared_bytes, "shared memory")
 
 
 def registers(c: Choices) -> None:

@@ -21,7 +21,15 @@ from warploom.kernel.dtype import DType
 from warploom.kernel.ir import Choose, Compare, Value, dtype_of
 from warploom.loopnest import ir
 from warploom.loopnest.pieces import conditions_of
+from warploom.node import Interned, node
 from warploom.search.branching.candidate import Flags
+
+
+@node
+class Computed(metaclass=Interned):
+    """What an operator makes of others: one object for equal ones, however deep."""
+
+    form: tuple[Hashable, ...]
 
 
 def repeated(insts: Sequence[ir.Instruction]) -> Flags:
@@ -69,7 +77,7 @@ def _key(inst: ir.Instruction, keys: dict[ir.Instruction, Hashable]) -> Hashable
             return access.array, place.offset, frozenset(place.factors.items()), crooked, where
         case ir.Compute("choose", operands):
             parts = tuple(operand(each) for each in operands)
-            return "choose", inst.dtype, _asked(inst.action.value), parts
+            return Computed(("choose", inst.dtype, _asked(inst.action.value), parts))
         case ir.Compute(op, operands):
             return _simple(op, [operand(each) for each in operands], inst)
         case _:
@@ -154,14 +162,17 @@ def _simple(op: str, parts: list[Hashable], inst: ir.Instruction) -> Hashable:
     if op in ("min", "max", "&", "|"):
         for one, other in (parts, parts[::-1]):  # of one that was taken into account already
             match one:
-                case (word, dtype, frozenset() as inside) if (word, dtype) == (op, inst.dtype):
+                case Computed((word, dtype, frozenset() as inside)) if (word, dtype) == (
+                    op,
+                    inst.dtype,
+                ):
                     if any(part == other for part, _ in inside):
                         return one
     if op in COMMUTE:
-        return op, inst.dtype, frozenset(Counter(parts).items())
+        return Computed((op, inst.dtype, frozenset(Counter(parts).items())))
     if op == "fma":
-        return op, inst.dtype, frozenset(Counter(parts[:2]).items()), parts[2]
-    return op, inst.dtype, tuple(parts)
+        return Computed((op, inst.dtype, frozenset(Counter(parts[:2]).items()), parts[2]))
+    return Computed((op, inst.dtype, tuple(parts)))
 
 
 def _cast(part: Hashable, inst: ir.Instruction) -> Hashable:
@@ -169,9 +180,11 @@ def _cast(part: Hashable, inst: ir.Instruction) -> Hashable:
     assert isinstance(inst.action, ir.Compute)
     between = dtype_of(inst.action.operands[0])
     match part:
-        case ("cast", _, inner, DType() as first) if first is inst.dtype and _holds(between, first):
+        case Computed(("cast", _, inner, DType() as first)) if first is inst.dtype and _holds(
+            between, first
+        ):
             return inner
-    return "cast", inst.dtype, part, between
+    return Computed(("cast", inst.dtype, part, between))
 
 
 def _holds(wide: DType, narrow: DType) -> bool:

@@ -278,8 +278,25 @@ class Scope(Enum):
 Constant = Number
 
 
+class Named(Cell):
+    """A leaf that stands for much: what it is of is not written out with it."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__qualname__}({self.name})"
+
+
+class Own(Named):
+    """A leaf that is like no other, whatever another nest calls its own."""
+
+    __slots__ = ()
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class Parameter(Cell):
+class Parameter(Own):
     """A number that is an argument of the kernel."""
 
     __match_args__ = ("name", "dtype")
@@ -292,7 +309,7 @@ def parameter(name: str, dtype: DType) -> Parameter:
     return Parameter(name, None, dtype)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class IndexOf(FromIndex):
     """An expression over the names of axes, as a number."""
 
@@ -314,8 +331,8 @@ class Element(Cell):
     __match_args__ = ("access",)
 
 
-@dataclass(frozen=True, slots=True)
-class Result(Cell):
+@dataclass(frozen=True, slots=True, repr=False)
+class Result(Named):
     """What another instruction computed at the same place of each pair (its dimension, mine); where
     it folds, what it had at the end."""
 
@@ -330,8 +347,8 @@ def result(instruction: Instruction, pairs: Pairs, scope: Scope) -> Result:
     return Result(instruction.name, None, instruction.dtype, instruction, pairs, scope)
 
 
-@dataclass(frozen=True, slots=True)
-class Running(Cell):
+@dataclass(frozen=True, slots=True, repr=False)
+class Running(Named):
     """What this instruction itself had in the iteration before along the dimensions `over`, and at
     first what `start` computed."""
 

@@ -6,6 +6,8 @@ guard the addition.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from warploom.kernel.ir import Cast, Number, Operation, Value
 from warploom.loopnest import ir
 
@@ -18,21 +20,28 @@ def unchanged_outside(fold: ir.Instruction, axis: ir.Axis) -> bool:
     match fold.action:
         case ir.Compute("+" | "fma", operands) if isinstance(fold.action.value, Operation):
             others = [each for each in operands if not isinstance(each, ir.Running)]
-            return all(zero_outside(each, axis) for each in others)
+            done: dict[Value, bool] = {}
+            return all(zero_outside(each, axis, done) for each in others)
         case _:
             return False
 
 
-def zero_outside(value: Value, axis: ir.Axis) -> bool:
+def zero_outside(value: Value, axis: ir.Axis, done: dict[Value, bool]) -> bool:
     """Both factors of a product have to be zero: of the other one nothing is known, and zero times
     infinity is no number."""
+    if value not in done:
+        done[value] = _zero_outside(value, axis, lambda each: zero_outside(each, axis, done))
+    return done[value]
+
+
+def _zero_outside(value: Value, axis: ir.Axis, inner: Callable[[Value], bool]) -> bool:
     match value:
         case Number(number):
             return number == 0
         case Operation(op, parts):
-            return op in KEEP_ZERO and all(zero_outside(each, axis) for each in parts)
-        case Cast(_, inner):
-            return zero_outside(inner, axis)
+            return op in KEEP_ZERO and all(map(inner, parts))
+        case Cast(_, whole):
+            return inner(whole)
         case ir.Element(access):
             return axis in access.axes and access.other == 0
         case ir.Result(instruction):
@@ -40,7 +49,7 @@ def zero_outside(value: Value, axis: ir.Axis) -> bool:
                 case ir.Load(access):
                     return axis in access.axes and access.other == 0
                 case ir.Compute() if instruction.running is None:
-                    return zero_outside(instruction.action.value, axis)
+                    return inner(instruction.action.value)
                 case _:
                     return False
         case _:

@@ -129,6 +129,7 @@ class _Scheduling:
             tuple(self._levels()),
             self.made.levels,
             index_type(sizes.values()),
+            shared_most=self.made.target.shared_bytes,
         )
 
     def _params(self) -> Iterator[Param]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import assert_never
 
 from warploom.index.show import show as show_index
@@ -15,8 +15,13 @@ from warploom.kernel.ir import (
     Number,
     Operation,
     Value,
+    innermost_first,
+    repeated_parts,
+    tree_size,
 )
 from warploom.loopnest import ir
+
+MOST_PARTS = 256  # of a value that is written out; beyond, what is shared gets a name
 
 
 def show(program: ir.Program) -> str:
@@ -43,11 +48,11 @@ def show_instruction(instruction: ir.Instruction) -> str:
     end = f" over {', '.join(over)}" if over else ""
     match instruction.action:
         case ir.Compute():
-            made = show_operand(instruction.action.value)
+            made = show_value(instruction.action.value)
         case ir.Load(access):
             made = f"load {show_access(access)}"
         case ir.Store(access, value):
-            return f"store {show_access(access)} = {show_operand(value)}"
+            return f"store {show_access(access)} = {show_value(value)}"
         case ir.Put(value):
             return f"put {show_operand(value)}"
         case ir.Get():
@@ -66,7 +71,26 @@ def _names(axes: Iterator[ir.Axis]) -> list[str]:
     return list(dict.fromkeys(map(str, axes)))
 
 
-def show_operand(value: Value) -> str:
+def show_value(value: Value) -> str:
+    """A value as it is written; of a large one, what is shared has a name."""
+    names: dict[Value, str] = {}
+    shared = repeated_parts(value) if tree_size(value) > MOST_PARTS else frozenset()
+    lines = list[str]()
+    for part in innermost_first(value):
+        if part in shared:
+            text = show_operand(part, names)
+            names[part] = f"part_{len(names) + 1}"
+            lines.append(f"{names[part]} = {text}")
+    end = f" where {', '.join(lines)}" if lines else ""
+    return f"{show_operand(value, names)}{end}"
+
+
+def show_operand(value: Value, names: Mapping[Value, str] | None = None) -> str:
+    known = {} if names is None else names
+
+    def inner(each: Value) -> str:
+        return known[each] if each in known else show_operand(each, known)
+
     match value:
         case ir.Result(instruction):
             return _varying(instruction)
@@ -81,16 +105,15 @@ def show_operand(value: Value) -> str:
         case FromIndex(expr):
             return f"index({show_index(expr)})"
         case Operation(op, parts):
-            return f"{op}({', '.join(map(show_operand, parts))})"
-        case Cast(_, inner):
-            return f"cast({show_operand(inner)})"
+            return f"{op}({', '.join(map(inner, parts))})"
+        case Cast(_, whole):
+            return f"cast({inner(whole)})"
         case Choose(Compare(op, left, right), then, otherwise):
-            condition = f"{show_operand(left)} {op} {show_operand(right)}"
-            return f"({condition} ? {show_operand(then)} : {show_operand(otherwise)})"
+            condition = f"{inner(left)} {op} {inner(right)}"
+            return f"({condition} ? {inner(then)} : {inner(otherwise)})"
         case Choose(condition, then, otherwise):
             assert not isinstance(condition, Compare)
-            sides = f"{show_operand(then)} : {show_operand(otherwise)}"
-            return f"({show_index(condition)} ? {sides})"
+            return f"({show_index(condition)} ? {inner(then)} : {inner(otherwise)})"
         case _:
             assert_never(value)
 

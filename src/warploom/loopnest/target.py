@@ -55,7 +55,8 @@ class Target:
     another is used, and `fills` by which way. With `folds_by_threads` threads may fold parts of an
     axis beside each other. Without `limits_registers` what has no room in them is for the compiler
     to put elsewhere. With `tensor` products may be done by tensor cores, which look at the leading
-    bits of factors only (tf32), or have them rounded (bf16)."""
+    bits of factors only (tf32), or have them rounded (bf16). With `opts_in` a block takes more
+    shared memory than a kernel may declare: its launch asks for it."""
 
     machine: Machine = CUDA
     unroll: int = 512
@@ -73,6 +74,12 @@ class Target:
     limits_registers: bool = True
     folds_by_threads: bool = False
     tensor: TensorKind | None = None
+    opts_in: bool = False
+
+    @property
+    def shared_bytes(self) -> int:
+        """Shared memory that a block may take."""
+        return self.machine.shared_bytes_most if self.opts_in else self.machine.shared_bytes
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -113,6 +120,7 @@ def with_tensor_cores(machine: Machine, kind: TensorKind = "tf32") -> Target:
 
 def everything(machine: Machine) -> Target:
     """All that we know of, beyond the published system."""
+    opts_in = "shared_bytes_most" not in machine.missing
     if not machine.copies:
         return Target(
             machine,
@@ -120,6 +128,7 @@ def everything(machine: Machine) -> Target:
             folds_by_threads=True,
             swizzles=("PLAIN", "XOR"),
             stages=(1, 2),
+            opts_in=opts_in,
         )
     return Target(
         machine,
@@ -128,4 +137,5 @@ def everything(machine: Machine) -> Target:
         swizzles=("PLAIN", "XOR"),
         stages=(1, 2, 3, 4),
         fills=("REGISTERS", "COPY"),
+        opts_in=opts_in,
     )

@@ -86,7 +86,8 @@ def explored(
             return raced(nest, first.variants, quick, budget, asked, kept)
     with budget.interruptible():
         some = () if engine == "exact" else first.variants
-        return modelled(nest, some, engine, evaluations or EVALUATIONS, budget, seed)
+        is_free = strategy in (None, FREE)
+        return modelled(nest, some, engine, evaluations or EVALUATIONS, budget, seed, is_free)
 
 
 def check_engine(engine: str) -> None:

@@ -11,11 +11,12 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from warploom.errors import WarploomError
+from warploom.errors import CheckError, WarploomError, spelled
 from warploom.loopnest.repeated import repeated
 from warploom.loopnest.strategies.form import Variant
 from warploom.pipeline.nest import TRIAL_LEAST, Explored, Nest
@@ -29,6 +30,7 @@ from warploom.search.outcome import Found
 DRAWN, AT_ONCE = 12, 4  # of each strategy
 FAR_BETTER = 0.5  # of the cost of what a strategy gave
 SHARE = 0.5  # of the time, for strategies
+MOST = 0.9  # of the time, until a strategy has given anything
 ALIKE = 1.1  # costs that differ by less are one: then blocks of usual size come first
 USUAL = 256  # threads of a block
 
@@ -51,15 +53,26 @@ def modelled(
     evaluations: int,
     budget: Budget,
     seed: int = 0,
+    free: bool = True,
     **others: Any,
 ) -> Explored:
-    """The best by the bound of what strategies and the nest itself have."""
+    """The best by the bound of what strategies and the nest itself have; unless it is `free`, of
+    strategies alone."""
     first = _first(nest, _one_of_each(variants), budget, seed)
+    if variants and not free and first is None:
+        raise CheckError(
+            f"the strategy '{variants[0].strategy}' has nothing that fits your decisions",
+            advice=spelled("leave out --fix, or --strategy", "leave out fix=, or strategy="),
+        )
     alone = first is None
     found = nest.search(engine, evaluations, budget=budget, seed=seed, tries=alone, **others)
     if first is None:
         return found
-    if found.candidate is not None and _cost(nest, found.candidate) < FAR_BETTER * first.cost:
+    if (
+        free
+        and found.candidate is not None
+        and _cost(nest, found.candidate) < FAR_BETTER * first.cost
+    ):
         return replace(found, trial=nest.tried(found.candidate, budget.at_least(TRIAL_LEAST)))
     own, best = first.nest, first.candidate
     bound = float(own.bound(best)[0])
@@ -83,11 +96,14 @@ def _one_of_each(variants: Iterable[Variant]) -> list[Variant]:
 
 def _first(nest: Nest, variants: Sequence[Variant], budget: Budget, seed: int) -> _First | None:
     found: list[_First] = []
-    part = budget.up_to(SHARE * (budget.seconds_left or 0.0)) if budget.seconds else Budget()
+    left = budget.seconds_left or 0.0
+    part = budget.up_to(MOST * left) if budget.seconds else Budget()
+    enough = budget.up_to(SHARE * left) if budget.seconds else part
     try:
         with part.enforced() if budget.seconds else nullcontext():
-            for each in variants:
-                found.extend(_drawn(each, nest, part, seed))
+            for one in chain.from_iterable(_drawn(each, nest, part, seed) for each in variants):
+                found.append(one)
+                enough.check()
     except STOPS:
         pass  # with what there is
     return min(found, key=lambda one: one.rank, default=None)

@@ -30,7 +30,7 @@ from warploom.loopnest.trial import Tried, tried
 from warploom.machine.rates import Rates
 from warploom.pictured import PublicResult
 from warploom.search.branching.bound import Best, minimise
-from warploom.search.branching.candidate import Bits, Candidates, Flags, Numbers
+from warploom.search.branching.candidate import Bits, Candidates, Decision, Flags, Numbers
 from warploom.search.branching.decided import decision_from, decision_record, decisions_of
 from warploom.search.branching.descent import Descents
 from warploom.search.branching.estimate import Estimate, Walks, represented, together, walked
@@ -57,6 +57,7 @@ MEASURED, LOOKED_AT = 64, 16
 # Of the time, what is kept for the trial of what was found, and seconds that it always gets.
 TRIAL_SHARE, TRIAL_SECONDS, TRIAL_LEAST = 0.25, 2.0, 0.3
 ROUNDING = 1e-9  # of a bound that was written and read
+PLENTY = 1 << 30  # bytes of shared memory, more than any kernel uses
 FREE = "none"  # the nest itself, without a strategy
 WALKED = {"Knuth": 64, "Chen": 4}  # at a time
 Measured = Callable[[Candidates], Numbers]
@@ -189,12 +190,29 @@ class Nest:
         self.recipe = program, rates, target, tuple(fixes), tuple(decided)
         self.space = NestSpace(program, target, decided)
         self.bound = Bound(self.space, rates)
-        self.decisions = fixed(self.space.propagator, fixes)
+        self.decisions = self._fixed(fixes)
         self.root = self.space.propagator.root(self.decisions)
         self._told: tuple[Candidates, str] | None = None
         self.problem = SpaceProblem(
             self.space.propagator, self.decisions, self.space.branch, self.bound, self.bound
         )
+
+    def _fixed(self, fixes: Sequence[str]) -> tuple[Decision, ...]:
+        """What a user decided; where only the room in shared memory is in the way, that is said."""
+        try:
+            return fixed(self.space.propagator, fixes)
+        except CheckError as error:
+            program, _, target, _, decided = self.recipe
+            room = target.machine.but(shared_bytes=PLENTY, shared_bytes_most=PLENTY)
+            try:
+                fixed(NestSpace(program, replace(target, machine=room), decided).propagator, fixes)
+            except CheckError:
+                raise error from None
+            raise CheckError(
+                f"decisions need more shared memory than the {target.shared_bytes} bytes that a "
+                f"block of '{target.machine.name}' may take",
+                advice="take smaller tiles, fewer stages or no padding",
+            ) from None
 
     @property
     def is_possible(self) -> bool:

@@ -15,10 +15,14 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 from warploom.errors import DeviceError
+from warploom.kernel.pool import asked_name
 from warploom.options import CUDA_LIBRARIES
 
 # CUdevice_attribute: the two halves of the compute capability.
 _MAJOR, _MINOR = 75, 76
+# CUfunction_attribute: the most dynamic shared memory that a launch may ask for.
+_MOST_DYNAMIC = 8
+_NOT_FOUND = 500  # CUresult: a module has nothing of this name
 # CUresult: the calling thread has no context, or that of another device.
 _OF_ANOTHER_CONTEXT = (201, 400)
 
@@ -110,8 +114,28 @@ class Driver:
         with self.on(device):
             self.call("cuModuleLoadData", ctypes.byref(module), code)
             self.call("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
+            shared = self._asked(module, name)
+            if shared:
+                self.call("cuFuncSetAttribute", function, _MOST_DYNAMIC, shared)
         # Made once: every launch passes it on as it is.
-        return Function(self, device, ctypes.c_void_p.from_param(function.value))
+        return Function(self, device, ctypes.c_void_p.from_param(function.value), shared)
+
+    def _asked(self, module: ctypes.c_void_p, name: str) -> int:
+        """The dynamic shared memory of a function, which our texts say in a constant beside it."""
+        if not hasattr(self.library, "cuModuleGetGlobal_v2"):
+            return 0
+        place, size = ctypes.c_uint64(), ctypes.c_size_t()
+        constant = asked_name(name).encode()
+        status = self.library.cuModuleGetGlobal_v2(
+            ctypes.byref(place), ctypes.byref(size), module, constant
+        )
+        if status == _NOT_FOUND:
+            return 0
+        if status:
+            raise DeviceError(f"the CUDA driver refused a module: {self.word(status)}")
+        found = ctypes.c_uint()
+        self.call("cuMemcpyDtoH_v2", ctypes.byref(found), place, ctypes.c_size_t(4))
+        return found.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +145,7 @@ class Function:
     driver: Driver
     device: int
     handle: Any
+    shared_bytes: int = 0
 
     @property
     def enqueue(self) -> Callable[..., int]:
@@ -141,14 +166,17 @@ class Configurations:
     """The configuration of a launch for each stream it was asked for; none is changed later, so
     that threads can share them."""
 
-    def __init__(self, grid: Sides, block: Sides) -> None:
-        self._grid, self._block = grid, block
+    def __init__(self, grid: Sides, block: Sides, shared_bytes: int = 0) -> None:
+        self._grid, self._block, self._shared = grid, block, shared_bytes
         self.references: dict[int, Any] = {}  # a reference keeps its configuration alive
 
     def reference(self, stream: int) -> Any:
         """What the driver is given for a stream (the address of one, 0 for the default)."""
         config = LaunchConfig(
-            (ctypes.c_uint * 3)(*self._grid), (ctypes.c_uint * 3)(*self._block), 0, stream
+            (ctypes.c_uint * 3)(*self._grid),
+            (ctypes.c_uint * 3)(*self._block),
+            self._shared,
+            stream,
         )
         return self.references.setdefault(stream, ctypes.byref(config))
 

@@ -11,6 +11,7 @@ from warploom.emit.cuda import cuda
 from warploom.emit.language import calling_text
 from warploom.emit.spell import function_name
 from warploom.kernel.ir import ArrayParam, Kernel
+from warploom.kernel.pool import launched_bytes
 from warploom.ptx import Report
 from warploom.ptx import load as load_ptx
 from warploom.runtime.compile import DEFAULT_ARCH, compile_cuda
@@ -38,7 +39,8 @@ class EmulatedFunction:
         packed = [
             _pack(param, given) for param, given in zip(self.kernel.params, arguments, strict=True)
         ]
-        return self._function.launch(grid, self.kernel.block, packed)
+        asked = launched_bytes(self.kernel)
+        return self._function.launch(grid, self.kernel.block, packed, shared_bytes=asked)
 
 
 def _pack(param: Any, given: Any) -> Any:

@@ -59,7 +59,7 @@ class Loaded:
         values = [
             each if isinstance(each, int) else np.asarray(each).tobytes() for each in arguments
         ]
-        config = Configurations(grid, block).reference(stream)
+        config = Configurations(grid, block, self.function.shared_bytes).reference(stream)
         return fixed(self.function, Table(values), config)
 
 

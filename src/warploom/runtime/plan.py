@@ -183,7 +183,7 @@ class GpuPlan:
         are given back where none are made; `misaligned` is done instead where an array does not
         begin as wide accesses need it."""
         self._function, self._passed = function, tuple(passed)
-        self._configurations = Configurations(grid, block)
+        self._configurations = Configurations(grid, block, function.shared_bytes)
         self._current = library.stream(function.device)
         self._spare: list[Table] = []
         self._filled = self._filling(values, check_overlap)

@@ -140,6 +140,7 @@ class Schedule:
     levels: tuple[int, ...] = ()
     index: DType = DType.I32
     lanes: int = CUDA.lanes
+    shared_most: int = CUDA.shared_bytes
 
     @property
     def threads(self) -> int:

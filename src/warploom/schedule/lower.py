@@ -126,6 +126,7 @@ class _Lowering:
             (*self._shared(), *self.combiner.shared, *declared),
             warp_size=made.lanes,
             index=made.index,
+            shared_most=made.shared_most,
         )
 
     def _shared(self) -> Iterator[Shared]:

@@ -6,8 +6,9 @@ y[i] = x[i] + a   →   r = x[i]; y[i] = r + a         four iterations in one ac
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import assert_never
 
 from warploom.index.ir import Const, Expr, variables
@@ -19,6 +20,7 @@ from warploom.machine.record import CUDA
 from warploom.schedule.context import FALSE, TRUE, Context, all_of
 from warploom.schedule.ir import Buffer, Write
 from warploom.schedule.lanes import agree, is_next, strictest
+from warploom.schedule.shared import Sharing
 
 WIDTHS = (4, 2)
 
@@ -69,13 +71,16 @@ class Buffers:
         return None
 
     def reads(self, value: ir.Value) -> Iterator[Read]:
-        """Everything that a value reads of memory."""
-        found = self.read(value)
-        if found is not None:
-            yield found
-            return
-        for each in ir.operands(value):
-            yield from self.reads(each)
+        """Everything that a value reads of memory, what is shared once."""
+        stack, seen = [value], set[int]()
+        while stack:
+            part = stack.pop()
+            found = self.read(part)
+            if found is not None:
+                yield found
+            elif id(part) not in seen:
+                seen.add(id(part))
+                stack.extend(reversed(ir.operands(part)))
 
 
 class Writer:
@@ -85,6 +90,7 @@ class Writer:
         self.memory = memory
         self.registers: dict[str, ir.Registers] = {}
         self.arrays = 0
+        self.sharing = Sharing()
 
     def fresh_name(self, stem: str) -> str:
         """A name of shared memory."""
@@ -104,6 +110,7 @@ class Writer:
             return []
         inner = at.guarded(where)
         made: list[ir.Stmt] = []
+        self.sharing = Sharing(write.value)
         if self.memory.is_memory(write.target):
             value = self.value(write.value, inner, made, write.streaming)
             name, index = self.memory.place(write.target, at)
@@ -124,6 +131,27 @@ class Writer:
             target = self.fresh(read.cell.dtype)
             made += self.loaded(read, target, at, streaming)
             return target
+        return self._once(value, at, made, lambda: self._computed(value, at, made, streaming))
+
+    def _once(
+        self, value: ir.Value, at: Context, made: list[ir.Stmt], computed: Callable[[], ir.Value]
+    ) -> ir.Value:
+        """What is used more than once, in a register."""
+        if value not in self.sharing.parts:
+            return computed()
+        had = self.sharing.found(value, at.guards)
+        if had is None:
+            whole = computed()
+            if not ir.operands(whole):  # one that is known already
+                return whole
+            had = self.fresh(ir.dtype_of(whole))
+            made.append(ir.Assign(had, whole))
+            self.sharing.named[value, at.guards] = had
+        return had
+
+    def _computed(
+        self, value: ir.Value, at: Context, made: list[ir.Stmt], streaming: bool
+    ) -> ir.Value:
         match value:
             case ir.Number():
                 return value
@@ -154,6 +182,8 @@ class Writer:
                 if known in (TRUE, FALSE):
                     side = value.then if known is TRUE else value.otherwise
                     return self.value(side, at, made, streaming)
+                for part in self.sharing.on_both_sides(value):
+                    self.value(part, at, made, streaming)
                 then = self.value(value.then, at.guarded(known), made, streaming)
                 other = self.value(value.otherwise, at.guarded(known.not_()), made, streaming)
                 return ir.Choose(known, then, other)
@@ -211,11 +241,13 @@ class Writer:
         if direct is not None:
             return direct
         made: list[ir.Stmt] = []
+        sharing = Sharing(write.value)
         lanes = self._wide_reads(write, counter, width, inner, made)
         here = [replace(inner, index={**inner.index, counter: simplify(first + lane)})
                 for lane in range(width)]  # fmt: skip
         if not self.memory.is_memory(write.target):
             for lane, each in enumerate(here):
+                self.sharing = sharing.again()
                 value = self._lane(write.value, each, lanes, lane, made, write.streaming)
                 made.append(ir.Assign(self.memory.held(write.target, each), value))
             return made if where is TRUE else [ir.If(where, tuple(made))]
@@ -223,6 +255,7 @@ class Writer:
         if row is None:
             row = self.fresh(write.target.dtype, width)
             for lane, each in enumerate(here):
+                self.sharing = sharing.again()
                 value = self._lane(write.value, each, lanes, lane, made, write.streaming)
                 made.append(ir.Assign(replace(row, index=Const(lane)), value))
         name, index = self.memory.place(write.target, start)
@@ -280,24 +313,33 @@ class Writer:
                 return self.value(value, at, made, streaming)
             cell = known[read]
             return cell if cell.index is None else replace(cell, index=Const(lane))
+        inner = partial(self._lane, known=known, lane=lane, made=made, streaming=streaming)
+        return self._once(value, at, made, lambda: self._lane_of(value, at, inner, made, streaming))
+
+    def _lane_of(
+        self,
+        value: ir.Value,
+        at: Context,
+        inner: Callable[[ir.Value, Context], ir.Value],
+        made: list[ir.Stmt],
+        streaming: bool,
+    ) -> ir.Value:
         match value:
             case ir.Operation(op, operands):
-                parts = [self._lane(v, at, known, lane, made, streaming) for v in operands]
-                return ir.Operation(op, tuple(parts))
-            case ir.Cast(dtype, inner):
-                return ir.Cast(dtype, self._lane(inner, at, known, lane, made, streaming))
+                return ir.Operation(op, tuple(inner(each, at) for each in operands))
+            case ir.Cast(dtype, whole):
+                return ir.Cast(dtype, inner(whole, at))
             case ir.Choose(condition, then, otherwise):
-                sides = [self._lane(v, at, known, lane, made, streaming) for v in (then, otherwise)]
+                sides = [inner(each, at) for each in (then, otherwise)]
                 if isinstance(condition, ir.Compare):
-                    ends = [self._lane(v, at, known, lane, made, streaming)
-                            for v in (condition.left, condition.right)]  # fmt: skip
+                    ends = [inner(each, at) for each in (condition.left, condition.right)]
                     return ir.Choose(ir.Compare(condition.op, ends[0], ends[1]), *sides)
                 known_here = at.condition(condition)
                 if known_here in (TRUE, FALSE):
                     return sides[0 if known_here is TRUE else 1]
                 return ir.Choose(known_here, *sides)
             case _:
-                return self.value(value, at, made, streaming)
+                return self._computed(value, at, made, streaming)
 
 
 def _moves(cell: ir.Cell, counter: str) -> bool:

@@ -22,13 +22,15 @@ class Effort:
 
 def effort(program: Program) -> Effort:
     """The effort of evaluating a program whose sizes are numbers."""
-    return _of(program.body, 1)
+    return _of(program.body, 1, set())
 
 
-def _of(term: Term, batch: int) -> Effort:
-    if not isinstance(term, Apply):
-        return Effort(batch * elements_of(term.type), 1)
-    parts = [_of(each, batch) for each in term.arguments]
+def _of(term: Term, batch: int, seen: set[Term]) -> Effort:
+    """`seen`: what was evaluated already in the lambda around."""
+    if term in seen or not isinstance(term, Apply):
+        return Effort(batch * elements_of(term.type), 0 if term in seen else 1)
+    seen.add(term)
+    parts = [_of(each, batch, seen) for each in term.arguments]
     inner, iterations = batch, 1
     match term.op:
         case Map():
@@ -37,7 +39,7 @@ def _of(term: Term, batch: int) -> Effort:
             iterations = _size(term.arguments[1].type)
         case Iterate(times):
             iterations = times
-    bodies = [_of(each.body, inner) for each in term.functions]
+    bodies = [_of(each.body, inner, set()) for each in term.functions]
     own = batch * elements_of(term.type)
     return Effort(
         max([own, *(each.elements for each in (*parts, *bodies))]),

@@ -9,7 +9,7 @@ in it have the axes of the maps around, the *batch*, in front.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, assert_never
 
 import numpy as np
@@ -17,7 +17,16 @@ import numpy.typing as npt
 
 from warploom.array.language import op as ops
 from warploom.array.language.bind import bound, known_shape, positions, sizes_of_inputs
-from warploom.array.language.ir import Apply, Bound, Lambda, Literal, Param, Program, Term
+from warploom.array.language.ir import (
+    Apply,
+    Bound,
+    Lambda,
+    Literal,
+    Param,
+    Program,
+    Term,
+    repeated_terms,
+)
 from warploom.array.language.size import number
 from warploom.array.types import (
     Array,
@@ -55,7 +64,7 @@ def evaluate(program: Program, *inputs: Any, **sizes: int) -> Value:
         each: as_value(value, each.type, each.name)
         for each, value in zip(known.inputs, inputs, strict=True)
     }
-    return _Evaluation(given).term(known.body, (), ())
+    return _Evaluation(given).whole(known.body, (), ())
 
 
 def as_value(given: Any, type_: Type, name: str) -> Value:
@@ -105,13 +114,30 @@ def _known(size: Index) -> int:
     return value
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Evaluation:
-    """One evaluation; the inputs have no batch."""
+    """One evaluation; the inputs have no batch. Of what is used more than once in the function
+    called, or outside of all, the value is kept."""
 
     inputs: dict[Param, Value]
+    shared: frozenset[Term] = frozenset()
+    done: dict[Term, Value] = field(default_factory=dict)
+
+    def whole(self, term: Term, frames: Frames, batch: Batch) -> Value:
+        outer = self.shared, self.done
+        self.shared, self.done = repeated_terms(term), {}
+        made = self.term(term, frames, batch)
+        self.shared, self.done = outer
+        return made
 
     def term(self, term: Term, frames: Frames, batch: Batch) -> Value:
+        if term not in self.shared:
+            return self._term(term, frames, batch)
+        if term not in self.done:
+            self.done[term] = self._term(term, frames, batch)
+        return self.done[term]
+
+    def _term(self, term: Term, frames: Frames, batch: Batch) -> Value:
         match term:
             case Param():
                 return mapped(self.inputs[term], lambda leaf: _spread(leaf, batch))
@@ -131,7 +157,7 @@ class _Evaluation:
                 assert_never(term)
 
     def _call(self, f: Lambda, given: tuple[Value, ...], frames: Frames, batch: Batch) -> Value:
-        return self.term(f.body, (given, *frames), batch)
+        return self.whole(f.body, (given, *frames), batch)
 
     def _over(self, term: Apply, values: list[Value], frames: Frames, batch: Batch) -> Value:
         op, f, axis = term.op, term.functions[0], len(batch)

@@ -374,40 +374,70 @@ def _changed(
 
 
 def walk(term: Term) -> Iterator[Term]:
-    """The term and everything inside it, arguments before bodies; bodies stay closed."""
-    yield term
-    if isinstance(term, Apply):
-        for argument in term.arguments:
-            yield from walk(argument)
-        for function in term.functions:
-            yield from walk(function.body)
+    """The term and everything inside it, arguments before bodies, what is shared once; bodies stay
+    closed."""
+    pending, seen = [term], set[Term]()
+    while pending:
+        part = pending.pop()
+        if isinstance(part, Apply):
+            if part in seen:
+                continue
+            seen.add(part)
+            pending += [each.body for each in reversed(part.functions)]
+            pending += reversed(part.arguments)
+        yield part
+
+
+def repeated_terms(term: Term) -> frozenset[Term]:
+    """What is applied and used more than once in one lambda, or outside of all."""
+    uses: dict[Term, int] = {}
+    pending = [term]
+    while pending:
+        part = pending.pop()
+        uses[part] = uses.get(part, 0) + 1
+        if isinstance(part, Apply) and uses[part] == 1:
+            pending += part.arguments
+    return frozenset(part for part, n in uses.items() if n > 1 and isinstance(part, Apply))
 
 
 def with_sizes(term: Term, values: Mapping[str, int | Index]) -> Term:
     """The term with size variables replaced, everywhere."""
-    match term:
-        case Param(name, type_):
-            return Param(name, type_with(type_, values))
-        case Bound(level, position, type_):
-            return Bound(level, position, type_with(type_, values))
-        case Literal(value, type_):
-            return Literal(value, type_with(type_, values))
-        case Apply(op, functions, arguments):
-            made = apply(
-                map_op_sizes(op, lambda size: substitute(size, values)),
-                [function_with_sizes(each, values) for each in functions],
-                [with_sizes(each, values) for each in arguments],
-            )
-            if term in _PLACES:
-                note_place(made, _PLACES[term])
-            return made
-        case _:
-            assert_never(term)
+    return _Sized(values).term(term)
 
 
-def function_with_sizes(function: Lambda, values: Mapping[str, int | Index]) -> Lambda:
-    types = tuple(type_with(each, values) for each in function.types)
-    return Lambda(types, with_sizes(function.body, values))
+class _Sized:
+    def __init__(self, values: Mapping[str, int | Index]) -> None:
+        self.values = values
+        self.done: dict[Term, Term] = {}
+
+    def term(self, term: Term) -> Term:
+        match term:
+            case Param(name, type_):
+                return Param(name, type_with(type_, self.values))
+            case Bound(level, position, type_):
+                return Bound(level, position, type_with(type_, self.values))
+            case Literal(value, type_):
+                return Literal(value, type_with(type_, self.values))
+            case Apply():
+                if term not in self.done:
+                    self.done[term] = self._applied(term)
+                return self.done[term]
+            case _:
+                assert_never(term)
+
+    def _applied(self, term: Apply) -> Apply:
+        made = apply(
+            map_op_sizes(term.op, lambda size: substitute(size, self.values)),
+            [self._function(each) for each in term.functions],
+            [self.term(each) for each in term.arguments],
+        )
+        if term in _PLACES:
+            note_place(made, _PLACES[term])
+        return made
+
+    def _function(self, function: Lambda) -> Lambda:
+        types = tuple(type_with(each, self.values) for each in function.types)
+        return Lambda(types, self.term(function.body))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,12 +11,22 @@ split(4, map(λa. copy(a), x))
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count, islice
 from typing import TypeAlias
 
 from warploom.array.language.check import name_of
-from warploom.array.language.ir import Apply, Bound, Lambda, Literal, Param, Program, Term, facts_of
+from warploom.array.language.ir import (
+    Apply,
+    Bound,
+    Lambda,
+    Literal,
+    Param,
+    Program,
+    Term,
+    facts_of,
+    repeated_terms,
+)
 from warploom.array.language.op import (
     Ask,
     AsVector,
@@ -38,6 +48,7 @@ from warploom.index.show import show as show_index
 
 INFIX = frozenset({"+", "-", "*", "/", "&", "|", "^", "<<", ">>"})
 WIDTH = 100
+MOST_PARTS = 256  # of an expression that is written out; beyond, what is shared gets a name
 
 Names: TypeAlias = tuple[tuple[str, ...], ...]
 
@@ -45,7 +56,21 @@ Names: TypeAlias = tuple[tuple[str, ...], ...]
 def show(term: Term | Lambda, width: int = WIDTH) -> str:
     """The expression on as few lines as fit."""
     free = facts_of(term.body if isinstance(term, Lambda) else term).params
-    return _Printer(width, frozenset(param.name for param in free)).text(term, (), 0)
+    printer = _Printer(width, frozenset(param.name for param in free))
+    return printer.text(term, (), 0) if isinstance(term, Lambda) else printer.scope(term, (), 0)
+
+
+def size_of(term: Term) -> int:
+    """The parts of an expression that is written out as a tree, bodies of lambdas left out."""
+    sizes: dict[Term, int] = {}
+
+    def size(part: Term) -> int:
+        if part not in sizes:
+            inner = part.arguments if isinstance(part, Apply) else ()
+            sizes[part] = 1 + sum(map(size, inner))
+        return sizes[part]
+
+    return size(term)
 
 
 def show_program(program: Program) -> str:
@@ -59,9 +84,29 @@ class _Printer:
 
     width: int
     taken: frozenset[str]
+    named: dict[Term, str] = field(default_factory=dict)
+
+    def scope(self, term: Term, names: Names, indent: int) -> str:
+        """The body of a lambda, or the whole, after what of it has a name."""
+        shared = repeated_terms(term) if size_of(term) > MOST_PARTS else frozenset()
+        shared -= self.named.keys()
+        lines = list[str]()
+        for part in sorted(shared, key=lambda each: facts_of(each).depth):
+            text = self.text(part, names, indent)
+            self.named[part] = next(
+                name for name in (f"t{number}" for number in count(1 + len(self.named)))
+                if name not in self.taken
+            )  # fmt: skip
+            lines.append(f"{self.named[part]} = {text}; ")
+        whole = self.text(term, names, indent)
+        for part in shared:
+            del self.named[part]
+        return f"{''.join(lines)}{whole}"
 
     def text(self, term: Term | Lambda, names: Names, indent: int) -> str:
         match term:
+            case Apply() if term in self.named:
+                return self.named[term]
             case Param(name, _):
                 return name
             case Bound(level, position, _):
@@ -71,7 +116,7 @@ class _Printer:
                 return text if isinstance(type_, Scalar) else f"filled({text}, {type_text(type_)})"
             case Lambda(types, body):
                 own = self._names(len(types), sum(map(len, names)))
-                return f"λ{' '.join(own)}. {self.text(body, (own, *names), indent)}"
+                return f"λ{' '.join(own)}. {self.scope(body, (own, *names), indent)}"
             case Apply():
                 return self._application(term, names, indent)
 

@@ -9,7 +9,7 @@ stage of its own: no kernel may wait for all groups.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -427,28 +427,42 @@ class _Planner:
 
     # -- numbers
 
-    def _ready(self, term: Term) -> Term:
+    def _ready(self, term: Term, done: dict[Term, Term] | None = None) -> Term:
         """A number of which nothing but operators on what is stored is left to do."""
-        match term:
-            case Apply(Compute() | Copy() | Ask() | Choose() | Convert() as op, _, arguments):
-                return apply(op, (), [self._ready(each) for each in arguments])
-            case Apply(Let(), _, _):
-                return self._ready(self._let(term))
-            case _:
-                return self.view(term)
+        done = {} if done is None else done
+        if term not in done:
+            match term:
+                case Apply(Compute() | Copy() | Ask() | Choose() | Convert() as op, _, arguments):
+                    made: Term = apply(op, (), [self._ready(each, done) for each in arguments])
+                case Apply(Let(), _, _):
+                    made = self._ready(self._let(term), done)
+                case _:
+                    made = self.view(term)
+            done[term] = made
+        return done[term]
 
-    def _value(self, ready: Term, path: Path) -> Value:
+    def _value(
+        self, ready: Term, path: Path, done: dict[tuple[Term, Path], Value] | None = None
+    ) -> Value:
+        done = {} if done is None else done
+        key = ready, path
+        if key not in done:
+            done[key] = self._computes(ready, path, lambda each, at: self._value(each, at, done))
+        return done[key]
+
+    def _computes(
+        self, ready: Term, path: Path, value: Callable[[Term, Path], Value]
+    ) -> Value:  # fmt: skip
         match ready:
             case Apply(Compute(op), _, arguments):
-                return Operation(op, tuple(self._value(each, path) for each in arguments))
+                return Operation(op, tuple(value(each, path) for each in arguments))
             case Apply(Copy(), _, (argument,)):
-                return self._value(argument, path)
+                return value(argument, path)
             case Apply(Convert(dtype), _, (argument,)):
-                return Cast(dtype, self._value(argument, path))
+                return Cast(dtype, value(argument, path))
             case Apply(Choose(), _, (Apply(Ask(op), _, (left, right)), then, otherwise)):
-                sides = [self._value(each, ()) for each in (left, right)]
-                ways = [self._value(each, path) for each in (then, otherwise)]
-                return kernel.Choose(Compare(op, sides[0], sides[1]), ways[0], ways[1])
+                asked = Compare(op, value(left, ()), value(right, ()))
+                return kernel.Choose(asked, value(then, path), value(otherwise, path))
             case _:
                 return self._looked_up(ready, path)
 

@@ -229,22 +229,22 @@ def parts(term: Term) -> list[Term]:
 
 def replaced_terms(term: Term, values: Mapping[Term, Term]) -> Term:
     """The term with whole parts of it replaced, wherever they occur."""
-    if term in values:
-        return values[term]
-    if not isinstance(term, Apply):
-        return term
-    arguments = [replaced_terms(each, values) for each in term.arguments]
-    functions = [_replaced_in(each, values) for each in term.functions]
-    if all(a is b for a, b in zip(arguments, term.arguments, strict=True)) and all(
-        a is b for a, b in zip(functions, term.functions, strict=True)
-    ):
-        return term
-    return apply(term.op, functions, arguments)
+    return _replaced(term, dict(values))
 
 
-def _replaced_in(function: Lambda, values: Mapping[Term, Term]) -> Lambda:
+def _replaced(term: Term, done: dict[Term, Term]) -> Term:
+    if term in done or not isinstance(term, Apply):
+        return done.get(term, term)
+    arguments = [_replaced(each, done) for each in term.arguments]
+    functions = [_replaced_in(each, done) for each in term.functions]
+    same = (*arguments, *functions) == (*term.arguments, *term.functions)
+    done[term] = term if same else apply(term.op, functions, arguments)
+    return done[term]
+
+
+def _replaced_in(function: Lambda, done: dict[Term, Term]) -> Lambda:
     params, body = opened(function)
-    made = replaced_terms(body, values)
+    made = _replaced(body, done)
     return function if made is body else close(params, made)
 
 

@@ -8,7 +8,7 @@ from warploom.choices import STRATEGIES as SAID
 from warploom.loopnest.computation import Computation
 from warploom.loopnest.instructions import program_of
 from warploom.loopnest.ir import Program
-from warploom.loopnest.strategies import product, reduction, row, streaming
+from warploom.loopnest.strategies import product, reduction, row, split, streaming
 from warploom.loopnest.strategies.form import NotMeantError, Strategy, Variant
 from warploom.loopnest.strategies.merged import with_one_load, with_one_sum
 
@@ -16,6 +16,7 @@ STRATEGIES: Mapping[str, Strategy] = {
     name: Strategy(name, SAID[name], variants)
     for name, variants in (
         (product.NAME, product.variants),
+        (split.NAME, split.variants),
         (reduction.ROW, reduction.row_variants),
         (row.NAME, row.variants),
         (reduction.COLUMN, reduction.column_variants),

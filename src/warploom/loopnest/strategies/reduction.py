@@ -7,6 +7,7 @@ one, and groups of them have every so manieth row. The parts meet in shared memo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -31,6 +32,8 @@ ROW, COLUMN = "warp-per-row", "threads-per-column"
 LANES = (32, 128, 16)  # wished for, the first most
 GROUPS = (32, 16, 8)
 WIDTHS = (4, 2, 1)
+ENOUGH = 1 << 16  # threads for a GPU
+SHORT = 64  # elements of a column
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,7 +129,7 @@ def column_variants(program: ir.Program, free: bool) -> list[Variant]:
     counts = _counts(found.over.size, GROUPS)
     if not counts:
         raise NotMeantError(f"axis '{found.over}' of {found.over.size} has no equal parts")
-    made = []
+    made = [_alone(program, free, found)] if _are_many(found) else []
     for groups in counts:
         threads = [n for n in (8, 16, 20, 24, 32, 40, 48, 64, 128) if n * groups <= 1024]
         tiles: list[Tiles] = [(threads,)]
@@ -136,6 +139,25 @@ def column_variants(program: ir.Program, free: bool) -> list[Variant]:
         made += [_in_parts(program, free, found, [("part", groups)], columns, COLUMN)
                  for columns in tiles]  # fmt: skip
     return made
+
+
+def _are_many(found: Reduction) -> bool:
+    """Whether there are threads enough if each folds a column alone, and that is soon done."""
+    columns = math.prod(axis.size for axis in (found.results, *found.others))
+    return columns >= ENOUGH and found.over.size <= SHORT
+
+
+def _alone(program: ir.Program, free: bool, found: Reduction) -> Variant:
+    wanted: dict[ir.Axis, Tiles] = dict.fromkeys(found.others, ())
+    made = tiled(program, wanted | {found.results: ((64, 128, 256),), found.over: ()}, free)
+    results, over = named(made, found.results), named(made, found.over)
+    fixes = [
+        f"dim_kind({axis}0)=BLOCK" for axis in (results, *(named(made, a) for a in found.others))
+    ]
+    fixes += [f"dim_kind({over}0)=LOOP", *(["lowered=FALSE"] if made.temporaries else [])]
+    fixes += [f"dim_kind({dims_of(each, results)[0]})=THREAD" for each in made.instructions
+              if dims_of(each, results)]  # fmt: skip
+    return Variant(COLUMN, made, tuple(fixes))
 
 
 # -- both ------------------------------------------------------------------------------------------
