@@ -40,23 +40,18 @@ from warploom.layout.solver.task import Task
 from warploom.runtime.compile import compile_cuda
 
 KERNEL = Path(__file__).with_name("hopper_gemm.cu")
-METRICS = (
-    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",
-    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum",
-    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum",
-    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum",
-)
-# Kept beside them where this ncu has them: by instruction, so that tensor copies do not count.
+CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared"
+WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared"
+# Loads, stores (stmatrix) and what wgmma reads by descriptor: conflicts, and wavefronts in all.
+COUNTED = tuple(f"{CONFLICTS}_op_{kind}.sum" for kind in ("ld", "st", "gmma"))
 BESIDE = (
-    "smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",
-    "smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum",
-    "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_st.sum",
-    "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared.sum",
-    "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_ideal.sum",
-)
+    f"{CONFLICTS}.sum", f"{WAVEFRONTS}_op_st.sum", f"{WAVEFRONTS}_op_gmma.sum",
+    "memory_l1_wavefronts_shared", "memory_l1_wavefronts_shared_ideal",
+)  # fmt: skip
 DEEP = 64  # elements of k in a stage
 NAN = 0x7FFF  # what C holds before: an element that is not written is noticed
 SMALL = ((256, 256, 128), (200, 136, 72))  # for the emulator; the second has ragged tiles
+ALONE = (1024, 1024, 64)  # 128 tiles of one stage: copies, products and stores follow each other
 LARGE = ((1024, 1024, 1024), (4096, 4096, 4096), (1000, 1000, 1000))
 
 
@@ -71,6 +66,7 @@ class Setting:
     a_turned: bool = False
     b_turned: bool = False
     rows: bool = False  # C as rows, without asking the solver
+    alone: bool = False  # one warp group with one tile: nothing else uses shared memory meanwhile
 
     @property
     def rows_of_a(self) -> int:
@@ -81,6 +77,10 @@ SETTINGS = (
     Setting("k k"), Setting("k mn", b_turned=True), Setting("mn k", a_turned=True),
     Setting("mn mn", a_turned=True, b_turned=True), Setting("k k, 256", 256, stages=3),
     Setting("k k, C as rows", rows=True),
+    *(Setting(f"{a} {b}, alone", 128, 1, a_turned=a == "mn", b_turned=b == "mn", alone=True)
+      for a in ("k", "mn") for b in ("k", "mn")),
+    Setting("k k, 256, alone", 256, 1, alone=True),
+    Setting("k k, C as rows, alone", 128, 1, rows=True, alone=True),
 )  # fmt: skip
 
 
@@ -224,7 +224,7 @@ def launch_all(results: Path, only: str) -> None:
     blocks, rows = cupy.cuda.Device().attributes["MultiProcessorCount"], []
     for setting in (each for each in SETTINGS if only in each.name):
         kernel = made(setting)
-        for sides in LARGE:
+        for sides in (ALONE,) if setting.alone else LARGE:
             job, wanted = job_of(kernel, *sides, blocks=blocks)
             out, failed = attempted(on_device, job)
             right = out is not None and bool(np.array_equal(out[2], wanted))
@@ -237,7 +237,7 @@ def measured(only: str) -> list[dict[str, Any]]:
         results = Path(folder, "rows.json")
         again = child("--launch", str(results), "--only", only)
         ours = ["--kernel-name", "regex:gemm", "--clock-control", "none"]
-        metrics = [*METRICS, *listed(BESIDE)]
+        metrics = [*COUNTED, *listed(BESIDE)]
         command = ["ncu", "--csv", *ours, "--metrics", ",".join(metrics), *again]
         ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         if not results.exists():
@@ -250,7 +250,7 @@ def measured(only: str) -> list[dict[str, Any]]:
         return list(rows)
     for row, counts in zip(done, launches, strict=True):
         row["ncu"] = counts
-        row["conflicts"] = sum(counts.get(name, -1) for name in METRICS[:2])
+        row["conflicts"] = sum(counts.get(name, -1) for name in COUNTED)
         print(row, flush=True)
     return list(rows)
 

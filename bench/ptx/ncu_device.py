@@ -149,8 +149,10 @@ def known_metrics() -> list[str]:
 
 def listed(asked: Iterable[str]) -> list[str]:
     """Of these metrics, those that this ncu lists."""
-    command = ["ncu", "--query-metrics", "--chip", "gh100"]
-    said = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    said = ""
+    for kind in ("profiling", "source"):
+        command = ["ncu", "--query-metrics-collection", kind, "--query-metrics", "--chip", "gh100"]
+        said += subprocess.run(command, capture_output=True, text=True, check=False).stdout
     words = set(said.split())
     return [each for each in asked if each.removesuffix(".sum") in words]
 
