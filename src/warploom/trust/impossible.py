@@ -58,10 +58,10 @@ def _check(record: dict[str, Any]) -> Checked:
     terms = Terms(bool(laws), record["words"])
     steps = _steps(terms, record["steps"], work)
     wanted = _wanted(terms, goal, record["steps"][-1]["shape"])
-    sketch = Sketch(steps, goal["cells"], wanted, terms)
-    reached = sketch.reached(work)
+    sketch = Sketch(steps, goal["cells"], wanted, terms, work)
+    reached = sketch.reached()
     far = [n for n, each in enumerate(reached) if each is not None and wanted[n] not in each]
-    if not far and sketch.is_filled(work):
+    if not far and sketch.is_filled():
         raise CheckError("the certificate does not hold: there is a fill for all of its goal cells")
     _check_blocked(terms, record, steps, wanted, work)
     _check_words(terms, wanted)
@@ -170,8 +170,8 @@ def _check_blocked(
             own = bool((step.tables == table).all(axis=1).any())
             require(own != (position == hole), f"{name} would be another one beside a hole")
             filled.append(Step(step.size, None, step.args, table[None], step.fold, step.operator))
-        sketch = Sketch(filled, record["goal"]["cells"], wanted, terms)
-        require(sketch.is_filled(work), "a hole is not in the way as it says")
+        sketch = Sketch(filled, record["goal"]["cells"], wanted, terms, work)
+        require(sketch.is_filled(), "a hole is not in the way as it says")
 
 
 # -- what is said ----------------------------------------------------------------------------------
