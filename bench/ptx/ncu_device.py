@@ -18,6 +18,7 @@ import io
 import json
 import subprocess
 import tempfile
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -141,12 +142,19 @@ def counted(text: str) -> list[tuple[str, dict[str, float]]]:
 def known_metrics() -> list[str]:
     """Of what we ask for, what this ncu has."""
     asked = [*METRICS.values(), *BESIDE]
-    command = ["ncu", "--query-metrics", "--chip", "gh100"]
-    said = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-    words = set(said.split())
-    found = [each for each in asked if each.removesuffix(".sum") in words]
+    found = listed(asked)
     print(f"{len(found)} of {len(asked)} metrics are listed by this ncu", flush=True)
     return [*METRICS.values(), *(each for each in BESIDE if each in found)]
+
+
+def listed(asked: Iterable[str]) -> list[str]:
+    """Of these metrics, those that this ncu lists."""
+    said = ""
+    for kind in ("profiling", "source"):
+        command = ["ncu", "--query-metrics-collection", kind, "--query-metrics", "--chip", "gh100"]
+        said += subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    words = set(said.split())
+    return [each for each in asked if each.removesuffix(".sum") in words]
 
 
 def profiled(total: int, folder: Path, which: list[str]) -> dict[int, dict[str, Any]]:

@@ -360,6 +360,9 @@ def test_a_check_says_what_was_taken_and_whether_it_ran(
     assert "taken, as was asked: shuffles\n  simulator: right\n  ptx: left out: " in ran.out
 
 
+CLUSTER = "BlockedLayout([1, 4], [4, 8], [4, 1], [1, 0])"
+
+
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("arguments", "message"),
@@ -371,6 +374,21 @@ def test_a_check_says_what_was_taken_and_whether_it_ran(
         (
             ("--from", "(32,4):(4,1)", "--to", "(32,4):(1,32)", "--element", "f24"),
             "no element type",
+        ),
+        (
+            ("--from", "(32,4):(4,1)", "--to", "(32,4):(1,32)", "--element", "u4"),
+            "elements of 4 bits in a conversion",
+        ),
+        (
+            (
+                "--from",
+                f"{CLUSTER[:-1]}, cga_layout=[[0, 1]])",
+                "--to",
+                f"{CLUSTER[:-1]}, cga_layout=[[1, 0]])",
+                "--shape",
+                "32x64",
+            ),
+            "blocks of the cluster share the tensor in another way",
         ),
         (("--from", "(32,4):(4,1)", "--to", "(32,4):(1,32)", "--way", "post"), "no way is called"),
         ((*FIVE_HALVES, "--way", "matrices"), "do not fit"),

@@ -121,6 +121,25 @@ def test_what_cannot_be_counted_is_said(tile: str, why: str) -> None:
     assert re.search(why, row.unknown), row.unknown
 
 
+@pytest.mark.parametrize(
+    ("tile", "whole", "message"),
+    [
+        ("32x64", "", "a tensor of 64x64 and a tile of 32x64"),
+        ("128x64", "", "a tensor of 64x64 and a tile of 128x64"),
+        ("64", "", "a tensor of 64x64 and a tile of 64"),
+        ("64x64", ", 96x64", "64x64 is no part of 96x64"),
+    ],
+)
+def test_a_tensor_and_its_tile_have_one_shape(tile: str, whole: str, message: str) -> None:
+    text = (EXAMPLES / "transpose_sm90.ttgir").read_text()
+    other = text.replace("memdesc<64x64xf32, #shared, #smem, mutable", f"memdesc<{tile}xf32, "
+                         f"#shared, #smem, mutable{whole}")  # fmt: skip
+    with pytest.raises(WarploomError, match=message) as error:
+        traffic_of(read_ttgir(other))
+    assert error.value.span is not None
+    assert error.value.span.line == 22
+
+
 def test_a_module_for_64_lanes_is_counted_on_its_machine() -> None:
     """The outer operations have as many instructions as Triton 3.9's assembly of the file."""
     found = traffic("matmul_gfx942")

@@ -194,3 +194,49 @@ def test_plain_claims_need_no_reason() -> None:
     program = load_text(TOGETHER)
     record = plain_record(program, program.goals[0], range(2), [])
     assert check_impossible(record).shown
+
+
+FOLDS = """
+x: [4] = range(0, 4)
+y: [4] = ?rots{main=0,second=0,out=0}(x)
+s: [2] = fold identity{fold_len=2}(y)
+goal: [2] = [max(0, 2), max(1, 3)]
+"""
+
+
+@pytest.mark.parametrize("words", [["fold", "+"], ["fold"], [], ["fold", "fold"]])
+def test_what_fold_stands_for_is_checked(words: list[str]) -> None:
+    """Were `fold` a sum, no fill would give maxima: what it stands for is the goal's operator."""
+    record = certificate_of_impossible(synthesize(load_text(FOLDS)))
+    assert not any("stand" in each for each in record["not_covered"])
+    kept = [step["operator"] for step in record["steps"] if "operator" in step]
+    assert kept == [None, "max"]  # one depth alone: the record has no word any more
+    record["steps"][-1]["operator"], record["blocked"] = "fold", []
+    assert check_impossible(signed({**record, "words": ["fold", "max"]})).shown
+    with pytest.raises(CheckError, match=r"'fold' stands for '(\+|fold)' at depth 1"):
+        check_impossible(signed({**record, "words": words}))
+
+
+def test_what_fold_stands_for_at_two_depths() -> None:
+    text = """
+x: [4] = range(0, 4)
+y: [4] = ?rots{main=0,second=0,out=0}(x)
+p: [2] = fold identity{fold_len=2}(y)
+s: [2] = fold identity{fold_len=1}(p)
+goal: [2] = [min(max(0, 2)), min(max(1, 3))]
+"""
+    record = certificate_of_impossible(synthesize(load_text(text)))
+    for step in record["steps"][-2:]:
+        step["operator"] = "fold"
+    record["blocked"] = []
+    assert check_impossible(signed({**record, "words": ["fold", "max", "min"]})).shown
+    for words in (["fold", "min", "max"], ["fold", "max"]):
+        with pytest.raises(CheckError, match="'fold' stands for"):
+            check_impossible(signed({**record, "words": words}))
+
+
+def test_under_laws_fold_stands_for_nothing_else() -> None:
+    record = certificate_of_impossible(synthesize(load_text(FOLDS)))
+    record["steps"][-1]["operator"], record["blocked"] = "fold", []
+    with pytest.raises(CheckError, match="'fold' stands for 'fold'"):
+        check_impossible(signed({**record, "laws": ["flatten"], "words": []}))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -12,6 +13,7 @@ from warploom.errors import CheckError
 from warploom.layout.solver.certificate import digest
 from warploom.pipeline.certificate import certificate
 from warploom.trust.fill import check_fill
+from warploom.trust.impossible import NUMBERS, OTHER_LAWS, check_impossible
 from warploom.trust.layout import check_layout
 from warploom.trust.terms import Terms
 from warploom.trust.warp import run_warp
@@ -95,3 +97,38 @@ def test_under_laws_fold_stands_for_nothing() -> None:
 
 def test_a_size_is_said_to_be_one() -> None:
     assert "said to be built at n=9" in check_fill(signed(sums() | {"size": {"n": 9}})).shown
+
+
+def cycles(count: int) -> Json:
+    """Each cell can be had, but not all of them together: every fill is run."""
+    cells = [*range(count)]
+    moved = [{"argument": "0", "offset": f"(x0 + {by}) % {count}"} for by in range(3)]
+    hole = {"name": "y", "shape": [count], "cells": [count], "args": [0], "function": None,
+            "choices": moved, "fold": None, "operator": None}  # fmt: skip
+    goal = {"number": 1, "of": 1, "text": "", "shape": [count], "cells": cells,
+            "values": [(cell + cell % 3) % count for cell in cells]}  # fmt: skip
+    return signed({
+        "kind": "impossible", "version": 1, "name": "", "size": {},
+        "steps": [{"name": "x", "shape": [count], "values": cells}, hole], "words": [],
+        "goal": goal, "laws": [], "blocked": [], "verdict": "impossible", "not_covered": [NUMBERS],
+    })  # fmt: skip
+
+
+def test_very_many_cells_are_left_open() -> None:
+    assert "all fills were run" in check_impossible(cycles(300)).shown[1]
+    some = cycles(1 << 12)
+    with mock.patch("warploom.trust.impossible._MOST_WORK", 1 << 20):
+        assert "more than" in check_impossible(some).open
+
+
+def test_shares_of_very_many_folds_are_found_at_once() -> None:
+    """Of each fold that a step makes, only the wanted folds with its rarest item are looked at."""
+    count = 1500
+    record = cycles(2 * count)
+    fold = record["steps"][1] | {"shape": [count], "cells": [2 * count], "fold": 2, "operator": "+"}
+    values = [["+", k, (k * 7 + 3) % (2 * count), (k * 5 + 1) % (2 * count)] for k in range(count)]
+    goal = record["goal"] | {"shape": [count], "cells": [*range(count)], "values": values}
+    both = {"steps": [record["steps"][0], fold], "goal": goal, "laws": ["flatten"]}
+    more = {"not_covered": [NUMBERS, OTHER_LAWS]}
+    with mock.patch("warploom.trust.impossible._MOST_WORK", 1 << 24):  # 2 billion for all pairs
+        assert check_impossible(signed(record | both | more)).shown

@@ -186,7 +186,8 @@ KNOWN: dict[str, set[str]] = {
     "divide": {"only ours refuses, theirs is right", "only theirs refuses"},  # by the complement
     "product": {"only ours refuses, theirs is right", "only theirs refuses"},  # likewise
     "right": {"ours is longer"},  # after a mode of stride 0, or one whose values meet
-    "left": {"only ours refuses, theirs is right", "equal on the image"},
+    # Theirs refuses some layouts whose modes repeat a value; ours inverts them on their image.
+    "left": {"only ours refuses, theirs is right", "only theirs refuses", "equal on the image"},
     **{
         operation: {"only ours refuses, theirs is right", "only theirs refuses"}
         for operation in OPERATIONS

@@ -18,7 +18,7 @@ from warploom.layout.formats.fragment_text import read_fragment
 from warploom.layout.formats.function_name import function_name
 from warploom.layout.formats.given import sizes
 from warploom.layout.language.show import show
-from warploom.layout.patterns.named import TYPES
+from warploom.layout.patterns.named import PACKED, TYPES
 from warploom.machine.record import CUDA, machine_named
 from warploom.pictured import PublicResult
 from warploom.search.budget import Budget
@@ -132,6 +132,11 @@ def _text(text: object) -> str:
 
 
 def check_asked(element: str, way: str | None) -> None:
+    if element in PACKED:
+        raise ParseError(
+            f"elements of 4 bits in a conversion: '{element}'",
+            advice="state both layouts in whole bytes, as u8 with half as many columns",
+        )
     if element not in TYPES:
         raise ParseError(
             f"no element type '{str(element)[:20]}'", advice=one_of(str(element), TYPES)

@@ -23,6 +23,8 @@ Values = frozenset[int] | None  # None: not known, anything
 _MOST_VALUES = 256  # of a cell that are told apart
 _MOST_COMBINED = 1 << 12  # items of a run in all combinations
 _MOST_STATES = 1 << 24  # numbers in all states of a step
+_EACH = 512  # numbers that are computed while one cell or one term is looked at
+_MOST_LOOKED = 1 << 28  # numbers, to see which states lack a symbol
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +43,16 @@ class Sketch:
     """Steps, and the cells of the last one that are asked for, with what they should hold."""
 
     def __init__(
-        self, steps: list[Step], cells: list[int], wanted: list[int], terms: Terms
+        self, steps: list[Step], cells: list[int], wanted: list[int], terms: Terms, work: Work
     ) -> None:
         self._steps, self._cells, self._wanted, self._terms = steps, cells, wanted, terms
+        self._work = work
         self._parts: set[int] = set()
+        self._folds_with: dict[tuple[str, int], list[Counter[int]]] = {}  # parts, by an item
         for each in wanted:
             self._note(each)
         self._known: dict[int, bool] = {}
+        self._symbols: dict[int, frozenset[int]] = {}  # of a term
         self._folds: dict[tuple[str, bytes], int] = {}
         self._needed = self._backwards()
 
@@ -56,7 +61,13 @@ class Sketch:
             return
         self._parts.add(term)
         fold = self._terms.fold_of(term)
-        for item in fold[1] if fold is not None else ():
+        if fold is None:
+            return
+        operator, items = fold
+        self._work.take(_EACH + len(items))
+        counted = Counter(items)
+        for item in counted:
+            self._folds_with.setdefault((operator, item), []).append(counted)
             self._note(item)
 
     def _useful(self, term: int) -> bool:
@@ -70,8 +81,10 @@ class Sketch:
         if fold is None or not self._terms.flattens(fold[0]):
             return False
         own = Counter(fold[1])
-        others = (self._terms.fold_of(part) for part in self._parts)
-        return any(o is not None and o[0] == fold[0] and own <= Counter(o[1]) for o in others)
+        with_each = (self._folds_with.get((fold[0], item), []) for item in own)
+        others = min(with_each, key=len)
+        self._work.take(_EACH + len(fold[1]) * 8 * (1 + len(others)))
+        return any(own <= other for other in others)
 
     def _plain(self, term: int) -> int:
         return term if term < 0 or self._useful(term) else UNDEFINED
@@ -106,7 +119,7 @@ class Sketch:
 
     # -- cell by cell ------------------------------------------------------------------------------
 
-    def reached(self, work: Work) -> list[Values]:
+    def reached(self) -> list[Values]:
         """What each of the cells may hold at most, of the parts of what is wanted."""
         held: list[dict[int, Values]] = []
         for position, step in enumerate(self._steps):
@@ -118,12 +131,12 @@ class Sketch:
             source: dict[int, Values] = {ZERO: frozenset([ZERO]), UNDEFINED: frozenset([UNDEFINED])}
             for arg, start in self._starts(step):
                 source |= {start + cell: each for cell, each in held[arg].items()}
-            held.append({cell: self._may_hold(step, cell, source, work) for cell in cells})
+            held.append({cell: self._may_hold(step, cell, source) for cell in cells})
         return [held[-1][cell] for cell in self._cells]
 
-    def _may_hold(self, step: Step, cell: int, source: dict[int, Values], work: Work) -> Values:
+    def _may_hold(self, step: Step, cell: int, source: dict[int, Values]) -> Values:
         runs = np.unique(step.tables[:, _before(step, np.array([cell]))], axis=0)
-        work.take(step.tables.shape[0] + runs.size)
+        self._work.take(_EACH + step.tables.shape[0] + runs.size)
         found: set[int] = set()
         for run in runs.tolist():
             items = [source[place] for place in run]
@@ -136,7 +149,7 @@ class Sketch:
                 return None
             else:
                 for row in product(*(sorted(each) for each in known)):
-                    work.take(len(row))
+                    self._work.take(len(row))
                     found.add(self._fold(step, np.sort(np.array(row, np.int64))))
             if len(found) > _MOST_VALUES:
                 return None
@@ -144,14 +157,14 @@ class Sketch:
 
     # -- all fills ---------------------------------------------------------------------------------
 
-    def is_filled(self, work: Work) -> bool:
+    def is_filled(self) -> bool:
         """Whether some fill gives all cells what is wanted: all choices, step by step. States that
         are equal in all that is still read are one; one that lacks a symbol leads nowhere."""
         states, at = np.zeros((1, 0), np.int64), dict[int, int]()
         for position, step in enumerate(self._steps):
             if not len(self._needed[position]):
                 continue
-            states, at = self._after(position, step, states, at, work)
+            states, at = self._after(position, step, states, at)
             if not len(states):
                 return False
         last = states[:, at[len(self._steps) - 1] :]
@@ -159,7 +172,7 @@ class Sketch:
         return bool((last[:, order] == np.array(self._wanted)).all(axis=1).any())
 
     def _after(
-        self, position: int, step: Step, states: Numbers, at: dict[int, int], work: Work
+        self, position: int, step: Step, states: Numbers, at: dict[int, int]
     ) -> tuple[Numbers, dict[int, int]]:
         """The states with a step, less what nobody reads any more; where each step begins."""
         read = {arg for later in self._steps[position + 1 :] for arg in later.args}
@@ -170,10 +183,10 @@ class Sketch:
         need = self._needed[position]
         if step.values is not None:
             new = np.array([self._plain(int(step.values[cell])) for cell in need], np.int64)
-            work.take(len(states) * (len(rest) + len(new)))
+            self._work.take(len(states) * (len(rest) + len(new)))
             together = np.hstack([states[:, rest], np.tile(new, (len(states), 1))])
         else:
-            together = self._tried(step, need, states, rest, at, work)
+            together = self._tried(step, need, states, rest, at)
         found, width = dict[int, int](), 0
         for other in [*kept, position]:
             found[other] = width
@@ -181,9 +194,8 @@ class Sketch:
         return self._complete(position, together), found
 
     def _tried(
-        self, step: Step, need: Numbers, states: Numbers, rest: Numbers, at: dict[int, int],
-        work: Work,
-    ) -> Numbers:  # fmt: skip
+        self, step: Step, need: Numbers, states: Numbers, rest: Numbers, at: dict[int, int]
+    ) -> Numbers:
         columns = np.full(sum(self._steps[arg].size for arg in step.args) + 2, -1)
         for arg, start in self._starts(step):
             columns[start + self._needed[arg]] = at.get(arg, 0) + np.arange(len(self._needed[arg]))
@@ -195,7 +207,7 @@ class Sketch:
         found: list[Numbers] = []
         count = 0
         for table in tables:
-            work.take(len(states) * (len(table) + len(rest)) * 4)
+            self._work.take(len(states) * (len(table) + len(rest)) * 4)
             new = source[:, table]
             if step.fold is not None:
                 new = self._folded(step, new.reshape(-1, step.fold)).reshape(len(states), -1)
@@ -204,7 +216,7 @@ class Sketch:
             if count > _MOST_STATES:
                 found, count = [_distinct(np.vstack(found))], 0
                 count = found[0].size
-                work.take(16 * count)
+                self._work.take(16 * count)
         return _distinct(np.vstack(found))
 
     def _folded(self, step: Step, rows: Numbers) -> Numbers:
@@ -215,31 +227,36 @@ class Sketch:
 
     def _complete(self, position: int, states: Numbers) -> Numbers:
         """Those in which, with the inputs that come later, every symbol that is wanted is left."""
-        symbols = {part: n for n, part in enumerate(
-            part for part in sorted(self._parts) if self._terms.fold_of(part) is None
-        )}  # fmt: skip
-        here = set(np.unique(states).tolist())
+        symbols = [part for part in sorted(self._parts) if self._terms.fold_of(part) is None]
+        order = np.unique(states)
         later = [step.values[need] for step, need in zip(
             self._steps[position + 1 :], self._needed[position + 1 :], strict=True
         ) if step.values is not None]  # fmt: skip
-        found = {term: self._leaves(term) for term in here.union(*(v.tolist() for v in later))}
-        fine = np.ones(len(states), np.bool_)
-        there = frozenset[int]().union(*(found[term] for v in later for term in v.tolist()))
-        order = np.array(sorted(here), np.int64)
+        there = {leaf for v in later for term in v.tolist() for leaf in self._leaves(term)}
+        with_each: dict[int, list[int]] = {symbol: [] for symbol in symbols if symbol not in there}
+        for place, term in enumerate(order.tolist()):
+            for symbol in self._leaves(term) & with_each.keys():
+                with_each[symbol].append(place)
         where = np.searchsorted(order, states)
-        for symbol in symbols:
-            if symbol not in there:
-                has = np.array([symbol in found[term] for term in order.tolist()])
-                fine &= has[where].any(axis=1)
+        fine = np.ones(len(states), np.bool_)
+        # A state that lacks a symbol is not wrong to keep: of very many, only some are looked at.
+        cost = len(order) + states.size
+        for places in list(with_each.values())[: 1 + _MOST_LOOKED // cost]:
+            self._work.take(cost // 8)
+            has = np.zeros(len(order), np.bool_)
+            has[places] = True
+            fine &= has[where].any(axis=1)
         return states[fine]
 
     def _leaves(self, term: int) -> frozenset[int]:
         if term < 0:
             return frozenset()
-        fold = self._terms.fold_of(term)
-        if fold is None:
-            return frozenset([term])
-        return frozenset[int]().union(*map(self._leaves, fold[1]))
+        if term not in self._symbols:
+            fold = self._terms.fold_of(term)
+            inner = map(self._leaves, () if fold is None else fold[1])
+            self._symbols[term] = frozenset[int]({term} if fold is None else ()).union(*inner)
+            self._work.take(_EACH + len(self._symbols[term]))
+        return self._symbols[term]
 
 
 def _before(step: Step, cells: Numbers) -> Numbers:

@@ -37,7 +37,8 @@ class Terms:
     """Gives equal terms equal numbers; zeros and undefined terms are below zero.
 
     `operators` are those of the terms, `applied` those of steps, whatever became of them; `used` is
-    what the laws did. `words[d]` is what a step written `fold` stands for at depth d.
+    what the laws did. `words[d]` is what a step written `fold` stands for at depth d; `asked` are
+    the depths at which one was.
     """
 
     def __init__(self, flatten: bool, words: list[str]) -> None:
@@ -51,6 +52,7 @@ class Terms:
         self._parts_left = _MOST_PARTS
         self.operators: set[str] = set()
         self.applied: set[str] = set()
+        self.asked: set[int] = set()
         self.constants: set[int | float] = set()
         self.used: set[tuple[str, str]] = set()
         self.zeros = Zeros()
@@ -130,14 +132,38 @@ class Terms:
 
     def _meant(self, operator: str, kept: list[int]) -> str:
         """What a step's operator is: `fold` is known by the depth of what it makes."""
-        if operator != ANY or not self._words:
+        if operator != ANY:
             return operator
         if kept:
             depth = self._depth(kept)
-            return self._words[depth] if depth < len(self._words) else ANY
-        meant = set(self._words[1:])
+            self.asked.add(depth)
+            return self.word(depth)
+        meant = set(self._words[1:]) if self._words else {ANY}
         require(len(meant) == 1, "a fold of zeros alone is written 'fold': nobody says which")
         return meant.pop()
+
+    def word(self, depth: int) -> str:
+        """What `fold` stands for at a depth."""
+        return self._words[depth] if depth < len(self._words) else ANY
+
+    def at_depths(self, terms: list[int]) -> dict[int, set[str]]:
+        """By depth, the operators of these terms and of their parts that `fold` may stand for.
+
+        Under the laws depths are not what they were: there all are said of each.
+        """
+        found: dict[int, set[str]] = {depth: set() for depth in self.asked}
+        left, seen = [*terms], set[int]()
+        while left:
+            term = left.pop()
+            fold = self.fold_of(term)
+            if fold is None or term in seen:
+                continue
+            seen.add(term)
+            left += fold[1]
+            if not is_function(fold[0]):
+                for depth in self.asked if self._flatten else (self._depths[term],):
+                    found.setdefault(depth, set()).add(fold[0])
+        return found
 
     def _packed(self, operator: str, items: list[int]) -> int:
         if self._flatten and operator in NEUTRAL:

@@ -12,7 +12,7 @@ from itertools import product as combinations_of
 
 import numpy as np
 
-from warploom.errors import CheckError, UnsupportedError, WarploomError
+from warploom.errors import CheckError, ParseError, UnsupportedError, WarploomError
 from warploom.layout.conversion.convert import Conversion, convert
 from warploom.layout.conversion.fragment import Fragment
 from warploom.layout.conversion.staging import Side, Staging, matrix_sides, stored_once
@@ -221,6 +221,7 @@ def _shared(operation: Operation, machine: Machine) -> tuple[Row | None, _Use | 
     if tensor is None or tile is None:
         return None, None  # an allocation that nothing is stored to yet
     size, whole = _bytes_of(tile), tile.whole
+    _check_shapes(tensor, tile)
     addresses = row_major_addresses(shared_layout(tile.layout, whole), Problem("", whole, size, ()))
     fragment = from_attribute(tensor.layout, tensor.shape, tensor.layout.name)
     loads = operation.name == "ttg.local_load"
@@ -240,6 +241,21 @@ def _shared(operation: Operation, machine: Machine) -> tuple[Row | None, _Use | 
         instructions=instructions,
     )  # fmt: skip
     return row, _Use(tile, operation, access, addresses, times)
+
+
+def _check_shapes(tensor: TileType, tile: TileType) -> None:
+    """Triton moves a tensor to or from a tile of its shape, which may be a part of a whole one."""
+
+    def text(shape: tuple[int, ...]) -> str:
+        return "x".join(map(str, shape))
+
+    if tensor.shape != tile.shape:
+        raise ParseError(
+            f"a tensor of {text(tensor.shape)[:60]} and a tile of {text(tile.shape)[:60]}",
+            advice="in Triton's IR both have one shape",
+        )
+    if any(total % part for total, part in zip(tile.whole, tile.shape, strict=True)):
+        raise ParseError(f"{text(tile.shape)[:60]} is no part of {text(tile.whole)[:60]}")
 
 
 def _over_the_whole(fragment: Fragment, whole: tuple[int, ...]) -> tuple[Fragment, int]:

@@ -88,9 +88,9 @@ class KernelTile:
         return "registers → shared" if stores else "shared → registers"
 
     def bytes_with(self, unused: int) -> int:
-        """All buffers, each with so many places that stay unused."""
+        """All buffers, each with so many places that stay unused; the last ends where it ends."""
         each = -(-(self.problem.size + unused) * self.problem.bits // 8)
-        return self.stages * -(-each // self.aligned) * self.aligned
+        return (self.stages - 1) * -(-each // self.aligned) * self.aligned + each
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,7 +132,7 @@ def parse_tiles(text: str, source_name: str = "<tiles>", machine: str | None = N
     for word in vary:
         if word not in VARIED:
             top.fail("vary", f"'{word[:20]}' is no decision about accesses", one_of(word, VARIED))
-    limit = top.whole("shared", _most_bytes(found), 1 << 30)
+    limit = _limit(top, found)
     tiles = tuple(_tile(file, place, found, phases) for place in _places(file, top))
     names = [tile.name for tile in tiles]
     for number, name in enumerate(names):
@@ -141,11 +141,17 @@ def parse_tiles(text: str, source_name: str = "<tiles>", machine: str | None = N
     return Tiles(top.text("name", source_name), tiles, limit, phases, vary, found)
 
 
-def _most_bytes(machine: Machine) -> int:
-    """What a block may have at all, where the machine says it."""
-    if "shared_bytes_most" in machine.missing:
-        return machine.shared_bytes
-    return machine.shared_bytes_most
+def _limit(top: Place, machine: Machine) -> int:
+    """The bytes of a block: those that are given, or what it may have at all."""
+    known = "shared_bytes_most" not in machine.missing
+    most = machine.shared_bytes_most if known else machine.shared_bytes
+    limit = top.whole("shared", most, 1 << 30)
+    if known and limit > most:
+        top.fail(
+            "shared", f"shared = {limit}: a block has at most {most} bytes",
+            f"the machine is {machine.name}: name another, or leave shared out",
+        )  # fmt: skip
+    return limit
 
 
 def _places(file: PatternText, top: Place) -> list[Place]:

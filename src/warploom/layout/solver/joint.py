@@ -18,7 +18,7 @@ from functools import cached_property
 from itertools import permutations
 
 from warploom.layout.language.ir import Layout
-from warploom.layout.patterns.tiles import KernelTile, Tiles
+from warploom.layout.patterns.tiles import ALIGNED, KernelTile, Tiles
 from warploom.layout.solver.choose import Chosen, Tried, best_way
 from warploom.layout.solver.front import usual_class
 from warploom.layout.solver.solve import Solved, solve
@@ -105,10 +105,14 @@ class Joint:
 
 
 def bytes_of_phases(tiles: Tiles, sizes: Sequence[int]) -> tuple[int, ...]:
-    return tuple(
-        sum(size for tile, size in zip(tiles.tiles, sizes, strict=True) if phase in tile.live)
-        for phase in range(len(tiles.phases))
-    )
+    """What the tiles of each phase take at least: all but the last in memory are rounded up."""
+    found = []
+    for phase in range(len(tiles.phases)):
+        mine = [s for t, s in zip(tiles.tiles, sizes, strict=True) if phase in t.live]
+        rounded = [-(-size // ALIGNED) * ALIGNED for size in mine]
+        spared = [more - size for size, more in zip(mine, rounded, strict=True)]
+        found.append(sum(rounded) - max(spared, default=0))
+    return tuple(found)
 
 
 def solve_tiles(
