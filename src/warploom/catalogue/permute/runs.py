@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from warploom.catalogue.permute.box import Box
+from warploom.catalogue.permute.box import SIDES, Box
 from warploom.catalogue.permute.cost import SECTOR, Work
 from warploom.catalogue.permute.cuts import MOST_DIGITS, ONE, WHOLE, Cut, contiguous, cut, numbered
 from warploom.catalogue.permute.frame import MOST_STEPS
@@ -27,7 +27,6 @@ from warploom.catalogue.permute.tiles import reading
 THREADS = 256
 TIMES = (1, 2, 4, 8, 16)  # words of a thread
 BOX_BYTES = 16 << 10
-SIDES = tuple(sorted({n << bits for bits in range(12) for n in (1, 3)}))
 PLANE_WORDS = 16  # of a thread
 FEW_BLOCKS = 264
 

@@ -33,7 +33,7 @@ _VECTORS = {
 }
 OTHER_SHAPE = 0.01  # what a tile costs that was not the best of all for large matrices
 FEW_BLOCKS = 264  # two for each multiprocessor of a large GPU: below, tiles are smaller
-SHARED_BYTES = 56 << 10  # of a block: four of them fit beside each other
+SHARED_BYTES = 48 << 10  # of a block
 SIDES = (16, 32, 64, 128, 256)
 FEWER = 4  # chunks along p than along q: then those of p come first
 LINEAR = 128  # steps of a whole row that is read as a part of a longer run
