@@ -20,6 +20,7 @@ from warploom.catalogue.permute.launch import (
     part,
     tile_part,
 )
+from warploom.catalogue.permute.packed import Packed
 from warploom.catalogue.permute.problem import MOST_OFFSET, Axis, Movement
 from warploom.catalogue.permute.tile import WindowTile, pitch_of
 from warploom.catalogue.permute.vector import CHUNK, Vectors
@@ -35,6 +36,8 @@ OTHER_SHAPE = 0.01  # what a tile costs that was not the best of all for large m
 FEW_BLOCKS = 264  # two for each multiprocessor of a large GPU: below, tiles are smaller
 SHARED_BYTES = 48 << 10  # of a block
 SIDES = (16, 32, 64, 128, 256)
+PACKED = ((1, 256), (3, 256), (4, 256), (7, 256), (7, 512))  # sectors of a window, threads
+LANES = 32
 FEWER = 4  # chunks along p than along q: then those of p come first
 LINEAR = 128  # steps of a whole row that is read as a part of a longer run
 
@@ -55,6 +58,7 @@ def candidates(place: Place) -> Iterator[Candidate]:
     if all(axis.read >= 0 for axis in moved.axes):
         for p, q in _digits(moved, read):
             yield from _tiles(place, p, q)
+            yield from _packed(place, p, q)
 
 
 # -- 16 bytes at a time ----------------------------------------------------------------------------
@@ -143,6 +147,40 @@ def _tiles(place: Place, p: tuple[Axis, ...], q: tuple[Axis, ...]) -> Iterator[C
         tile = replace(tile, p_first=FEWER * p_cut.chunks < q_cut.chunks)
         make = partial(tile_part, tile, place, p_cut, q_cut)
         yield Candidate(_work(place, tile, p_cut, q_cut).cost, tile, make)
+
+
+def _packed(place: Place, p: tuple[Axis, ...], q: tuple[Axis, ...]) -> Iterator[Candidate]:
+    """Tiles of elements that are put together in registers."""
+    moved = place.moved
+    if moved.bytes not in (1, 2) or p[0].write * (4 // moved.bytes) * LANES >= MOST_OFFSET:
+        return
+    p_digits, q_digits = numbered(p, plain=False), numbered(q, plain=False)
+    count = math.prod(axis.size for axis in p)
+    align = SECTOR // moved.bytes
+    for q_side, threads in PACKED:
+        for across in (8, 16, 32):
+            spec = Packed(
+                moved.bytes, q_side * align, across, threads, align, len(p_digits), len(q_digits)
+            )
+            p_cut = cut(p_digits, spec.p)
+            q_cut = cut(q_digits, spec.q, align, align - 1)
+            if p_cut is not None and q_cut is not None:
+                spec = replace(spec, p_first=FEWER * p_cut.chunks < q_cut.chunks)
+                make = partial(tile_part, spec, place, p_cut, q_cut)
+                yield Candidate(_packed_work(place, spec, p_cut, q_cut).cost, spec, make)
+            if spec.p >= count:
+                break
+
+
+def _packed_work(place: Place, spec: Packed, p: Cut, q: Cut) -> Work:
+    moved, size = place.moved, place.moved.bytes
+    blocks = p.chunks * q.chunks * moved.count // (p.count * q.count)
+    load = spec.held * (14 + 8 * (spec.q_digits > 1)) + spec.passes * 4 * spec.group
+    store = spec.lines * (16 + 9 * (spec.p_digits > 1) + spec.words * (14 + 2 * spec.group))
+    return Work(
+        moved.count * size, moved.count * size / blocks, p.chunk * size, _ends(place, p, q),
+        spec.threads * (60 + load + store), again=spec.align / q.chunk,
+    )  # fmt: skip
 
 
 def _shapes(place: Place, p: tuple[Axis, ...], q: tuple[Axis, ...]) -> Iterator[WindowTile]:
