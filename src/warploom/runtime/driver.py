@@ -111,7 +111,8 @@ class Driver:
             self.call("cuModuleLoadData", ctypes.byref(module), code)
             self.call("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
         # Made once: every launch passes it on as it is.
-        return Function(self, device, ctypes.c_void_p.from_param(function.value))
+        made = ctypes.c_void_p.from_param(function.value)
+        return Function(self, device, made, function.value or 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +122,7 @@ class Function:
     driver: Driver
     device: int
     handle: Any
+    address: int = 0
 
     @property
     def enqueue(self) -> Callable[..., int]:
@@ -156,7 +158,7 @@ class Configurations:
 class Table:
     """The arguments of a launch in memory: a cell for each, and the table of their addresses."""
 
-    __slots__ = ("cells", "reference")
+    __slots__ = ("cells", "memory", "reference")
 
     def __init__(self, values: Sequence[int | bytes]) -> None:
         """Addresses of arrays as integers; whatever is passed by value as bytes."""
@@ -168,7 +170,8 @@ class Table:
         ]
         addresses = [ctypes.addressof(cell) for cell in self.cells]
         # The reference keeps its table alive, but not what the table points to.
-        self.reference = ctypes.byref((ctypes.c_void_p * len(addresses))(*addresses))
+        self.memory = (ctypes.c_void_p * len(addresses))(*addresses)
+        self.reference = ctypes.byref(self.memory)
 
 
 @lru_cache(maxsize=1)

@@ -68,10 +68,11 @@ def _gather(place: Place, digits: Sequence[Axis], times: int) -> Candidate | Non
     run = digits[0].size if digits[0].read == 1 else 1
     each = 13 + spec.out * (2 + 3 * (len(digits) > 1) + 2 * (len(digits) > 2))
     work = Work(
-        moved.count * size, moved.count * size / blocks, min(run, q.chunk) * size,
-        _ends(place, q), THREADS * (60 + times * each),
+        "gather", size, moved.count * size, moved.count * size / blocks,
+        min(run, q.chunk) * size, _ends(place, q), THREADS * (60 + times * each),
+        times * spec.out * max(1, size // 4), len(digits) - 1,
     )  # fmt: skip
-    return Candidate(work.cost, spec, lambda: gather_part(spec, place, q))
+    return Candidate(work, spec, lambda: gather_part(spec, place, q))
 
 
 def gather_part(spec: Gather, place: Place, q: Cut) -> Part:
@@ -153,10 +154,11 @@ def _box(place: Place, axes: Sequence[Axis], line: Axis, bytes: int) -> Candidat
     load = 8 + wide * (4 + 3 * (len(p.digits) > 1)) + 4 * (len(j.digits) > 1)
     stores = spec.written * (9 if line is ONE else 12)
     work = Work(
-        moved.count * size, moved.count * size / blocks, p.chunk * size, run * size,
-        THREADS * (120 + words * load + stores),
+        "box", size, moved.count * size, moved.count * size / blocks, p.chunk * size, run * size,
+        THREADS * (120 + words * load + stores), words * max(1, size // 4),
+        len(p_axes) + len(j_axes) - 1,
     )  # fmt: skip
-    return Candidate(work.cost, spec, lambda: box_part(spec, place, p, j, line, pitch))
+    return Candidate(work, spec, lambda: box_part(spec, place, p, j, line, pitch))
 
 
 def _side(axes: Sequence[Axis], last: Axis, each: int) -> Cut | None:
@@ -224,6 +226,7 @@ def _planes(place: Place) -> Iterator[Candidate]:
 
     size = moved.bytes * fields.size
     work = Work(
-        moved.count * moved.bytes, chunk * group * size, 4096, 4096, 5.0 * chunk * group * size
-    )
-    yield Candidate(work.cost, spec, make)
+        "planes", moved.bytes, moved.count * moved.bytes, chunk * group * size, 4096, 4096,
+        5.0 * chunk * group * size,
+    )  # fmt: skip
+    yield Candidate(work, spec, make)

@@ -1,0 +1,114 @@
+"""What launches of permutations cost, fitted to times that were measured on a GPU.
+
+    python -m bench.catalogue.permute_fit                 from bench/results/permute_probe.json
+    python -m bench.catalogue.permute_fit FILE … --write  other records; into the package
+
+A record is what `bench.catalogue.permute_device --probe` writes: times of many kernels for each
+row. Costs are no less than 0, and the sum of squares of relative differences is the least. What is
+told beside them: how far the kernel that the costs choose is from the fastest one that was tried.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+from bench.catalogue.permute_rows import movement_of, rows
+from bench.harness import RESULTS, ROOT
+
+from warploom.catalogue.permute.cost import expected
+from warploom.catalogue.permute.rule import candidates
+
+FITTED = ROOT / "src/warploom/catalogue/permute/fitted.py"
+HEAD = '''"""Costs of permutations, as `python -m bench.catalogue.permute_fit` prints them."""
+
+from __future__ import annotations
+
+COSTS: dict[str, float] = {
+'''
+Point = tuple[str, dict[str, float], float]  # row, features, time over a copy's
+RIDGE = 0.02
+
+
+def points(files: Sequence[Path]) -> list[Point]:
+    """The kernels that were measured, and what the rule knows of each."""
+    times: dict[str, dict[str, float]] = {}
+    for file in files:
+        for name, row in json.loads(file.read_text())["rows"].items():
+            for kernel, fraction in _measured(row):
+                times.setdefault(name, {})[kernel] = 1 / fraction
+    known, found = rows(), []
+    for name, each in times.items():
+        for candidate in candidates(movement_of(known[name])):
+            if candidate.work is not None:
+                taken = each.get(candidate.part().spec.name)
+                if taken is not None:
+                    found.append((name, candidate.work.features, taken))
+    return found
+
+
+def _measured(row: dict[str, Any]) -> list[tuple[str, float]]:
+    if "tried" in row:
+        return [(k, t["fraction"]) for k, t in row["tried"].items() if t["right"]]
+    if row.get("right") is True and len(row.get("kernels", ())) == 1:
+        return [(row["kernels"][0], row["fraction"])]
+    return []
+
+
+def fitted(found: Sequence[Point]) -> dict[str, float]:
+    """Costs no less than 0, by descents along one of them at a time."""
+    names = sorted({name for _, features, _ in found for name in features})
+    matrix = np.array([[f.get(name, 0.0) / t for name in names] for _, f, t in found])
+    wanted = np.array([(t - 1) / t for _, _, t in found])
+    gram = matrix.T @ matrix
+    gram += np.diag(RIDGE * np.where(gram.diagonal() > 0, gram.diagonal() / len(found), 1.0))
+    right, costs = matrix.T @ wanted, np.zeros(len(names))
+    for _ in range(2000):
+        for i in range(len(names)):
+            rest = right[i] - gram[i] @ costs + gram[i, i] * costs[i]
+            costs[i] = max(0.0, rest / gram[i, i])
+    return {
+        name: float(f"{cost:.3g}") for name, cost in zip(names, costs, strict=True) if cost > 1e-5
+    }
+
+
+def told(found: Sequence[Point], costs: dict[str, float]) -> None:
+    """How well costs predict, and what choosing by them loses."""
+    by_row: dict[str, list[tuple[float, float]]] = {}
+    for name, features, taken in found:
+        by_row.setdefault(name, []).append((expected(features, costs), taken))
+    ratios = [taken / cost for each in by_row.values() for cost, taken in each]
+    lost = [min(each)[1] / min(t for _, t in each) for each in by_row.values() if len(each) > 1]
+    low, high = np.quantile(ratios, [0.1, 0.9])
+    print(f"# {len(found)} kernels of {len(by_row)} rows: time / cost {median(ratios):.2f}, "
+          f"of eight in ten {low:.2f} to {high:.2f}")  # fmt: skip
+    if lost:
+        print(f"# {len(lost)} rows with several: chosen / fastest {median(lost):.3f}, "
+              f"mean {np.mean(lost):.3f}, most {max(lost):.2f}")  # fmt: skip
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.catalogue.permute_fit", description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    parser.add_argument("files", nargs="*", type=Path, default=[RESULTS / "permute_probe.json"])
+    parser.add_argument("--write", action="store_true", help="write them into the package")
+    given = parser.parse_args()
+    found = points(given.files)
+    costs = fitted(found)
+    told(found, costs)
+    text = HEAD + "".join(f'    "{name}": {cost},\n' for name, cost in costs.items()) + "}\n"
+    print(text)
+    if given.write:
+        FITTED.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
