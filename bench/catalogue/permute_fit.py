@@ -4,8 +4,8 @@
     python -m bench.catalogue.permute_fit FILE … --write  other records; into the package
 
 A record is what `bench.catalogue.permute_device --probe` writes: times of many kernels for each
-row. Costs are no less than 0, and the sum of squares of relative differences is the least. What is
-told beside them: how far the kernel that the costs choose is from the fastest one that was tried.
+row. Costs are no less than 0, near to the usual ones where little was measured, and the sum of squares
+of relative differences is the least. What is told beside them: how far the kernel that the costs choose is from the fastest one that was tried.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from bench.catalogue.permute_rows import movement_of, rows
 from bench.harness import RESULTS, ROOT
 
-from warploom.catalogue.permute.cost import expected
+from warploom.catalogue.permute.cost import expected, usually
 from warploom.catalogue.permute.rule import candidates
 
 FITTED = ROOT / "src/warploom/catalogue/permute/fitted.py"
@@ -32,7 +32,7 @@ from __future__ import annotations
 COSTS: dict[str, float] = {
 '''
 Point = tuple[str, dict[str, float], float]  # row, features, time over a copy's
-RIDGE = 0.02
+NEAR = 0.05  # how much it weighs that a cost is not the usual one
 
 
 def points(files: Sequence[Path]) -> list[Point]:
@@ -40,7 +40,7 @@ def points(files: Sequence[Path]) -> list[Point]:
     times: dict[str, dict[str, float]] = {}
     for file in files:
         for name, row in json.loads(file.read_text())["rows"].items():
-            for kernel, fraction in _measured(row):
+            for kernel, fraction in _measured(row) if not name.startswith("aside") else ():
                 times.setdefault(name, {})[kernel] = 1 / fraction
     known, found = rows(), []
     for name, each in times.items():
@@ -65,15 +65,18 @@ def fitted(found: Sequence[Point]) -> dict[str, float]:
     names = sorted({name for _, features, _ in found for name in features})
     matrix = np.array([[f.get(name, 0.0) / t for name in names] for _, f, t in found])
     wanted = np.array([(t - 1) / t for _, _, t in found])
-    gram = matrix.T @ matrix
-    gram += np.diag(RIDGE * np.where(gram.diagonal() > 0, gram.diagonal() / len(found), 1.0))
-    right, costs = matrix.T @ wanted, np.zeros(len(names))
+    usual = np.array([usually(name) for name in names])
+    matrix = matrix * usual  # so that all unknowns are about 1
+    gram, right = matrix.T @ matrix, matrix.T @ wanted + NEAR
+    gram[np.diag_indices(len(names))] += NEAR
+    times = np.ones(len(names))
     for _ in range(2000):
         for i in range(len(names)):
-            rest = right[i] - gram[i] @ costs + gram[i, i] * costs[i]
-            costs[i] = max(0.0, rest / gram[i, i])
+            rest = right[i] - gram[i] @ times + gram[i, i] * times[i]
+            times[i] = max(0.0, rest / gram[i, i])
+    costs = times * usual
     return {
-        name: float(f"{cost:.3g}") for name, cost in zip(names, costs, strict=True) if cost > 1e-5
+        name: float(f"{cost:.3g}") for name, cost in zip(names, costs, strict=True)
     }
 
 

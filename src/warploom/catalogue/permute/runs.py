@@ -65,14 +65,21 @@ def _gather(place: Place, digits: Sequence[Axis], times: int) -> Candidate | Non
     if q is None or spec.count + q.inner >= MOST_STEPS:
         return None
     blocks = q.chunks * (moved.count // q.count)
-    run = digits[0].size if digits[0].read == 1 else 1
     each = 13 + spec.out * (2 + 3 * (len(digits) > 1) + 2 * (len(digits) > 2))
     work = Work(
         "gather", size, moved.count * size, moved.count * size / blocks,
-        min(run, q.chunk) * size, _ends(place, q), THREADS * (60 + times * each),
+        _beside(q) * size, _ends(place, q), THREADS * (60 + times * each),
         times * spec.out * max(1, size // 4), len(digits) - 1,
     )  # fmt: skip
     return Candidate(work, spec, lambda: gather_part(spec, place, q))
+
+
+def _beside(q: Cut) -> int:
+    """Elements of x that lie side by side, of those that a chunk has."""
+    last = q.digits[-1]
+    axes = [axis for axis in q.digits[:-1] if axis is not ONE]
+    axes.append(replace(last, size=q.chunk // q.inner))
+    return math.prod(axis.size for axis in contiguous(sorted(axes, key=lambda a: a.read), "read"))
 
 
 def gather_part(spec: Gather, place: Place, q: Cut) -> Part:
