@@ -4,7 +4,7 @@
     python -m bench.catalogue.permute_fit FILE … --write  other records; into the package
 
 A record is what `bench.catalogue.permute_device --probe` writes: times of many kernels for each
-row. Costs are no less than 0, near to the usual ones where little was measured, and the sum of squares
+row. Costs are no less than a part of the usual ones, near to them where little was measured, and the sum of squares
 of relative differences is the least. What is told beside them: how far the kernel that the costs choose is from the fastest one that was tried.
 """
 
@@ -32,7 +32,10 @@ from __future__ import annotations
 COSTS: dict[str, float] = {
 '''
 Point = tuple[str, dict[str, float], float]  # row, features, time over a copy's
+LEAST = 0.3  # of the usual cost
 NEAR = 0.05  # how much it weighs that a cost is not the usual one
+
+WITHIN, FAR = 3.0, 2.0  # weight of a difference within a row; how much slower still counts
 
 
 def points(files: Sequence[Path]) -> list[Point]:
@@ -65,6 +68,7 @@ def fitted(found: Sequence[Point]) -> dict[str, float]:
     names = sorted({name for _, features, _ in found for name in features})
     matrix = np.array([[f.get(name, 0.0) / t for name in names] for _, f, t in found])
     wanted = np.array([(t - 1) / t for _, _, t in found])
+    matrix, wanted = _with_differences(found, matrix, wanted)
     usual = np.array([usually(name) for name in names])
     matrix = matrix * usual  # so that all unknowns are about 1
     gram, right = matrix.T @ matrix, matrix.T @ wanted + NEAR
@@ -73,11 +77,26 @@ def fitted(found: Sequence[Point]) -> dict[str, float]:
     for _ in range(2000):
         for i in range(len(names)):
             rest = right[i] - gram[i] @ times + gram[i, i] * times[i]
-            times[i] = max(0.0, rest / gram[i, i])
+            times[i] = max(LEAST, rest / gram[i, i])
     costs = times * usual
     return {
         name: float(f"{cost:.3g}") for name, cost in zip(names, costs, strict=True)
     }
+
+
+def _with_differences(found: Sequence[Point], matrix: Any, wanted: Any) -> tuple[Any, Any]:
+    """Beside the equations, how kernels of one row differ: what the rule is asked for."""
+    rows: dict[str, list[int]] = {}
+    for at, (name, _, _) in enumerate(found):
+        rows.setdefault(name, []).append(at)
+    more, sides = [], []
+    for each in rows.values():
+        best = min(each, key=lambda at: found[at][2])
+        for at in each:
+            if at != best and found[at][2] < FAR * found[best][2]:
+                more.append(WITHIN * (matrix[at] - matrix[best] * found[best][2] / found[at][2]))
+                sides.append(WITHIN * (1 - found[best][2] / found[at][2]))
+    return np.vstack([matrix, *more]), np.concatenate([wanted, sides])
 
 
 def told(found: Sequence[Point], costs: dict[str, float]) -> None:

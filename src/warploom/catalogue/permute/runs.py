@@ -8,7 +8,16 @@ from dataclasses import replace
 
 from warploom.catalogue.permute.box import SIDES, Box
 from warploom.catalogue.permute.cost import SECTOR, Work
-from warploom.catalogue.permute.cuts import MOST_DIGITS, ONE, WHOLE, Cut, contiguous, cut, numbered
+from warploom.catalogue.permute.cuts import (
+    MOST_DIGITS,
+    ONE,
+    WHOLE,
+    Cut,
+    beside,
+    contiguous,
+    cut,
+    numbered,
+)
 from warploom.catalogue.permute.frame import MOST_STEPS
 from warploom.catalogue.permute.gather import Gather
 from warploom.catalogue.permute.launch import (
@@ -25,10 +34,12 @@ from warploom.catalogue.permute.problem import Axis
 from warploom.catalogue.permute.tiles import reading
 
 THREADS = 256
-TIMES = (1, 2, 4, 8, 16)  # words of a thread
+TIMES = {1: (4, 8, 16), 2: (4, 8, 16), 4: (4, 8, 16), 8: (4, 8), 16: (2, 4)}  # words of a thread
+FEW = (1, 2)  # where blocks are few
 BOX_BYTES = 16 << 10
 PLANE_WORDS = 16  # of a thread
 FEW_BLOCKS = 264
+FEW_BYTES = 4 << 20
 
 
 def candidates(place: Place) -> Iterator[Candidate]:
@@ -47,7 +58,8 @@ def _gathers(place: Place) -> Iterator[Candidate]:
     moved = place.moved
     side = contiguous(moved.axes, "write")[:MOST_DIGITS]
     for digits in (side[: count + 1] for count in range(len(side))):
-        for times in TIMES:
+        small = moved.count * moved.bytes < FEW_BYTES
+        for times in (*(FEW if small else ()), *TIMES[moved.bytes]):
             found = _gather(place, digits, times)
             if found is not None:
                 yield found
@@ -68,18 +80,10 @@ def _gather(place: Place, digits: Sequence[Axis], times: int) -> Candidate | Non
     each = 13 + spec.out * (2 + 3 * (len(digits) > 1) + 2 * (len(digits) > 2))
     work = Work(
         "gather", size, moved.count * size, moved.count * size / blocks,
-        _beside(q) * size, _ends(place, q), THREADS * (60 + times * each),
+        beside(q) * size, _ends(place, q), THREADS * (60 + times * each),
         times * spec.out * max(1, size // 4), len(digits) - 1,
     )  # fmt: skip
     return Candidate(work, spec, lambda: gather_part(spec, place, q))
-
-
-def _beside(q: Cut) -> int:
-    """Elements of x that lie side by side, of those that a chunk has."""
-    last = q.digits[-1]
-    axes = [axis for axis in q.digits[:-1] if axis is not ONE]
-    axes.append(replace(last, size=q.chunk // q.inner))
-    return math.prod(axis.size for axis in contiguous(sorted(axes, key=lambda a: a.read), "read"))
 
 
 def gather_part(spec: Gather, place: Place, q: Cut) -> Part:
@@ -161,7 +165,7 @@ def _box(place: Place, axes: Sequence[Axis], line: Axis, bytes: int) -> Candidat
     load = 8 + wide * (4 + 3 * (len(p.digits) > 1)) + 4 * (len(j.digits) > 1)
     stores = spec.written * (9 if line is ONE else 12)
     work = Work(
-        "box", size, moved.count * size, moved.count * size / blocks, p.chunk * size, run * size,
+        "box", size, moved.count * size, moved.count * size / blocks, beside(p, j) * size, run * size,
         THREADS * (120 + words * load + stores), words * max(1, size // 4),
         len(p_axes) + len(j_axes) - 1,
     )  # fmt: skip

@@ -10,7 +10,7 @@ from functools import lru_cache, partial
 from itertools import product
 
 from warploom.catalogue.permute.cost import SECTOR, Work
-from warploom.catalogue.permute.cuts import ONE, WHOLE, Cut, cut, numbered, prefixes
+from warploom.catalogue.permute.cuts import ONE, WHOLE, Cut, beside, cut, numbered, prefixes
 from warploom.catalogue.permute.launch import (
     Candidate,
     Part,
@@ -33,6 +33,7 @@ _VECTORS = {
     1: Vectors(1, 128, 256, 256, 4),
 }
 _MOST_BYTES = 32 << 10
+MANY_BLOCKS = 1200  # fewer are not enough for all multiprocessors to end together
 FEW_BLOCKS = 264  # two for each multiprocessor of a large GPU: below, tiles are smaller
 SHARED_BYTES = 48 << 10  # of a block
 SIDES = (16, 32, 64, 128, 256)
@@ -80,17 +81,20 @@ def is_aligned(place: Place, p: Axis) -> bool:
 
 def _vectors(place: Place, p: Axis) -> Iterator[Candidate]:
     moved, q = place.moved, place.moved.axes[0]
+    usual = _VECTORS[moved.bytes]
+    few = moved.count < MANY_BLOCKS * usual.p * usual.q
     for spec in vector_shapes(moved.bytes):
         p_cut, q_cut = cut((p,), spec.p, spec.wide), cut((q,), spec.q, spec.wide)
         if p_cut is None or q_cut is None:
             continue
         blocks = p_cut.chunks * q_cut.chunks * moved.count // (p.size * q.size)
-        if blocks >= FEW_BLOCKS or spec == _VECTORS[moved.bytes]:
+        if blocks >= FEW_BLOCKS and few or spec == _VECTORS[moved.bytes]:
             total = moved.count * moved.bytes
             held = spec.p * spec.q * moved.bytes // spec.threads // 4
             work = Work(
-                "vector", moved.bytes, total, total / blocks, math.inf, math.inf, 0.0, held
-            )
+                "vector", moved.bytes, total, total / blocks, beside(p_cut, q_cut) * moved.bytes,
+                math.inf, 0.0, held,
+            )  # fmt: skip
             make = partial(_vector_part, spec, place, p_cut, q_cut)
             yield Candidate(work, spec, make)
 
@@ -102,7 +106,7 @@ def vector_shapes(size: int) -> tuple[Vectors, ...]:
     found = [usual]
     for p, q in product(SIDES, SIDES):
         bytes, least = p * q * size, min(p, q) * size
-        if least < 64 or not 1 <= 4 * q * usual.p / (p * usual.q) <= 16:
+        if min(least, p * size // 2) < 64 or not 1 <= 4 * q * usual.p / (p * usual.q) <= 16:
             continue
         for threads, beside in product((512, 256, 128), (usual.beside, 16, 8, 4, 2)):
             spec = replace(usual, p=p, q=q, beside=beside, threads=threads)
@@ -183,8 +187,8 @@ def _packed_work(place: Place, spec: Packed, p: Cut, q: Cut) -> Work:
     load = spec.held * (14 + 8 * (spec.q_digits > 1)) + spec.passes * 4 * spec.group
     store = spec.lines * (16 + 9 * (spec.p_digits > 1) + spec.words * (14 + 2 * spec.group))
     return Work(
-        "packed", size, moved.count * size, moved.count * size / blocks, p.chunk * size,
-        _ends(place, p, q), spec.threads * (60 + load + store), spec.held,
+        "packed", size, moved.count * size, moved.count * size / blocks,
+        beside(p, q, more=spec.align - 1) * size, _ends(place, p, q), spec.threads * (60 + load + store), spec.held,
         (spec.p_digits > 1) + (spec.q_digits > 1), spec.align / q.chunk,
     )  # fmt: skip
 
@@ -241,7 +245,7 @@ def _work(place: Place, tile: WindowTile, p: Cut, q: Cut) -> Work:
     rows = min(tile.rows, q.chunk + tile.align - 1)
     return Work(
         "linear" if tile.linear else "tile", size, moved.count * size, moved.count * size / blocks,
-        p.chunk * size * (rows if tile.linear else 1), _ends(place, p, q),
+        beside(p, q, more=tile.align - 1) * size, _ends(place, p, q),
         tile.threads * _instructions(tile, rows), _held(tile, rows),
         (tile.p_digits > 1) + (tile.q_digits > 1), (rows - q.chunk) / q.chunk,
     )  # fmt: skip
