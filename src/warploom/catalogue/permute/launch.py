@@ -15,14 +15,13 @@ from warploom.catalogue.permute.cost import Work
 from warploom.catalogue.permute.cuts import ONE, Cut
 from warploom.catalogue.permute.frame import added, reciprocal
 from warploom.catalogue.permute.gather import Gather, gather_kernel
-from warploom.catalogue.permute.packed import Packed, packed_kernel
 from warploom.catalogue.permute.planes import Planes, planes_kernel
 from warploom.catalogue.permute.problem import MOST_AXES, Axis, Movement
 from warploom.catalogue.permute.tile import WindowTile, tile_kernel
 from warploom.catalogue.permute.vector import Vectors, vector_kernel
 from warploom.kernel.ir import Kernel
 
-Spec = WindowTile | Packed | Box | Gather | Vectors | Planes
+Spec = WindowTile | Box | Gather | Vectors | Planes
 
 GRIDS = (2, 3, 5, MOST_AXES + 1)  # axes that blocks are counted out over
 MOST_BEYOND = 65535  # blocks along the second and third axis of a grid
@@ -69,8 +68,6 @@ def kernel_of(spec: Spec) -> Kernel:
     match spec:
         case WindowTile():
             return tile_kernel(spec)
-        case Packed():
-            return packed_kernel(spec)
         case Box():
             return box_kernel(spec)
         case Vectors():
@@ -151,7 +148,7 @@ def side_scalars(name: str, side: Cut) -> dict[str, int]:
     return made
 
 
-def tile_part(tile: WindowTile | Packed, place: Place, p: Cut, q: Cut) -> Part:
+def tile_part(tile: WindowTile, place: Place, p: Cut, q: Cut) -> Part:
     """Blocks that follow each other write side by side, or read so where there are few of those."""
     held = {*p.digits, *q.digits} - {ONE}
     outer = q.outer()

@@ -20,7 +20,6 @@ from warploom.catalogue.permute.launch import (
     part,
     tile_part,
 )
-from warploom.catalogue.permute.packed import Packed
 from warploom.catalogue.permute.problem import MOST_OFFSET, Axis, Movement
 from warploom.catalogue.permute.tile import WindowTile, pitch_of
 from warploom.catalogue.permute.vector import CHUNK, Vectors
@@ -37,11 +36,6 @@ MANY_BLOCKS = 1200  # fewer are not enough for all multiprocessors to end togeth
 FEW_BLOCKS = 264  # two for each multiprocessor of a large GPU: below, tiles are smaller
 SHARED_BYTES = 48 << 10  # of a block
 SIDES = (16, 32, 64, 128, 256)
-PACKED = {  # sectors of a window, threads
-    1: ((1, 256), (3, 256), (4, 256), (7, 256), (7, 512)),
-    2: ((3, 256), (5, 256), (7, 256), (9, 256), (15, 256), (15, 512)),
-}
-LANES = 32
 FEWER = 4  # chunks along p than along q: then those of p come first
 LINEAR = 128  # steps of a whole row that is read as a part of a longer run
 
@@ -62,7 +56,6 @@ def candidates(place: Place) -> Iterator[Candidate]:
     if all(axis.read >= 0 for axis in moved.axes):
         for p, q in _digits(moved, read):
             yield from _tiles(place, p, q)
-            yield from _packed(place, p, q)
 
 
 # -- 16 bytes at a time ----------------------------------------------------------------------------
@@ -156,41 +149,6 @@ def _tiles(place: Place, p: tuple[Axis, ...], q: tuple[Axis, ...]) -> Iterator[C
         tile = replace(tile, p_first=FEWER * p_cut.chunks < q_cut.chunks)
         make = partial(tile_part, tile, place, p_cut, q_cut)
         yield Candidate(_work(place, tile, p_cut, q_cut), tile, make)
-
-
-def _packed(place: Place, p: tuple[Axis, ...], q: tuple[Axis, ...]) -> Iterator[Candidate]:
-    """Tiles of elements that are put together in registers."""
-    moved = place.moved
-    if moved.bytes not in (1, 2) or p[0].write * (4 // moved.bytes) * LANES >= MOST_OFFSET:
-        return
-    p_digits, q_digits = numbered(p, plain=False), numbered(q, plain=False)
-    count = math.prod(axis.size for axis in p)
-    align = SECTOR // moved.bytes
-    for q_side, threads in PACKED[moved.bytes]:
-        for across in (8, 16, 32):
-            spec = Packed(
-                moved.bytes, q_side * align, across, threads, align, len(p_digits), len(q_digits)
-            )
-            p_cut = cut(p_digits, spec.p)
-            q_cut = cut(q_digits, spec.q, align, align - 1)
-            if p_cut is not None and q_cut is not None:
-                spec = replace(spec, p_first=FEWER * p_cut.chunks < q_cut.chunks)
-                make = partial(tile_part, spec, place, p_cut, q_cut)
-                yield Candidate(_packed_work(place, spec, p_cut, q_cut), spec, make)
-            if spec.p >= count:
-                break
-
-
-def _packed_work(place: Place, spec: Packed, p: Cut, q: Cut) -> Work:
-    moved, size = place.moved, place.moved.bytes
-    blocks = p.chunks * q.chunks * moved.count // (p.count * q.count)
-    load = spec.held * (14 + 8 * (spec.q_digits > 1)) + spec.passes * 4 * spec.group
-    store = spec.lines * (16 + 9 * (spec.p_digits > 1) + spec.words * (14 + 2 * spec.group))
-    return Work(
-        "packed", size, moved.count * size, moved.count * size / blocks,
-        beside(p, q, more=spec.align - 1) * size, _ends(place, p, q), spec.threads * (60 + load + store), spec.held,
-        (spec.p_digits > 1) + (spec.q_digits > 1), spec.align / q.chunk,
-    )  # fmt: skip
 
 
 def _shapes(place: Place, p: tuple[Axis, ...], q: tuple[Axis, ...]) -> Iterator[WindowTile]:
