@@ -4,8 +4,9 @@
     python -m bench.catalogue.permute_fit FILE … --write  other records; into the package
 
 A record is what `bench.catalogue.permute_device --probe` writes: times of many kernels for each
-row. Costs are no less than a part of the usual ones, near to them where little was measured, and the sum of squares
-of relative differences is the least. What is told beside them: how far the kernel that the costs choose is from the fastest one that was tried.
+row. The sum of squares of relative differences is the least, with differences between kernels of
+one row weighed more. Costs stay near the usual ones where little was measured. What is told beside
+them is how far the kernel that they choose is from the fastest one that was tried.
 """
 
 from __future__ import annotations
@@ -79,9 +80,7 @@ def fitted(found: Sequence[Point]) -> dict[str, float]:
             rest = right[i] - gram[i] @ times + gram[i, i] * times[i]
             times[i] = max(LEAST, rest / gram[i, i])
     costs = times * usual
-    return {
-        name: float(f"{cost:.3g}") for name, cost in zip(names, costs, strict=True)
-    }
+    return {name: float(f"{cost:.3g}") for name, cost in zip(names, costs, strict=True)}
 
 
 def _with_differences(found: Sequence[Point], matrix: Any, wanted: Any) -> tuple[Any, Any]:

@@ -20,6 +20,7 @@ from warploom.runtime.driver import Function, LaunchConfig, Sides, Table
 
 Quick: TypeAlias = Callable[[int, int, int], int]  # x, y, stream → what the driver says
 
+_FOREIGN = ctypes.CFUNCTYPE(None).__bases__[0]  # what functions of libraries are
 _FLAGS = ("-O2", "-shared", "-fPIC")
 _TEXT = """\
 typedef struct _object PyObject;
@@ -97,10 +98,11 @@ def quick(
     so many bytes after those given, and what must live as long; None where there is no C compiler.
     It may be called by one thread at a time, which Python sees to."""
     made = _bound()
-    if made is None:
+    enqueue = function.driver.library.cuLaunchKernelEx
+    if made is None or not isinstance(enqueue, _FOREIGN):
         return None
     held = _Launch(
-        ctypes.cast(function.driver.library.cuLaunchKernelEx, ctypes.c_void_p).value,
+        ctypes.cast(enqueue, ctypes.c_void_p).value,
         function.address,
         ctypes.addressof(table.memory),
         ctypes.addressof(table.cells[x]),

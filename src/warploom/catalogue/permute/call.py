@@ -140,7 +140,8 @@ def named_axes(name: str, count: int) -> Axes:
     """
     if name not in NAMES:
         raise CheckError(
-            f"'{name:.40}' is no order of axes", advice=f"give numbers, or one of {', '.join(NAMES)}"
+            f"'{name:.40}' is no order of axes",
+            advice=f"give numbers, or one of {', '.join(NAMES)}",
         )
     least = NAMES[name]
     if count < least:

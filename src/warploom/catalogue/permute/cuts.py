@@ -62,7 +62,7 @@ def cut(digits: Sequence[Axis], most: int, multiple: int = 1, more: int = 0) -> 
     return Cut(tuple(digits), each, -(-total // each))
 
 
-def beside(*cuts: Cut, more: int = 0) -> int:
+def side_by_side(*cuts: Cut, more: int = 0) -> int:
     """Elements of x that lie side by side, of those that chunks of several sides have; the last
     side has so many steps more."""
     axes: list[Axis] = []

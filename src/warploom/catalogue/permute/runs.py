@@ -13,10 +13,10 @@ from warploom.catalogue.permute.cuts import (
     ONE,
     WHOLE,
     Cut,
-    beside,
     contiguous,
     cut,
     numbered,
+    side_by_side,
 )
 from warploom.catalogue.permute.frame import MOST_STEPS
 from warploom.catalogue.permute.gather import Gather
@@ -80,7 +80,7 @@ def _gather(place: Place, digits: Sequence[Axis], times: int) -> Candidate | Non
     each = 13 + spec.out * (2 + 3 * (len(digits) > 1) + 2 * (len(digits) > 2))
     work = Work(
         "gather", size, moved.count * size, moved.count * size / blocks,
-        beside(q) * size, _ends(place, q), THREADS * (60 + times * each),
+        side_by_side(q) * size, _ends(place, q), THREADS * (60 + times * each),
         times * spec.out * max(1, size // 4), len(digits) - 1,
     )  # fmt: skip
     return Candidate(work, spec, lambda: gather_part(spec, place, q))
@@ -165,9 +165,9 @@ def _box(place: Place, axes: Sequence[Axis], line: Axis, bytes: int) -> Candidat
     load = 8 + wide * (4 + 3 * (len(p.digits) > 1)) + 4 * (len(j.digits) > 1)
     stores = spec.written * (9 if line is ONE else 12)
     work = Work(
-        "box", size, moved.count * size, moved.count * size / blocks, beside(p, j) * size, run * size,
-        THREADS * (120 + words * load + stores), words * max(1, size // 4),
-        len(p_axes) + len(j_axes) - 1,
+        "box", size, moved.count * size, moved.count * size / blocks,
+        side_by_side(p, j) * size, run * size, THREADS * (120 + words * load + stores),
+        words * max(1, size // 4), len(p_axes) + len(j_axes) - 1,
     )  # fmt: skip
     return Candidate(work, spec, lambda: box_part(spec, place, p, j, line, pitch))
 

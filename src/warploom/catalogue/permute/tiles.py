@@ -10,7 +10,7 @@ from functools import lru_cache, partial
 from itertools import product
 
 from warploom.catalogue.permute.cost import SECTOR, Work
-from warploom.catalogue.permute.cuts import ONE, WHOLE, Cut, beside, cut, numbered, prefixes
+from warploom.catalogue.permute.cuts import ONE, WHOLE, Cut, cut, numbered, prefixes, side_by_side
 from warploom.catalogue.permute.launch import (
     Candidate,
     Part,
@@ -81,12 +81,12 @@ def _vectors(place: Place, p: Axis) -> Iterator[Candidate]:
         if p_cut is None or q_cut is None:
             continue
         blocks = p_cut.chunks * q_cut.chunks * moved.count // (p.size * q.size)
-        if blocks >= FEW_BLOCKS and few or spec == _VECTORS[moved.bytes]:
+        if (blocks >= FEW_BLOCKS and few) or spec == _VECTORS[moved.bytes]:
             total = moved.count * moved.bytes
             held = spec.p * spec.q * moved.bytes // spec.threads // 4
             work = Work(
-                "vector", moved.bytes, total, total / blocks, beside(p_cut, q_cut) * moved.bytes,
-                math.inf, 0.0, held,
+                "vector", moved.bytes, total, total / blocks,
+                side_by_side(p_cut, q_cut) * moved.bytes, math.inf, 0.0, held,
             )  # fmt: skip
             make = partial(_vector_part, spec, place, p_cut, q_cut)
             yield Candidate(work, spec, make)
@@ -203,7 +203,7 @@ def _work(place: Place, tile: WindowTile, p: Cut, q: Cut) -> Work:
     rows = min(tile.rows, q.chunk + tile.align - 1)
     return Work(
         "linear" if tile.linear else "tile", size, moved.count * size, moved.count * size / blocks,
-        beside(p, q, more=tile.align - 1) * size, _ends(place, p, q),
+        side_by_side(p, q, more=tile.align - 1) * size, _ends(place, p, q),
         tile.threads * _instructions(tile, rows), _held(tile, rows),
         (tile.p_digits > 1) + (tile.q_digits > 1), (rows - q.chunk) / q.chunk,
     )  # fmt: skip
