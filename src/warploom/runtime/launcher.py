@@ -20,7 +20,7 @@ from warploom.runtime.driver import Function, LaunchConfig, Sides, Table
 
 Quick: TypeAlias = Callable[[int, int, int], int]  # x, y, stream → what the driver says
 
-_FOREIGN = ctypes.CFUNCTYPE(None).__bases__[0]  # what functions of libraries are
+_FOREIGN: Any = ctypes.CFUNCTYPE(None).__bases__[0]  # what functions of libraries are
 _FLAGS = ("-O2", "-shared", "-fPIC")
 _TEXT = """\
 typedef struct _object PyObject;
@@ -98,7 +98,7 @@ def quick(
     so many bytes after those given, and what must live as long; None where there is no C compiler.
     It may be called by one thread at a time, which Python sees to."""
     made = _bound()
-    enqueue = function.driver.library.cuLaunchKernelEx
+    enqueue: Any = function.driver.library.cuLaunchKernelEx
     if made is None or not isinstance(enqueue, _FOREIGN):
         return None
     held = _Launch(
