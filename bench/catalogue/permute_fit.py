@@ -33,7 +33,7 @@ from __future__ import annotations
 COSTS: dict[str, float] = {
 '''
 Point = tuple[str, dict[str, float], float]  # row, features, time over a copy's
-LEAST = 0.3  # of the usual cost
+LEAST = 0.2  # of the usual cost
 NEAR = 0.05  # how much it weighs that a cost is not the usual one
 
 WITHIN, FAR = 3.0, 2.0  # weight of a difference within a row; how much slower still counts
@@ -125,9 +125,9 @@ def main() -> int:
     costs = fitted(found)
     told(found, costs)
     text = HEAD + "".join(f'    "{name}": {cost},\n' for name, cost in costs.items()) + "}\n"
-    print(text)
     if given.write:
         FITTED.write_text(text)
+    print(text)
     return 0
 
 

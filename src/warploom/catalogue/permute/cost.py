@@ -18,7 +18,7 @@ HIDDEN = 3.0  # instructions for a byte that the memory's time hides
 FEW, MANY = 10, 20  # registers of a thread that wait for memory
 MULTIPROCESSORS = 132
 USUAL = {  # by the end of a feature's name
-    " instructions": 0.03, " digits": 0.05, "ends read": 0.3, "ends written": 2.0, "again": 0.3,
+    " instructions": 0.03, " digits": 0.05, "ends read": 0.3, "short reads": 0.3, "ends written": 2.0, "again": 0.3,
     " few held": 0.003, " many held": 0.01, "tail": 0.3,
 }  # fmt: skip
 
@@ -50,10 +50,11 @@ class Work:
             f"{kind} instructions": max(0.0, self.instructions / self.block - HIDDEN),
             f"{kind} digits": float(self.digits),
             f"{self.kernel} ends read": SECTOR / self.read,
+            f"{self.kernel} short reads": max(0.0, SECTOR / self.read - 0.25),
             "ends written": SECTOR / self.written,
             "again": self.again,
-            f"{self.kernel} few held": float(max(0, self.held - FEW)),
-            f"{self.kernel} many held": float(max(0, self.held - MANY)),
+            f"{kind} few held": float(max(0, self.held - FEW)),
+            f"{kind} many held": float(max(0, self.held - MANY)),
             "tail": self.block * MULTIPROCESSORS / max(1, self.total),
         }
 

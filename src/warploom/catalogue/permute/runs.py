@@ -30,7 +30,7 @@ from warploom.catalogue.permute.launch import (
     part,
 )
 from warploom.catalogue.permute.planes import MOST_FIELDS, Planes
-from warploom.catalogue.permute.problem import Axis
+from warploom.catalogue.permute.problem import MOST_AXES, Axis
 from warploom.catalogue.permute.tiles import reading
 
 THREADS = 256
@@ -56,7 +56,7 @@ def candidates(place: Place) -> Iterator[Candidate]:
 
 def _gathers(place: Place) -> Iterator[Candidate]:
     moved = place.moved
-    side = contiguous(moved.axes, "write")[:MOST_DIGITS]
+    side = contiguous(moved.axes, "write")[:MOST_AXES]
     for digits in (side[: count + 1] for count in range(len(side))):
         small = moved.count * moved.bytes < FEW_BYTES
         for times in (*(FEW if small else ()), *TIMES[moved.bytes]):
@@ -71,13 +71,14 @@ def _gather(place: Place, digits: Sequence[Axis], times: int) -> Candidate | Non
     align = max(out, SECTOR // size)
     numbers = numbered(digits, plain=False)
     spec = Gather(size, times, THREADS, align, out, len(numbers))
-    if len(digits) == 1 and (digits[0].read < 0 or moved.read_span[1] - moved.read_span[0] <= 3):
+    span = moved.read_span[1] - moved.read_span[0]
+    if len(digits) == 1 and not 0 <= (out - 1) * digits[0].read < span:
         spec = replace(spec, out=1)
     q = cut(numbers, spec.count, align, align - 1)
     if q is None or spec.count + q.inner >= MOST_STEPS:
         return None
     blocks = q.chunks * (moved.count // q.count)
-    each = 13 + spec.out * (2 + 3 * (len(digits) > 1) + 2 * (len(digits) > 2))
+    each = 13 + spec.out * (2 + (2 * len(digits) - 1) * (len(digits) > 1))
     work = Work(
         "gather", size, moved.count * size, moved.count * size / blocks,
         side_by_side(q) * size, _ends(place, q), THREADS * (60 + times * each),
@@ -124,7 +125,7 @@ def _boxes(place: Place) -> Iterator[Candidate]:
             return
         others = [axis for axis in read if axis not in axes][:1]
         for line in (ONE, *others):
-            for bytes in (BOX_BYTES, BOX_BYTES // 4):
+            for bytes in (BOX_BYTES, BOX_BYTES // 2, BOX_BYTES // 4):
                 if inner * line.size * 2 <= bytes:
                     found = _box(place, axes, line, bytes)
                     if found is not None:
