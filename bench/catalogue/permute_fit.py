@@ -1,6 +1,6 @@
 """What launches of permutations cost, fitted to times that were measured on a GPU.
 
-    python -m bench.catalogue.permute_fit                 from bench/results/permute_probe.json
+    python -m bench.catalogue.permute_fit                 from bench/results/permute
     python -m bench.catalogue.permute_fit FILE … --write  other records; into the package
 
 A record is what `bench.catalogue.permute_device --probe` writes: times of many kernels for each
@@ -25,6 +25,7 @@ from bench.harness import RESULTS, ROOT
 from warploom.catalogue.permute.cost import expected, usually
 from warploom.catalogue.permute.rule import candidates
 
+FILES = ("probe_2", "rows_2", "rows_1", "probe_1")  # a later one stands for the same launch
 FITTED = ROOT / "src/warploom/catalogue/permute/fitted.py"
 HEAD = '''"""Costs of permutations, as `python -m bench.catalogue.permute_fit` prints them."""
 
@@ -118,7 +119,8 @@ def main() -> int:
         prog="python -m bench.catalogue.permute_fit", description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
-    parser.add_argument("files", nargs="*", type=Path, default=[RESULTS / "permute_probe.json"])
+    kept = [RESULTS / "permute" / f"{name}.json" for name in FILES]
+    parser.add_argument("files", nargs="*", type=Path, default=kept)
     parser.add_argument("--write", action="store_true", help="write them into the package")
     given = parser.parse_args()
     found = points(given.files)

@@ -283,6 +283,8 @@ def _dense(shape: Sequence[int]) -> tuple[int, ...]:
 
 def _meets_itself(shape: Sequence[int], strides: Sequence[int]) -> bool:
     """Whether elements may share memory: each stride is beyond all smaller ones, or they may."""
+    if 0 in shape:
+        return False
     reach = 0
     for stride, size in sorted((abs(s), n) for s, n in zip(strides, shape, strict=True) if n > 1):
         if stride <= reach:
