@@ -11,7 +11,6 @@ them is how far the kernel that they choose is from the fastest one that was tri
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import Any
 
 import numpy as np
 from bench.catalogue.permute_rows import movement_of, rows
-from bench.harness import RESULTS, ROOT
+from bench.harness import RESULTS, ROOT, arguments
 
 from warploom.catalogue.permute.cost import expected, usually
 from warploom.catalogue.permute.rule import candidates
@@ -115,10 +114,7 @@ def told(found: Sequence[Point], costs: dict[str, float]) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m bench.catalogue.permute_fit", description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
+    parser = arguments(__doc__)
     kept = [RESULTS / "permute" / f"{name}.json" for name in FILES]
     parser.add_argument("files", nargs="*", type=Path, default=kept)
     parser.add_argument("--write", action="store_true", help="write them into the package")
