@@ -18,8 +18,8 @@ HIDDEN = 3.0  # instructions for a byte that the memory's time hides
 FEW, MANY = 10, 20  # registers of a thread that wait for memory
 MULTIPROCESSORS = 132
 USUAL = {  # by the end of a feature's name
-    " instructions": 0.03, " digits": 0.05, "ends read": 0.3, "short reads": 0.3, "ends written": 2.0, "again": 0.3,
-    " few held": 0.003, " many held": 0.01, "tail": 0.3,
+    " instructions": 0.03, " digits": 0.05, "ends read": 0.3, "short reads": 0.3,
+    "ends written": 2.0, "again": 0.3, " few held": 0.003, " many held": 0.01, "tail": 0.3,
 }  # fmt: skip
 
 
