@@ -68,6 +68,7 @@ accept: $(STAMP)
 	$(BIN)/python -m bench.ptx.all_schedules
 	$(BIN)/python -m bench.ptx.museum
 	$(BIN)/python -m bench.ptx.hopper_proofs
+	$(BIN)/python -m bench.catalogue.permute_random
 	$(BIN)/python -m bench.kernel.random_kernels
 	$(BIN)/python -m bench.kernel.check
 	$(BIN)/python -m bench.kernel.header_names
@@ -143,6 +144,7 @@ bench: $(STAMP)
 	$(BIN)/warploom bench synth
 	$(BIN)/warploom bench growth
 	$(BIN)/python -m bench.machine.races
+	$(BIN)/python -m bench.catalogue.permute_random
 	$(BIN)/python -m bench.kernel.random_kernels
 	$(BIN)/python -m bench.kernel.check
 

@@ -13,6 +13,7 @@ batches that take turns; results are compared with PyTorch's before a row counts
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -30,6 +31,7 @@ from warploom.catalogue.permute.rule import candidates, parts
 from warploom.errors import WarploomError
 
 BATCH_MS, BATCHES = 4.0, 7
+MOST_TRIED = 8  # kernels of a kind, for a row
 COPY = (
     'extern "C" __global__ void copy(const uint4* x, uint4* y, long long n) {\n'
     "  const size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;\n"
@@ -233,11 +235,14 @@ def compiled(given: Tried) -> tuple[str, Variant | None]:
 
 
 def varied(row: Row, thorough: bool) -> Iterator[tuple[str, Part, dict[str, Any]]]:
-    """What the rule takes, and what it would take otherwise; of all rows or of those asked for."""
-    count = 16 if thorough else 5
-    for each in candidates(movement_of(row))[:count]:
-        part = each.part()
-        yield part.spec.name, part, {"cost": round(each.cost, 4), "blocks": part.blocks}
+    """The best launches of each kind of kernel by the rule; of all rows or of those asked for."""
+    kinds: Counter[str] = Counter()
+    for each in candidates(movement_of(row)):
+        kind = "" if each.work is None else each.work.kernel
+        kinds[kind] += 1
+        if kind and kinds[kind] <= (MOST_TRIED if thorough or kind == "vector" else 3):
+            part = each.part()
+            yield part.spec.name, part, {"cost": round(each.cost, 4), "blocks": part.blocks}
 
 
 def kernels_of(row: Row) -> list[str]:

@@ -1,6 +1,7 @@
 """Random permutations compared with NumPy: shapes, strides, offsets, types and orders of axes.
 
-    python -m bench.catalogue.permute_random --count 5000      on C, the simulator and compiled PTX
+    python -m bench.catalogue.permute_random                   5,000 on C, the simulator and PTX
+    python -m bench.catalogue.permute_random --seconds 60      as many as that time allows on each
     python -m bench.catalogue.permute_random --dry             a few
 
 Each case is one call of `warploom.permute` on a view of some memory; every byte of what is written
@@ -9,7 +10,9 @@ is compared, and what lies around a given output must stay as it was.
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,27 +108,36 @@ def _same(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
 
 def failures(count: int, device: Device, first: int = 0, most: int = MOST) -> list[str]:
     """What is wrong with so many cases, each by what it is."""
-    found = []
+    return [wrong for wrong in tried(count, device, first, most) if wrong]
+
+
+def tried(count: int, device: Device, first: int = 0, most: int = MOST) -> Iterator[str]:
+    """So many cases, one after the other: what is wrong with each."""
     for seed in range(first, first + count):
         case = Case.drawn(seed, most)
         wrong = case.wrong(device)
-        if wrong:
-            found.append(f"{device}: {wrong}: {case}")
-    return found
+        yield f"{device}: {wrong}: {case}" if wrong else ""
 
 
 def main() -> int:
     parser = arguments(__doc__, "permute_random.json", dry="only a few")
     parser.add_argument("--count", type=int, default=5000)
+    parser.add_argument("--seconds", type=float, default=math.inf, help="CPU time on each device")
     given = parser.parse_args()
     count = 50 if given.dry else given.count
-    record: dict[str, Any] = {"cases": count, "devices": {}}
+    record: dict[str, Any] = {"devices": {}}
     for device in DEVICES:
         started = time.process_time()
-        wrong = failures(count, device)
+        cases, wrong = 0, []
+        for said in tried(count, device):
+            cases += 1
+            wrong += [said] if said else []
+            if time.process_time() - started > given.seconds:
+                break
         seconds = round(time.process_time() - started, 1)
-        record["devices"][device] = {"wrong": len(wrong), "cpu_seconds": seconds}
-        print(device, count, "cases,", len(wrong), "wrong,", seconds, "CPU s", flush=True)
+        found = {"cases": cases, "wrong": len(wrong), "cpu_seconds": seconds}
+        record["devices"][device] = found
+        print(device, cases, "cases,", len(wrong), "wrong,", seconds, "CPU s", flush=True)
         for each in wrong[:10]:
             print(" ", each, flush=True)
     if not given.dry:

@@ -45,6 +45,8 @@ def arguments(name: str) -> list[Any]:
             return [tensor(3, 37)]
         case "transposition":
             return [tensor(2, 3, 4, 6)]
+        case "permute":
+            return [tensor(3, 7, 5), [2, 0, 1]]
         case "stencil_1d":
             return [tensor(50), 5]
         case "convolution_1d":

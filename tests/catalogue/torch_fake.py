@@ -30,6 +30,9 @@ class Tensor(fakes.Tensor):
     def is_neg(self) -> bool:
         return self.negative
 
+    def detach(self) -> Tensor:
+        return self.like(self.array)
+
     def resolve_neg(self) -> Tensor:
         return self.like(-self.array) if self.negative else self
 

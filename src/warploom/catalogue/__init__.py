@@ -17,7 +17,7 @@ from warploom.sketch.term.ir import Program
 
 # A file of the catalogue has a tuple ENTRIES; a new file is named here. They are read when a name
 # is asked for: a sketch of the user's own needs none of them.
-FILES = ("convolution", "image", "polynomial", "structures", "transposition")
+FILES = ("convolution", "image", "permute.entry", "polynomial", "structures", "transposition")
 
 # The same of device functions, whose kernels only call them.
 FUNCTION_FILES = ("functions", "load_store", "scan")

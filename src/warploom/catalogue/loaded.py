@@ -14,6 +14,7 @@ from typing import Any
 
 from warploom.catalogue import find
 from warploom.catalogue.entry import Entry, Fit, Parameter, Parameters, Shapes, Size
+from warploom.catalogue.permute.call import permute
 from warploom.catalogue.permuted import Permuted, order_of, permuted
 from warploom.catalogue.tuning import Tuner
 from warploom.emit import emit
@@ -30,7 +31,7 @@ from warploom.runtime.callable import load as load_kernel
 from warploom.runtime.driver import Launch
 from warploom.runtime.gpu import machine_of
 from warploom.runtime.plan import Given, MisalignedError, Named, Plan, Planner
-from warploom.runtime.view import View
+from warploom.runtime.view import View, view
 from warploom.search.storage.store import Store, users_store
 
 TUNE_SECONDS = 30.0
@@ -44,7 +45,7 @@ def load(
     tune: bool | float = False,
     store: Store | bool = True,
     index_bits: int = 32,
-    **settings: Parameter,
+    **settings: Parameter | Sequence[int],
 ) -> Loaded:
     """A kernel of the catalogue, as a function on arrays: `load("aos-to-soa", fields=5)(x)`.
 
@@ -73,11 +74,30 @@ def load(
             advice="write store=Store(path), from warploom.search.storage.store",
         )
     entry = find(name).with_index(index_named(index_bits))
+    given = {key: _as_word(value) for key, value in settings.items()}
+    if name == "permute":
+        return _permuting(entry, given, device, tune)
     if tune is False:
-        return _built(Loaded(entry, settings, device))
+        return _built(Loaded(entry, given, device))
     seconds = _seconds(tune)
     kept = users_store() if store is True else None if store is False else store
-    return _built(Loaded(entry, settings, device, Tuner(seconds, kept)))
+    return _built(Loaded(entry, given, device, Tuner(seconds, kept)))
+
+
+def _as_word(value: Any) -> Parameter:
+    """A setting; numbers in a row as a text, as in `axes=(1, 0)`."""
+    if not isinstance(value, tuple | list):
+        return value  # type: ignore[no-any-return]
+    return ",".join(str(each) for each in value)
+
+
+def _permuting(entry: Entry, given: Parameters, device: Device, tune: bool | float) -> Loaded:
+    if tune is not False:
+        raise CheckError(
+            "'permute' has nothing to tune: its kernels follow from sizes and strides",
+            advice="leave out tune",
+        )
+    return _built(Permuting(entry, given, device))
 
 
 def _seconds(tune: bool | float) -> float:
@@ -245,6 +265,21 @@ class Loaded(Planner, PublicResult):
         del pointers
         assert self._narrow is not None
         return self._narrow(*arguments, stream=stream)
+
+
+class Permuting(Loaded):
+    """A permutation with its axes. Calls are those of `warploom.permute`, which chooses among
+    faster kernels by sizes and strides; the text is the one kernel for all of them."""
+
+    @located
+    def __call__(self, *arguments: Any, stream: Any = None, **named: int | float) -> Any:
+        if named or not 1 <= len(arguments) <= 2:
+            raise DeviceError("'permute' takes (x) or (x, y), and no scalars")
+        kind = self.given_settings.get("dtype")
+        if kind is not None and view(arguments[0], "x").dtype.value != kind:
+            raise DeviceError(f"'x' has other elements than {kind}", advice="leave out dtype")
+        axes = tuple(int(axis) for axis in str(self.settings["axes"]).split(","))
+        return permute(arguments[0], axes, *arguments[1:], device=self.device, stream=stream)
 
 
 def _check_outputs(arrays: dict[str, View], fit: Fit) -> None:

@@ -32,5 +32,6 @@ MEANINGS = {
     "registers": "items of each lane",
     "bytes": "bytes of an item: 1, 2, 4, 8 or 16",
     "through": "registers alone, or shared memory",
+    "axes": "the order of axes, as in numpy.transpose: 2,0,1",
     "operator": "what a scan combines with",
 }

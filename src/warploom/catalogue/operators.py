@@ -17,6 +17,7 @@ from typing import Any
 from warploom.catalogue import find, formula
 from warploom.catalogue.entry import Parameter
 from warploom.catalogue.loaded import Loaded
+from warploom.catalogue.permute.call import permute
 from warploom.errors import DeviceError, missing_extra
 from warploom.runtime.plan import Given, Named, Plan, Planner
 from warploom.runtime.view import View
@@ -42,6 +43,7 @@ class Operator:
     gradients: tuple[Callable[..., Tensor], ...] = ()
     bilinear: bool = False
     axes: int = 2  # that the first tensor has at least
+    run: Callable[..., Tensor] | None = None  # where no kernel of the catalogue is named so
 
     @property
     def name(self) -> str:
@@ -64,6 +66,17 @@ class Operator:
                 f" {tuple(shape)}",
                 advice="give x[None]" if self.axes == len(shape) + 1 else "",
             )
+
+
+def _inverse(axes: Sequence[int]) -> list[int]:
+    """The order of axes that undoes another."""
+    order = [axis % len(axes) for axis in axes]
+    return [order.index(axis) for axis in range(len(order))]
+
+
+def _moved(tensor: Tensor) -> Tensor:
+    """The tensor as it lies; whether a gradient is wanted is decided before."""
+    return tensor.detach().resolve_conj().resolve_neg()
 
 
 def _product(kernel: str) -> Operator:
@@ -108,6 +121,16 @@ OPERATORS = (
         shape=lambda x: (*x.shape[:-2], x.shape[-1], x.shape[-2]),
         plain=lambda x: formula.copied(x.transpose(-1, -2)),
         gradients=(lambda ops, gradient, _: ops.transposition(gradient),),
+    ),
+    Operator(
+        "permute",
+        "Tensor x, int[] axes",
+        settings=lambda *_: {},
+        shape=lambda x, axes: tuple(x.shape[axis] for axis in axes),
+        plain=lambda x, axes: formula.copied(x.permute(axes)),
+        gradients=(lambda ops, gradient, _, axes: ops.permute(gradient, _inverse(axes)),),
+        axes=0,
+        run=lambda x, axes: permute(_moved(x), tuple(axes)),
     ),
     Operator(
         "stencil-1d",
@@ -240,6 +263,8 @@ def _register(torch: Any, library: Any, ops: Any, operator: Operator) -> None:
 
 
 def _on_gpu(torch: Any, operator: Operator) -> Callable[..., Tensor]:
+    if operator.run is not None:
+        return operator.run
     run = Inferred(operator).__call__
     if not operator.kernel.startswith("product"):
         return run

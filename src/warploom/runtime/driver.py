@@ -118,7 +118,8 @@ class Driver:
             if shared:
                 self.call("cuFuncSetAttribute", function, _MOST_DYNAMIC, shared)
         # Made once: every launch passes it on as it is.
-        return Function(self, device, ctypes.c_void_p.from_param(function.value), shared)
+        made = ctypes.c_void_p.from_param(function.value)
+        return Function(self, device, made, function.value or 0, shared)
 
     def _asked(self, module: ctypes.c_void_p, name: str) -> int:
         """The dynamic shared memory of a function, which our texts say in a constant beside it."""
@@ -145,6 +146,7 @@ class Function:
     driver: Driver
     device: int
     handle: Any
+    address: int = 0
     shared_bytes: int = 0
 
     @property
@@ -184,7 +186,7 @@ class Configurations:
 class Table:
     """The arguments of a launch in memory: a cell for each, and the table of their addresses."""
 
-    __slots__ = ("cells", "reference")
+    __slots__ = ("cells", "memory", "reference")
 
     def __init__(self, values: Sequence[int | bytes]) -> None:
         """Addresses of arrays as integers; whatever is passed by value as bytes."""
@@ -196,7 +198,8 @@ class Table:
         ]
         addresses = [ctypes.addressof(cell) for cell in self.cells]
         # The reference keeps its table alive, but not what the table points to.
-        self.reference = ctypes.byref((ctypes.c_void_p * len(addresses))(*addresses))
+        self.memory = (ctypes.c_void_p * len(addresses))(*addresses)
+        self.reference = ctypes.byref(self.memory)
 
 
 @lru_cache(maxsize=1)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable
-from functools import partial
+from functools import lru_cache, partial
 from importlib import import_module
 from typing import Any, Protocol, TypeAlias
 
@@ -16,6 +16,8 @@ import numpy as np
 from warploom.errors import DeviceError
 from warploom.kernel.dtype import DType
 from warploom.runtime.view import Shape, library_of
+
+Move: TypeAlias = Callable[[Any], Any]
 
 # What an argument is but for its address, and the address. Equal keys mean equal launches.
 Reader: TypeAlias = Callable[[Any], tuple[Hashable, int]]
@@ -74,6 +76,16 @@ def reader_of(argument: Any) -> Reader | None:
     return found
 
 
+def bits_of(array: Any) -> Move | None:
+    """What shows the elements of an array as bytes, where they have one of a type that kernels
+    lack; None if they have it."""
+    name = str(getattr(array, "dtype", "")).rpartition(".")[2]
+    if name != "bool" and not name.startswith("float8"):
+        return None
+    byte = import_module("torch").uint8 if library_of(array) == "torch" else np.uint8
+    return lambda given: given.view(byte)
+
+
 class Library(Protocol):
     """A library whose arrays lie on a GPU, or in host memory."""
 
@@ -89,6 +101,10 @@ class Library(Protocol):
 
     def wants_gradients(self) -> bool:
         """Whether what is computed now is recorded for a gradient."""
+        ...
+
+    def recorded(self, run: Move, back: Move, array: Any) -> Any:
+        """What `run` makes of an array, recorded: `back` makes its gradient of the result's."""
         ...
 
 
@@ -113,6 +129,9 @@ class _NumpyArrays:
 
     def wants_gradients(self) -> bool:
         return False
+
+    def recorded(self, run: Move, back: Move, array: Any) -> Any:  # noqa: ARG002
+        return run(array)
 
 
 class _TorchArrays:
@@ -165,6 +184,26 @@ class _TorchArrays:
     def wants_gradients(self) -> bool:
         return bool(self._torch.is_grad_enabled())
 
+    def recorded(self, run: Move, back: Move, array: Any) -> Any:
+        return _moved(self._torch).apply(array, run, back)
+
+
+@lru_cache(maxsize=1)
+def _moved(torch: Any) -> Any:
+    """A function of PyTorch whose gradient is a function of the result's gradient alone."""
+
+    class Moved(torch.autograd.Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(ctx: Any, array: Any, run: Move, back: Move) -> Any:
+            ctx.back = back
+            return run(array)
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Any) -> Any:
+            return ctx.back(gradient.resolve_conj().resolve_neg()), None, None
+
+    return Moved
+
 
 class _CupyArrays:
     def __init__(self) -> None:
@@ -189,6 +228,9 @@ class _CupyArrays:
     def wants_gradients(self) -> bool:
         return False
 
+    def recorded(self, run: Move, back: Move, array: Any) -> Any:  # noqa: ARG002
+        return run(array)
+
 
 class _OtherArrays:
     """Arrays that come by an interface alone: they are on the default stream."""
@@ -209,6 +251,9 @@ class _OtherArrays:
 
     def wants_gradients(self) -> bool:
         return False
+
+    def recorded(self, run: Move, back: Move, array: Any) -> Any:  # noqa: ARG002
+        return run(array)
 
 
 def library(array: Any) -> Library:

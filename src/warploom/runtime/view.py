@@ -64,11 +64,14 @@ class View:
         if self.host is not None:
             found = tuple(each // self.dtype.bytes for each in self.host.strides)
         elif callable(getattr(self.owner, "stride", None)):  # as PyTorch has it
-            found = tuple(int(each) for each in self.owner.stride())
+            times = 2 if is_complex(self.owner) else 1
+            found = tuple(int(each) * times for each in self.owner.stride())
         elif isinstance(getattr(self.owner, "strides", None), tuple):  # as CuPy has it
             found = tuple(int(each) // self.dtype.bytes for each in self.owner.strides)
         else:
             return None
+        if is_complex(self.owner) and self.host is None:
+            found = (*found, 1)
         return found if len(found) == len(self.shape) else None
 
     @property

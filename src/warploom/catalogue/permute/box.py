@@ -17,6 +17,7 @@ from warploom.kernel.build import Builder
 from warploom.kernel.ir import Cell, Kernel
 
 LANES = 32
+SIDES = tuple(sorted({n << bits for bits in range(12) for n in (1, 3)}))  # that kernels are for
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +73,10 @@ class Box(OfWords):
 
     @property
     def written(self) -> int:
-        """Words of a line that a thread may have to write."""
-        return -(-(self.slots // self.out) // (self.along * _power(self.lines))) + (self.lines > 1)
+        """Words of a line that a thread may have to write: one more than fit, wherever it begins.
+        A kernel for so many lines serves fewer, too, and these are longer."""
+        fewest = 1 + max((side for side in SIDES if side < self.lines), default=0)
+        return -(-(self.slots // fewest // self.out) // self.along) + (self.lines > 1)
 
     @property
     def shared_bytes(self) -> int:

@@ -17,7 +17,7 @@ import numpy as np
 from warploom.catalogue.permute.launch import Part, Spec, kernel_of
 from warploom.catalogue.permute.problem import MOST_AXES, WIDEST, Movement, movement
 from warploom.catalogue.permute.rule import parts
-from warploom.errors import CheckError, DeviceError, located
+from warploom.errors import CheckError, DeviceError, WarploomError, place
 from warploom.index.evaluate import evaluate
 from warploom.index.ir import whole_number
 from warploom.kernel.evaluate import run as simulate
@@ -26,19 +26,20 @@ from warploom.runtime.callable import Device, check_device
 from warploom.runtime.driver import Configurations, Table
 from warploom.runtime.gpu import GpuFunction, stream_handle
 from warploom.runtime.host import HostFunction
-from warploom.runtime.library import READERS, Library, library, reader_of
+from warploom.runtime.launcher import quick
+from warploom.runtime.library import READERS, Library, bits_of, library, reader_of
 from warploom.runtime.view import View, is_complex, view
 
 Axes = tuple[int, ...]
 Run = Callable[[Any, Any, int, int, Any], Any]  # x, out or None, their addresses, stream
 REMEMBERED = 4096
+NAMES = {"transposed": 2, "channels_last": 3, "channels_first": 3}  # and the fewest axes
 _MASK, _OUT_MASK = 15, 127  # what kernels know of where x and y begin
 
 
-@located
 def permute(
     x: Any,
-    axes: Sequence[int],
+    axes: Sequence[int] | str,
     out: Any = None,
     *,
     device: Device = "auto",
@@ -46,10 +47,13 @@ def permute(
 ) -> Any:
     """The tensor with its axes in another order, as a new one whose elements lie in that order.
 
-    `axes` are as in `numpy.transpose`: axis i of the result is axis `axes[i]` of `x`. Tensors of
-    PyTorch, CuPy and NumPy are taken as they lie, sliced and strided ones too, and so is `out`. On
-    a GPU the kernel runs on the caller's stream; arrays in host memory are moved by C that is
-    compiled for this processor (`device="c"`), or by an emulator ("ptx", "simulator").
+    `axes` are as in `numpy.transpose`: axis i of the result is axis `axes[i]` of `x`; or a name:
+    "transposed" swaps the last two, "channels_last" and "channels_first" move the axis of channels,
+    which is the second one of a batch and the first one of an image. Tensors of PyTorch, CuPy and
+    NumPy are taken as they lie, sliced and strided ones too, and so is `out`. PyTorch records a
+    gradient where one is wanted. On a GPU the kernel runs on the caller's stream; arrays in host
+    memory are moved by C that is compiled for this processor (`device="c"`), or by an emulator
+    ("ptx", "simulator").
 
     >>> import numpy as np, warploom
     >>> image = np.arange(12, dtype=np.float32).reshape(2, 2, 3)  # height, width, channel
@@ -57,25 +61,31 @@ def permute(
     [[[0.0, 3.0], [6.0, 9.0]], [[1.0, 4.0], [7.0, 10.0]], [[2.0, 5.0], [8.0, 11.0]]]
     """
     try:
-        reader = READERS.get(x.__class__) or reader_of(x)
-        if reader is None:
-            return _unread(x, axes, out, device, stream)
-        key, pointer = reader(x)
-        if out is None:
-            known: Hashable = key, axes, device, pointer & _MASK
-            to = 0
-        else:
-            wanted = READERS.get(out.__class__) or reader_of(out)
-            if wanted is None:
+        try:
+            reader = READERS.get(x.__class__) or reader_of(x)
+            if reader is None:
                 return _unread(x, axes, out, device, stream)
-            out_key, to = wanted(out)
-            known = key, axes, device, pointer & _MASK, out_key, to & _OUT_MASK
-        found = _plans.get(known)
-    except (RuntimeError, TypeError, AttributeError):  # no memory, or nothing that is hashed
-        return _unread(x, axes, out, device, stream)
-    if found is None:
-        found = _remembered(known, _planned(x, axes, out, device))
-    return found(x, out, pointer, to, stream)
+            key, pointer = reader(x)
+            if axes.__class__ is list:
+                axes = tuple(axes)
+            if out is None:
+                known: Hashable = key, axes, device, pointer & _MASK
+                to = 0
+            else:
+                wanted = READERS.get(out.__class__) or reader_of(out)
+                if wanted is None:
+                    return _unread(x, axes, out, device, stream)
+                out_key, to = wanted(out)
+                known = key, axes, device, pointer & _MASK, out_key, to & _OUT_MASK
+            found = _plans.get(known)
+        except (RuntimeError, TypeError, AttributeError):  # no memory, or nothing that is hashed
+            return _unread(x, axes, out, device, stream)
+        if found is None:
+            found = _remembered(known, _planned(x, axes, out, device))
+        return found(x, out, pointer, to, stream)
+    except WarploomError as error:
+        place(error)
+        raise
 
 
 _plans: dict[Hashable, Run] = {}
@@ -88,15 +98,19 @@ def _remembered(known: Hashable, plan: Run) -> Run:
     return plan
 
 
-def _unread(x: Any, axes: Sequence[int], out: Any, device: Device, stream: Any) -> Any:
+def _unread(x: Any, axes: Sequence[int] | str, out: Any, device: Device, stream: Any) -> Any:
     """A call whose arguments are looked at each time."""
     plan = _planned(x, axes, out, device)
-    to = 0 if out is None else view(out, "out").pointer
-    return plan(x, out, view(x, "x").pointer, to, stream)
+    bits = bits_of(x) or (lambda array: array)
+    to = 0 if out is None else view(bits(out), "out").pointer
+    return plan(x, out, view(bits(x), "x").pointer, to, stream)
 
 
-def _planned(x: Any, axes: Sequence[int], out: Any, device: Device) -> Run:
+def _planned(x: Any, axes: Sequence[int] | str, out: Any, device: Device) -> Run:
     check_device(device)
+    bits = bits_of(x)
+    if bits is not None:
+        return _of_bits(_planned(bits(x), axes, None if out is None else bits(out), device), bits)
     source = view(x, "x")
     order = checked_axes(axes, len(source.shape) - is_complex(x))
     target = None if out is None else view(out, "out")
@@ -106,8 +120,45 @@ def _planned(x: Any, axes: Sequence[int], out: Any, device: Device) -> Run:
     return call.plan()
 
 
-def checked_axes(axes: Sequence[int], count: int) -> Axes:
+def _of_bits(run: Run, bits: Callable[[Any], Any]) -> Run:
+    """Elements that kernels have no type for are moved as bytes."""
+
+    def call(x: Any, out: Any, pointer: int, to: int, stream: Any) -> Any:
+        if out is not None:
+            run(bits(x), bits(out), pointer, to, stream)
+            return out
+        return run(bits(x), None, pointer, to, stream).view(x.dtype)
+
+    return call
+
+
+def named_axes(name: str, count: int) -> Axes:
+    """The order that a name says, of so many axes.
+
+    >>> named_axes("channels_last", 4), named_axes("channels_first", 4), named_axes("transposed", 3)
+    ((0, 2, 3, 1), (0, 3, 1, 2), (0, 2, 1))
+    """
+    if name not in NAMES:
+        raise CheckError(
+            f"'{name:.40}' is no order of axes",
+            advice=f"give numbers, or one of {', '.join(NAMES)}",
+        )
+    least = NAMES[name]
+    if count < least:
+        raise CheckError(f"a tensor of {count} axes has none to be {name}", advice="give numbers")
+    *others, last = range(count)
+    if name == "transposed":
+        return (*others[:-1], last, others[-1])
+    batch = tuple(others[: count > 3])  # of three axes, all are those of one image
+    if name == "channels_last":
+        return (*batch, *range(len(batch) + 1, count), len(batch))
+    return (*batch, last, *others[len(batch) :])
+
+
+def checked_axes(axes: Sequence[int] | str, count: int) -> Axes:
     """The axes as numbers from 0, each once."""
+    if isinstance(axes, str):
+        axes = named_axes(axes, count)
     try:
         given = [whole_number(each) for each in axes]
     except TypeError:
@@ -141,10 +192,10 @@ class _Call:
         x, out = self.x, self.out
         if x.strides is None:
             raise DeviceError("'x' does not say how it lies in memory", advice="give a copy of it")
-        if x.tracked:
-            self._check_gradient()
         if out is None:
             return
+        if x.tracked:
+            self._check_gradient()
         if out.where != x.where or out.device != x.device:
             raise DeviceError("'x' and 'out' are on different devices", advice="move one of them")
         if out.dtype is not x.dtype:
@@ -160,7 +211,7 @@ class _Call:
         if library(self.x.owner).wants_gradients():
             raise DeviceError(
                 "'x' wants a gradient, which a launch does not record",
-                advice="call it under torch.no_grad(), or give x.detach()",
+                advice="leave out 'out', or give x.detach()",
             )
 
     def movement(self, x_late: int, y_late: int) -> Movement:
@@ -187,7 +238,10 @@ class _Call:
             function = _GpuPlan(found, self.x.device, make, made, spans)
         else:
             function = _HostPlan(found, self.device, make, spans)
-        return _Asking(function, made).run if self.x.tracked else function.run
+        if not self.x.tracked:
+            return function.run
+        order = self.order[: len(_public(self.shape, self.x))]
+        return _recording(function.run, order, made)
 
 
 def _public(shape: tuple[int, ...], x: View) -> tuple[int, ...]:
@@ -229,6 +283,8 @@ def _dense(shape: Sequence[int]) -> tuple[int, ...]:
 
 def _meets_itself(shape: Sequence[int], strides: Sequence[int]) -> bool:
     """Whether elements may share memory: each stride is beyond all smaller ones, or they may."""
+    if 0 in shape:
+        return False
     reach = 0
     for stride, size in sorted((abs(s), n) for s, n in zip(strides, shape, strict=True) if n > 1):
         if stride <= reach:
@@ -246,19 +302,26 @@ def _check_apart(x: int, y: int, spans: Spans) -> None:
         raise DeviceError("'x' and 'out' share memory", advice="leave out 'out', or give a copy")
 
 
-class _Asking:
-    """A plan for tensors that may want a gradient: it is asked each time."""
+def _recording(run: Run, order: Axes, made: Library) -> Run:
+    """A plan for tensors that may want a gradient: that is asked each time."""
+    record, wants = made.recorded, made.wants_gradients
+    back = tuple(order.index(axis) for axis in range(len(order)))
 
-    def __init__(self, plan: _GpuPlan | _HostPlan, made: Library) -> None:
-        self._run, self._wants = plan.run, made.wants_gradients
-
-    def run(self, x: Any, out: Any, pointer: int, to: int, stream: Any) -> Any:
-        if self._wants():
+    def call(x: Any, out: Any, pointer: int, to: int, stream: Any) -> Any:
+        if not wants():
+            return run(x, out, pointer, to, stream)
+        if out is not None:
             raise DeviceError(
-                "'x' wants a gradient, which a launch does not record",
-                advice="call it under torch.no_grad(), or give x.detach()",
+                "'x' wants a gradient, which a given output does not have",
+                advice="leave out 'out', or give x.detach()",
             )
-        return self._run(x, out, pointer, to, stream)
+        return record(
+            lambda inner: run(inner, None, pointer, to, stream),
+            lambda gradient: permute(gradient, back),
+            x,
+        )
+
+    return call
 
 
 # -- in host memory --------------------------------------------------------------------------------
@@ -390,6 +453,9 @@ class _GpuPlan:
 
     def _running(self, device: int, make: Callable[[], Any], made: Library, spans: Spans) -> Run:
         launch, current, address = self._launch, made.stream(device), made.pointer
+        slow = launch
+        if isinstance(launch, Launch) and launch.quick is not None:
+            launch = launch.quick[0]
 
         def run(x: Any, out: Any, pointer: int, to: int, stream: Any) -> Any:
             del x
@@ -399,13 +465,14 @@ class _GpuPlan:
             else:
                 _check_apart(pointer, to, spans)
             where = current() if stream is None else stream_handle(stream)
-            launch(pointer, to, where)
+            if launch(pointer, to, where):  # it was refused: once more, with a check of the device
+                slow(pointer, to, where)
             return out
 
         return run
 
 
-def launches(found: Sequence[Part], device: int) -> Callable[[int, int, int], None]:
+def launches(found: Sequence[Part], device: int) -> Callable[[int, int, int], Any]:
     """What launches all parts on addresses and a stream."""
     several = [Launch(part, built(part.spec), _gpu_function(part.spec, device)) for part in found]
     if len(several) == 1:
@@ -434,6 +501,10 @@ class Launch:
         self.x_begin, self.y_begin = part.x_begin, part.y_begin
         self.configurations = Configurations(part.grid, kernel.block)
         self.spare: list[Table] = []
+        self.quick = quick(
+            function, (part.grid, kernel.block), Table(self.values), self.x_at, self.y_at,
+            (part.x_begin, part.y_begin),
+        )  # fmt: skip
 
     def __call__(self, x: int, y: int, stream: int) -> None:
         try:

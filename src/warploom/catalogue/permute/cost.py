@@ -1,45 +1,77 @@
 """What a launch is expected to take, where a copy of as many bytes takes 1.
 
-Two things cost beside the bytes themselves: ends of runs, whose sectors of 32 bytes are moved for
-their neighbours too, and instructions. The constants are fitted to an H200 (`permute_device.json`):
-of 280 rows, those whose runs are long in both arrays differ from a copy by their instructions, and
-the others by 12 bytes for each run that is read and 64 for each that is written.
+Beside the bytes themselves, these cost: ends of runs, whose sectors of 32 bytes are moved for their
+neighbours too; instructions; registers that wait for memory; few blocks. `COSTS` are fitted to
+times of many kernels on an H200: `python -m bench.catalogue.permute_fit` prints them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+
+from warploom.catalogue.permute.fitted import COSTS
 
 SECTOR = 32
-READ_END, WRITE_END = 12.0, 64.0  # bytes that a run costs, read and written
-LEAST = 1.035  # what the best of all kernels take
-INSTRUCTION = 0.011  # each instruction of a thread, for a byte that it moves
 HIDDEN = 3.0  # instructions for a byte that the memory's time hides
+FEW, MANY = 10, 20  # registers of a thread that wait for memory
 MULTIPROCESSORS = 132
-TAIL = 0.15  # the part of a block's time that the last blocks do not share
+USUAL = {  # by the end of a feature's name
+    " instructions": 0.03, " digits": 0.05, "ends read": 0.3, "short reads": 0.3,
+    "ends written": 2.0, "again": 0.3, " few held": 0.003, " many held": 0.01, "tail": 0.3,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a launch does: bytes in all and in each block; bytes that lie side by side where it
-    reads, and from one sector that it writes in part to the next; instructions of a block's
-    threads; bytes of x that are read twice, as a part of all."""
+    """What a launch does: its `kernel` and the bytes of an element; bytes in all and in each block;
+    bytes that lie side by side where it reads, and from one sector that it writes in part to the
+    next; instructions of a block's threads; registers of a thread that wait for memory; `digits`:
+    sides of several axes; bytes of x that are read twice, as a part of all."""
 
+    kernel: str
+    size: int
     total: int
     block: float
     read: float
     written: float
     instructions: float
+    held: int = 0
+    digits: int = 0
     again: float = 0.0
 
     @property
+    def features(self) -> dict[str, float]:
+        """What the costs are multiplied with."""
+        kind = f"{self.kernel}{self.size}"
+        return {
+            kind: 1.0,
+            f"{kind} instructions": max(0.0, self.instructions / self.block - HIDDEN),
+            f"{kind} digits": float(self.digits),
+            f"{self.kernel} ends read": SECTOR / self.read,
+            f"{self.kernel} short reads": max(0.0, SECTOR / self.read - 0.25),
+            "ends written": SECTOR / self.written,
+            "again": self.again,
+            f"{kind} few held": float(max(0, self.held - FEW)),
+            f"{kind} many held": float(max(0, self.held - MANY)),
+            "tail": self.block * MULTIPROCESSORS / max(1, self.total),
+        }
+
+    @property
     def cost(self) -> float:
-        each = self.instructions / self.block
-        return (
-            LEAST
-            + READ_END / self.read
-            + WRITE_END / self.written
-            + INSTRUCTION * max(0.0, each - HIDDEN)
-            + self.again * SECTOR / 256
-            + TAIL * self.block * MULTIPROCESSORS / max(1, self.total)
-        )
+        return expected(self.features, COSTS)
+
+
+def expected(features: Mapping[str, float], costs: Mapping[str, float]) -> float:
+    """The time of a launch by its features; what was never measured costs the usual."""
+    return 1.0 + sum(
+        value * (costs[name] if name in costs else usually(name))
+        for name, value in features.items()
+        if value
+    )
+
+
+@cache
+def usually(name: str) -> float:
+    return next((cost for words, cost in USUAL.items() if name.endswith(words)), 0.05)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from warploom.catalogue.permute.problem import Axis
 
@@ -60,6 +60,17 @@ def cut(digits: Sequence[Axis], most: int, multiple: int = 1, more: int = 0) -> 
     even = -(-total // -(-total // each))
     each = -(-even // multiple) * multiple
     return Cut(tuple(digits), each, -(-total // each))
+
+
+def side_by_side(*cuts: Cut, more: int = 0) -> int:
+    """Elements of x that lie side by side, of those that chunks of several sides have; the last
+    side has so many steps more."""
+    axes: list[Axis] = []
+    for number, each in enumerate(cuts, 1):
+        steps = (each.chunk + more * (number == len(cuts))) // each.inner
+        axes += [*each.digits[:-1], replace(each.digits[-1], size=max(1, steps))]
+    held = sorted((axis for axis in axes if axis.read > 0), key=lambda axis: axis.read)
+    return math.prod(axis.size for axis in contiguous(held, "read"))
 
 
 def numbered(digits: Sequence[Axis], plain: bool) -> tuple[Axis, ...]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from warploom.catalogue.permute.box import Box, box_kernel
+from warploom.catalogue.permute.cost import Work
 from warploom.catalogue.permute.cuts import ONE, Cut
 from warploom.catalogue.permute.frame import added, reciprocal
 from warploom.catalogue.permute.gather import Gather, gather_kernel
@@ -51,11 +52,16 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A launch that would do a movement, and what it is expected to cost: a copy costs 1."""
+    """A launch that would do a movement, and what it does; None where nothing else does it."""
 
-    cost: float
+    work: Work | None
     spec: Spec
     part: Callable[[], Part]
+
+    @property
+    def cost(self) -> float:
+        """What it is expected to cost: a copy costs 1."""
+        return math.inf if self.work is None else self.work.cost
 
 
 def kernel_of(spec: Spec) -> Kernel:

@@ -6,9 +6,18 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from warploom.catalogue.permute.box import Box
+from warploom.catalogue.permute.box import SIDES, Box
 from warploom.catalogue.permute.cost import SECTOR, Work
-from warploom.catalogue.permute.cuts import MOST_DIGITS, ONE, WHOLE, Cut, contiguous, cut, numbered
+from warploom.catalogue.permute.cuts import (
+    MOST_DIGITS,
+    ONE,
+    WHOLE,
+    Cut,
+    contiguous,
+    cut,
+    numbered,
+    side_by_side,
+)
 from warploom.catalogue.permute.frame import MOST_STEPS
 from warploom.catalogue.permute.gather import Gather
 from warploom.catalogue.permute.launch import (
@@ -21,15 +30,16 @@ from warploom.catalogue.permute.launch import (
     part,
 )
 from warploom.catalogue.permute.planes import MOST_FIELDS, Planes
-from warploom.catalogue.permute.problem import Axis
+from warploom.catalogue.permute.problem import MOST_AXES, Axis
 from warploom.catalogue.permute.tiles import reading
 
 THREADS = 256
-TIMES = (1, 2, 4, 8, 16)  # words of a thread
+TIMES = {1: (4, 8, 16), 2: (4, 8, 16), 4: (4, 8, 16), 8: (4, 8), 16: (2, 4)}  # words of a thread
+FEW = (1, 2)  # where blocks are few
 BOX_BYTES = 16 << 10
-SIDES = tuple(sorted({n << bits for bits in range(12) for n in (1, 3)}))
 PLANE_WORDS = 16  # of a thread
 FEW_BLOCKS = 264
+FEW_BYTES = 4 << 20
 
 
 def candidates(place: Place) -> Iterator[Candidate]:
@@ -46,9 +56,10 @@ def candidates(place: Place) -> Iterator[Candidate]:
 
 def _gathers(place: Place) -> Iterator[Candidate]:
     moved = place.moved
-    side = contiguous(moved.axes, "write")[:MOST_DIGITS]
+    side = contiguous(moved.axes, "write")[:MOST_AXES]
     for digits in (side[: count + 1] for count in range(len(side))):
-        for times in TIMES:
+        small = moved.count * moved.bytes < FEW_BYTES
+        for times in (*(FEW if small else ()), *TIMES[moved.bytes]):
             found = _gather(place, digits, times)
             if found is not None:
                 yield found
@@ -60,19 +71,20 @@ def _gather(place: Place, digits: Sequence[Axis], times: int) -> Candidate | Non
     align = max(out, SECTOR // size)
     numbers = numbered(digits, plain=False)
     spec = Gather(size, times, THREADS, align, out, len(numbers))
-    if len(digits) == 1 and (digits[0].read < 0 or moved.read_span[1] - moved.read_span[0] <= 3):
+    span = moved.read_span[1] - moved.read_span[0]
+    if len(digits) == 1 and not 0 <= (out - 1) * digits[0].read < span:
         spec = replace(spec, out=1)
     q = cut(numbers, spec.count, align, align - 1)
     if q is None or spec.count + q.inner >= MOST_STEPS:
         return None
     blocks = q.chunks * (moved.count // q.count)
-    run = digits[0].size if digits[0].read == 1 else 1
-    each = 13 + spec.out * (2 + 3 * (len(digits) > 1) + 2 * (len(digits) > 2))
+    each = 13 + spec.out * (2 + (2 * len(digits) - 1) * (len(digits) > 1))
     work = Work(
-        moved.count * size, moved.count * size / blocks, min(run, q.chunk) * size,
-        _ends(place, q), THREADS * (60 + times * each),
+        "gather", size, moved.count * size, moved.count * size / blocks,
+        side_by_side(q) * size, _ends(place, q), THREADS * (60 + times * each),
+        times * spec.out * max(1, size // 4), len(digits) - 1,
     )  # fmt: skip
-    return Candidate(work.cost, spec, lambda: gather_part(spec, place, q))
+    return Candidate(work, spec, lambda: gather_part(spec, place, q))
 
 
 def gather_part(spec: Gather, place: Place, q: Cut) -> Part:
@@ -113,7 +125,7 @@ def _boxes(place: Place) -> Iterator[Candidate]:
             return
         others = [axis for axis in read if axis not in axes][:1]
         for line in (ONE, *others):
-            for bytes in (BOX_BYTES, BOX_BYTES // 4):
+            for bytes in (BOX_BYTES, BOX_BYTES // 2, BOX_BYTES // 4):
                 if inner * line.size * 2 <= bytes:
                     found = _box(place, axes, line, bytes)
                     if found is not None:
@@ -154,10 +166,11 @@ def _box(place: Place, axes: Sequence[Axis], line: Axis, bytes: int) -> Candidat
     load = 8 + wide * (4 + 3 * (len(p.digits) > 1)) + 4 * (len(j.digits) > 1)
     stores = spec.written * (9 if line is ONE else 12)
     work = Work(
-        moved.count * size, moved.count * size / blocks, p.chunk * size, run * size,
-        THREADS * (120 + words * load + stores),
+        "box", size, moved.count * size, moved.count * size / blocks,
+        side_by_side(p, j) * size, run * size, THREADS * (120 + words * load + stores),
+        words * max(1, size // 4), len(p_axes) + len(j_axes) - 1,
     )  # fmt: skip
-    return Candidate(work.cost, spec, lambda: box_part(spec, place, p, j, line, pitch))
+    return Candidate(work, spec, lambda: box_part(spec, place, p, j, line, pitch))
 
 
 def _side(axes: Sequence[Axis], last: Axis, each: int) -> Cut | None:
@@ -225,6 +238,7 @@ def _planes(place: Place) -> Iterator[Candidate]:
 
     size = moved.bytes * fields.size
     work = Work(
-        moved.count * moved.bytes, chunk * group * size, 4096, 4096, 5.0 * chunk * group * size
-    )
-    yield Candidate(work.cost, spec, make)
+        "planes", moved.bytes, moved.count * moved.bytes, chunk * group * size, 4096, 4096,
+        5.0 * chunk * group * size,
+    )  # fmt: skip
+    yield Candidate(work, spec, make)

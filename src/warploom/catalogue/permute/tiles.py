@@ -6,11 +6,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import product
 
 from warploom.catalogue.permute.cost import SECTOR, Work
-from warploom.catalogue.permute.cuts import ONE, WHOLE, Cut, cut, numbered, prefixes
+from warploom.catalogue.permute.cuts import ONE, WHOLE, Cut, cut, numbered, prefixes, side_by_side
 from warploom.catalogue.permute.launch import (
     Candidate,
     Part,
@@ -31,9 +31,10 @@ _VECTORS = {
     2: Vectors(2, 128, 128, 512, 4),
     1: Vectors(1, 128, 256, 256, 4),
 }
-OTHER_SHAPE = 0.01  # what a tile costs that was not the best of all for large matrices
+_MOST_BYTES = 32 << 10
+MANY_BLOCKS = 1200  # fewer are not enough for all multiprocessors to end together
 FEW_BLOCKS = 264  # two for each multiprocessor of a large GPU: below, tiles are smaller
-SHARED_BYTES = 56 << 10  # of a block: four of them fit beside each other
+SHARED_BYTES = 48 << 10  # of a block
 SIDES = (16, 32, 64, 128, 256)
 FEWER = 4  # chunks along p than along q: then those of p come first
 LINEAR = 128  # steps of a whole row that is read as a part of a longer run
@@ -73,34 +74,39 @@ def is_aligned(place: Place, p: Axis) -> bool:
 
 def _vectors(place: Place, p: Axis) -> Iterator[Candidate]:
     moved, q = place.moved, place.moved.axes[0]
+    usual = _VECTORS[moved.bytes]
+    few = moved.count < MANY_BLOCKS * usual.p * usual.q
     for spec in vector_shapes(moved.bytes):
         p_cut, q_cut = cut((p,), spec.p, spec.wide), cut((q,), spec.q, spec.wide)
         if p_cut is None or q_cut is None:
             continue
         blocks = p_cut.chunks * q_cut.chunks * moved.count // (p.size * q.size)
-        if blocks >= FEW_BLOCKS or spec == _VECTORS[moved.bytes]:
-            bytes = spec.p * spec.q * moved.bytes
+        if (blocks >= FEW_BLOCKS and few) or spec == _VECTORS[moved.bytes]:
             total = moved.count * moved.bytes
-            work = Work(total, total / blocks, math.inf, math.inf, 6.0 * bytes)
-            other = 0.0 if spec == _VECTORS[moved.bytes] else OTHER_SHAPE
+            held = spec.p * spec.q * moved.bytes // spec.threads // 4
+            work = Work(
+                "vector", moved.bytes, total, total / blocks,
+                side_by_side(p_cut, q_cut) * moved.bytes, math.inf, 0.0, held,
+            )  # fmt: skip
             make = partial(_vector_part, spec, place, p_cut, q_cut)
-            yield Candidate(work.cost + other, spec, make)
+            yield Candidate(work, spec, make)
 
 
-def vector_shapes(size: int) -> list[Vectors]:
-    """The tile that is best for large matrices, and others of as many elements."""
+@lru_cache(maxsize=8)
+def vector_shapes(size: int) -> tuple[Vectors, ...]:
+    """The tile that is best for large matrices, and others: smaller ones, longer on a side."""
     usual = _VECTORS[size]
     found = [usual]
-    for bits in (-3, -2, -1, 1, 2, 3):
-        p, q = (
-            (usual.p << bits, usual.q >> bits) if bits > 0 else (usual.p >> -bits, usual.q << -bits)
-        )
-        for beside in (usual.beside, 16, 8, 4, 2):
-            spec = replace(usual, p=p, q=q, beside=beside)
-            if spec.fits:
+    for p, q in product(SIDES, SIDES):
+        bytes, least = p * q * size, min(p, q) * size
+        if min(least, p * size // 2) < 64 or not 1 <= 4 * q * usual.p / (p * usual.q) <= 16:
+            continue
+        for threads, beside in product((512, 256, 128), (usual.beside, 16, 8, 4, 2)):
+            spec = replace(usual, p=p, q=q, beside=beside, threads=threads)
+            if 32 <= bytes // threads <= 128 and bytes <= _MOST_BYTES and spec.fits:
                 found.append(spec)
                 break
-    return found
+    return tuple(dict.fromkeys(found))
 
 
 def _vector_part(spec: Vectors, place: Place, p: Cut, q: Cut) -> Part:
@@ -142,7 +148,7 @@ def _tiles(place: Place, p: tuple[Axis, ...], q: tuple[Axis, ...]) -> Iterator[C
             continue
         tile = replace(tile, p_first=FEWER * p_cut.chunks < q_cut.chunks)
         make = partial(tile_part, tile, place, p_cut, q_cut)
-        yield Candidate(_work(place, tile, p_cut, q_cut).cost, tile, make)
+        yield Candidate(_work(place, tile, p_cut, q_cut), tile, make)
 
 
 def _shapes(place: Place, p: tuple[Axis, ...], q: tuple[Axis, ...]) -> Iterator[WindowTile]:
@@ -196,10 +202,19 @@ def _work(place: Place, tile: WindowTile, p: Cut, q: Cut) -> Work:
     blocks = p.chunks * q.chunks * moved.count // (p.count * q.count)
     rows = min(tile.rows, q.chunk + tile.align - 1)
     return Work(
-        moved.count * size, moved.count * size / blocks,
-        p.chunk * size * (rows if tile.linear else 1), _ends(place, p, q),
-        tile.threads * _instructions(tile, rows), again=(rows - q.chunk) / q.chunk,
+        "linear" if tile.linear else "tile", size, moved.count * size, moved.count * size / blocks,
+        side_by_side(p, q, more=tile.align - 1) * size, _ends(place, p, q),
+        tile.threads * _instructions(tile, rows), _held(tile, rows),
+        (tile.p_digits > 1) + (tile.q_digits > 1), (rows - q.chunk) / q.chunk,
     )  # fmt: skip
+
+
+def _held(tile: WindowTile, rows: int) -> int:
+    """Registers of a thread that wait for memory."""
+    words = tile.passes * tile.times
+    if tile.linear:
+        words = -(-rows * tile.p // (tile.wide * tile.threads))
+    return words * max(1, tile.wide * tile.bytes // 4)
 
 
 def _instructions(tile: WindowTile, rows: int) -> float:
@@ -238,4 +253,4 @@ def strided(place: Place) -> Candidate:
     p, q = (numbered(each, plain=True) for each in (p_axes, q_axes))
     tile = WindowTile(moved.bytes, 32, 32, strided=True, p_digits=len(p), q_digits=len(q), grid=9)
     p_cut, q_cut = cut(p, tile.p) or WHOLE, cut(q, tile.q) or WHOLE
-    return Candidate(math.inf, tile, partial(tile_part, tile, place, p_cut, q_cut))
+    return Candidate(None, tile, partial(tile_part, tile, place, p_cut, q_cut))
