@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from warploom.ptx.field.compiled import compiled
+
 Array = npt.NDArray[np.uint64]
 BITS = 61  # primes are drawn from 2^60 on, below 2^61
 LIMB = 21  # three limbs hold a number
@@ -83,7 +85,15 @@ class Modulus:
     def neg(self, x: Any) -> Array:
         return np.asarray(np.where(x == 0, x, self._p - x))
 
+    @property
+    def _given(self) -> Array:
+        return np.array([self.p, self.inverse, self.square], np.uint64)
+
     def mul(self, x: Any, y: Any) -> Array:
+        code = compiled()
+        return self.mul_by_numpy(x, y) if code is None else code.multiply(x, y, self._given)
+
+    def mul_by_numpy(self, x: Any, y: Any) -> Array:
         return self._reduced(self._reduced(x, y), self.square)
 
     def _reduced(self, x: Any, y: Any) -> Array:
@@ -116,6 +126,12 @@ class Modulus:
 
     def power(self, table: Array, exponent: Array) -> Array:
         """The base of a table to numbers."""
+        code = compiled()
+        if code is not None:
+            return code.power(table, exponent, self._given)
+        return self.power_by_numpy(table, exponent)
+
+    def power_by_numpy(self, table: Array, exponent: Array) -> Array:
         low = np.uint64((1 << WINDOW) - 1)
         result = table[0][exponent & low]
         for k in range(1, 8):
@@ -123,10 +139,14 @@ class Modulus:
         return np.asarray(result)
 
     def products(self, a: Array, b: Array) -> Array:
-        """Σₖ a[…, i, k] · b[…, j, k]: matrices as tensor cores take them.
+        """Σₖ a[…, i, k] · b[…, j, k]: matrices as tensor cores take them."""
+        code = compiled()
+        if code is not None:
+            return code.products(a, b, self._given)
+        return self.products_by_numpy(a, b)
 
-        The limbs of numbers are multiplied as doubles, whose sums stay exact.
-        """
+    def products_by_numpy(self, a: Array, b: Array) -> Array:
+        """The limbs of numbers are multiplied as doubles, whose sums stay exact."""
         total = np.zeros((*a.shape[:-1], b.shape[-2]), np.uint64)
         for start in range(0, a.shape[-1], MOST_TERMS):
             part = slice(start, start + MOST_TERMS)
