@@ -19,7 +19,7 @@ Array = npt.NDArray[np.uint64]
 _FLAGS = ("-O2", "-shared", "-fPIC")
 
 
-class Compiled:
+class ModularCode:
     """The functions of `modular.c`; `given` is what they are told of a prime."""
 
     def __init__(self, library: Any) -> None:
@@ -60,10 +60,10 @@ def _whole(x: Any) -> Array:
 
 
 @cache
-def compiled() -> Compiled | None:
+def compiled() -> ModularCode | None:
     """What is compiled once; None where nothing can be."""
     text = whole_text(Path(__file__).with_name("modular.c"))
     try:
-        return Compiled(load_library(kept_library(text, _FLAGS, cache_folder())))
+        return ModularCode(load_library(kept_library(text, _FLAGS, cache_folder())))
     except WarploomError:
         return None
