@@ -240,7 +240,9 @@ def numbas() -> Iterator[Job]:
 
 
 # Settings of the catalogue: a size that is no multiple of anything.
-SIZES = {"n": 5001, "height": 37, "columns": 301, "batch": 70, "count": 70}
+SIZES = {
+    "n": 5001, "height": 37, "columns": 301, "batch": 70, "count": 70, "n0": 3, "n1": 37, "n2": 70,
+}  # fmt: skip
 
 
 def catalogued() -> Iterator[Job]:
