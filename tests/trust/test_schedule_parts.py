@@ -32,6 +32,9 @@ def written(name: str) -> Any:
     if name == "registers":
         proof = of_block(LENDS, ".maxntid 256, 1, 1\n.maxnreg 128", threads=256)
         return certificate("k", (1, 1, 1), (256, 1, 1), proof, 128)
+    if name == "lanes":
+        proof = of_block("bar.warp.sync -1;", threads=64)
+        return certificate("k", (1, 1, 1), (64, 1, 1), proof, None)
     if name == "invalid":
         return certificate("k", (1, 1, 1), (64, 1, 1), of_block(AGAIN_ROUND, threads=64), None)
     if name == "stored":
@@ -173,3 +176,44 @@ def test_of_registers_the_conditions_and_the_checker_say_the_same(more: int, mee
         assert proof.failed
     else:
         assert not proof.failed
+
+
+def block(record: dict[str, Any]) -> list[Any]:
+    found: list[Any] = batch(record)["agents"]
+    return found
+
+
+def after_the_first(row: list[Any]) -> Callable[[dict[str, Any]], Any]:
+    return lambda record: block(record)[0]["events"].insert(1, row)
+
+
+def both(record: dict[str, Any]) -> None:
+    """One arrival more, and one less."""
+    events = next(each["events"] for each in block(record)
+                  if any(is_a(row, "arrive") for row in each["events"]))  # fmt: skip
+    at = next(n for n, row in enumerate(events) if is_a(row, "arrive"))
+    for amount in (-1, 1):
+        events.insert(at, ["arrive", events[at][1], events[at][2], amount, 0, []])
+
+
+def test_what_no_launch_does_is_refused() -> None:
+    changes: tuple[tuple[Callable[[dict[str, Any]], Any], str], ...] = (
+        (after_the_first(["go", ["barrier", 0, 0], 5, 0, 0, []]), "nobody comes"),
+        (after_the_first(["go", ["barrier", 0, 3], 0, 0, 0, []]), "nobody comes"),
+        (after_the_first(["come", ["barrier", 0, 4], 7, 0, 0, []]), "rounds are missing"),
+        (after_the_first(["exit", None, 0, 0, 0, []]), "does not end once"),
+        (lambda record: block(record)[0]["events"].pop(), "does not end once"),
+        (both, "less than nothing arrives"),
+    )  # fmt: skip
+    for change, said in changes:
+        refused("invalid", change, said)
+    refused("lanes", lambda record: block(record)[0].update(block=99), "of no block")
+    refused("lanes", lambda r: [each.update(warps=[0, 5]) for each in block(r)], "other warps")
+    refused("lanes", lambda record: record["assumed"].clear(), "it does not say: lanes of a warp")
+
+
+def test_what_is_decided_by_data_is_said_as_not_covered() -> None:
+    record = written("invalid")
+    assert "that nothing is decided by data" in check_schedule(record).not_covered
+    other = record | {"reach": "all schedules with this data"}
+    assert "other data" in check_schedule(other | {"digest": digest(other)}).not_covered

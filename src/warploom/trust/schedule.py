@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from warploom.trust.checked import Checked, TooMuchError, digest, require, shielded
+from warploom.trust.schedule_blocks import check_blocks
 from warploom.trust.schedule_flags import check_flags
 from warploom.trust.schedule_registers import check_pools
 
@@ -20,6 +21,7 @@ _KEYS = {
     "kind", "version", "name", "grid", "block", "reach", "assumed", "registers", "batches",
     "digest",
 }  # fmt: skip
+_BY_ALL = ("warp", "barrier", "cluster")  # that nobody passes alone
 _REACH = ("all schedules and all data", "all schedules with this data")
 _COUNTED = ("arrive", "expect", "copy", "later")
 _PASSES = ("wait", "token", "go")
@@ -41,6 +43,14 @@ _NOT_COVERED = (
 _RESIDENT = "all blocks of the launch run at once, so that who waits for a flag keeps nobody away"
 _BEGIN = "flags that are waited for hold at the start"
 _OWN_COPIES = "copies see the mbarriers of their own block without a fence, as they do on GPUs"
+
+# What stands on an assumption, and the assumption.
+_ASSUMED = (
+    (("warp", "wgmma"), "lanes of a warp that part ways meet again before an instruction that is "
+     ".aligned or has .sync"),
+    (("wgmma",), "a product of a warpgroup is complete only when all four of its warps have come "
+     "to it"),
+)  # fmt: skip
 
 Node = tuple[Any, ...]
 Row = list[Any]
@@ -64,6 +74,10 @@ def _check(record: dict[str, Any]) -> Checked:
             granted = [str(each) for each in record["assumed"]]
             said = _RESIDENT in granted and any(each.startswith(_BEGIN) for each in granted)
             require(said, "it does not say what its flags stand on")
+        check_blocks(batch["agents"], record["grid"], record["block"])
+        for kinds, told in _ASSUMED:
+            needed = any(_kind(row) in kinds for row in found.rows.values())
+            require(not needed or told in record["assumed"], f"it does not say: {told}")
         threads += sum(agent["threads"] for agent in batch["agents"])
         events += len(found.rows)
     size = 1
@@ -73,13 +87,19 @@ def _check(record: dict[str, Any]) -> Checked:
     shown = f"{record['name']!s:.80}: {events} events of {threads} threads are "
     shown += "the same in every schedule"
     caveats = tuple(str(each) for each in record["assumed"])
-    data = () if record["reach"] == _REACH[0] else ("other data",)
+    data = ("that nothing is decided by data",) if record["reach"] == _REACH[0] else ("other data",)
     return Checked((shown,), "", (*_NOT_COVERED, *data, *caveats))
 
 
 def _whole(value: Any) -> int:
     require(type(value) is int and -2 < value < 1 << 62, "there are numbers that are not whole")
     return int(value)
+
+
+def _kind(row: Row) -> Any:
+    """What threads come to, or pass."""
+    act, where = row[:2]
+    return where[0] if act in ("come", "go") else None
 
 
 def _sets(group: Any) -> bool:
@@ -118,6 +138,8 @@ class _Batch:
             require(0 < _whole(agent["threads"]) <= _WARP * len(warps), "an agent has no threads")
             for k, row in enumerate(agent["events"]):
                 self._read(("e", a, k), row)
+            last = [row[0] == "exit" for row in agent["events"]]
+            require(any(last) and last.index(True) == len(last) - 1, "a thread does not end once")
         require(len(self.rows) + len(self.counted) <= 1 << 22, "it is too large")
         if len(self.rows) + len(self.counted) > _MOST_NODES:
             raise TooMuchError(f"whether it holds: more than {_MOST_NODES} events")
@@ -133,6 +155,8 @@ class _Batch:
         self.rows[node] = [act, where, phase, amount, bytes_, blocks]
         if act in _OF_MBARRIERS:
             (self.inits if act == "init" else self.uses)[where].append(node)
+        if act in _COUNTED:
+            require(amount >= 0 and bytes_ >= 0, "less than nothing arrives")
         if act in _COUNTED or act == "come":
             self.counted[where, phase].append(node)
 
@@ -147,6 +171,7 @@ class _Batch:
     def check(self) -> bool:
         """Whether some wait for flags."""
         self.phases = [self._phases(number) for number in range(len(self.mbarriers))]
+        self._rounds()
         given = [key for key in self.counted if isinstance(key[0], tuple) and _sets(key[0])]
         if given and self.registers is None:
             self._ordered()  # it has no cycle
@@ -225,6 +250,15 @@ class _Batch:
 
     # -- phases -----------------------------------------------------------------------------------
 
+    def _rounds(self) -> None:
+        """The rounds of each barrier follow one another."""
+        rounds: dict[Any, set[int]] = defaultdict(set)
+        for where, phase in self.counted:
+            if isinstance(where, tuple) and where[0] in _BY_ALL:
+                rounds[where].add(phase)
+        for where, found in rounds.items():
+            require(found == set(range(len(found))), f"{where}: rounds are missing")
+
     def _phases(self, number: int) -> int:
         """How many phases of an mbarrier are complete; only the last may be not."""
         name, _, needed = self.mbarriers[number]
@@ -252,6 +286,8 @@ class _Batch:
         act, where, phase = self.rows[node][:3]
         if act in (*_COUNTED, "wait", "token", "inval"):
             self._initialised(node)
+        if act == "go" and where[0] in _BY_ALL:
+            require((where, phase) in self.counted, f"{where}: nobody comes to phase {phase}")
         if act == "inval":
             self._made_invalid(node)
         apart = act == "come" and where[0] in ("wgmma", "flag", "registers")
