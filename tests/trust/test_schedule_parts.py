@@ -32,9 +32,8 @@ def written(name: str) -> Any:
     if name == "registers":
         proof = of_block(LENDS, ".maxntid 256, 1, 1\n.maxnreg 128", threads=256)
         return certificate("k", (1, 1, 1), (256, 1, 1), proof, 128)
-    if name == "lanes":
-        proof = of_block("bar.warp.sync -1;", threads=64)
-        return certificate("k", (1, 1, 1), (64, 1, 1), proof, None)
+    if name == "plain":
+        return certificate("k", (1, 1, 1), (64, 1, 1), of_block("bar.sync 0;", threads=64), None)
     if name == "invalid":
         return certificate("k", (1, 1, 1), (64, 1, 1), of_block(AGAIN_ROUND, threads=64), None)
     if name == "stored":
@@ -196,6 +195,12 @@ def both(record: dict[str, Any]) -> None:
         events.insert(at, ["arrive", events[at][1], events[at][2], amount, 0, []])
 
 
+def meets(record: dict[str, Any]) -> None:
+    """Lanes of a warp meet."""
+    for act in ("go", "come"):
+        block(record)[0]["events"].insert(1, [act, ["warp", 0, 0xFFFFFFFF], 0, 0, 0, []])
+
+
 def test_what_no_launch_does_is_refused() -> None:
     changes: tuple[tuple[Callable[[dict[str, Any]], Any], str], ...] = (
         (after_the_first(["go", ["barrier", 0, 0], 5, 0, 0, []]), "nobody comes"),
@@ -207,9 +212,9 @@ def test_what_no_launch_does_is_refused() -> None:
     )  # fmt: skip
     for change, said in changes:
         refused("invalid", change, said)
-    refused("lanes", lambda record: block(record)[0].update(block=99), "of no block")
-    refused("lanes", lambda r: [each.update(warps=[0, 5]) for each in block(r)], "other warps")
-    refused("lanes", lambda record: record["assumed"].clear(), "it does not say: lanes of a warp")
+    refused("plain", lambda record: block(record)[0].update(block=99), "of no block")
+    refused("plain", lambda r: [each["warps"].append(99) for each in block(r)], "other warps")
+    refused("invalid", meets, "it does not say: lanes of a warp")
 
 
 def test_what_is_decided_by_data_is_said_as_not_covered() -> None:
