@@ -475,3 +475,24 @@ ret; }"""
         assert kernel.launch(1, 1, [np.zeros(4), np.uint32(8)], engine=engine).engine == engine
         with pytest.raises(DeviceError, match="9 bytes of a copy that has 8"):
             kernel.launch(1, 1, [np.zeros(4), np.uint32(9)], engine=engine)
+
+
+@pytest.mark.parametrize("ignored", ["%p", "!%p"])
+def test_a_copy_whose_source_a_predicate_ignores(ignored: str) -> None:
+    text = f""".version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 a, .param .u64 b)
+{{ .reg .b64 %a<3>; .reg .b32 %r<4>; .reg .pred %p; .shared .align 16 .b8 s[64];
+ld.param.u64 %a0, [a]; ld.param.u64 %a1, [b]; mov.u32 %r0, %tid.x; mul.wide.u32 %a2, %r0, 4;
+add.u64 %a0, %a0, %a2; add.u64 %a1, %a1, %a2; setp.lt.u32 %p, %r0, 3;
+mov.u32 %r1, s; mad.lo.u32 %r1, %r0, 4, %r1;
+cp.async.ca.shared.global [%r1], [%a0], 4, {ignored}; cp.async.wait_all;
+ld.shared.u32 %r2, [%r1]; st.global.u32 [%a1], %r2; ret; }}"""
+    first = np.arange(8) < 3
+    given = np.arange(1, 9, dtype=np.uint32)
+    for engine in ("numpy", "c"):
+        out = np.full(8, 99, np.uint32)
+        report = ptx.load(text, "copy.ptx").kernel("k").launch(1, 8, [given, out], engine=engine)
+        assert report.engine == engine
+        assert (out == np.where(first if ignored == "%p" else ~first, 0, given)).all()

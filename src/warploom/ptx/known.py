@@ -30,6 +30,12 @@ def form_of(instruction: ir.Instruction) -> OpcodeForm | None:
     return form_with(instruction.opcode, instruction.modifiers, len(instruction.operands))
 
 
+def is_predicate(operand: ir.Operand) -> bool:
+    """Whether an operand is a predicate, turned around or not."""
+    inner = operand.operand if isinstance(operand, ir.Negated) else operand
+    return isinstance(inner, ir.Register) and inner.type == "pred"
+
+
 def record_of(instruction: ir.Instruction) -> Opcode | None:
     """The record of an instruction that is one of its forms."""
     return OPCODES[instruction.opcode] if form_of(instruction) is not None else None

@@ -25,7 +25,7 @@ from warploom.ptx.emulate.ordering import (
 )
 from warploom.ptx.emulate.shape import Compile, parts
 from warploom.ptx.ir import Address, Immediate, Instruction, Operand, Symbol, Vector
-from warploom.ptx.known import registers_moved, space_of
+from warploom.ptx.known import is_predicate, registers_moved, space_of
 from warploom.ptx.types import DTYPES, UNSIGNED, type_of
 
 Array = npt.NDArray[Any]
@@ -301,7 +301,7 @@ def cp(ctx: Context, ins: Instruction) -> Step:
         raise ctx.unknown(ins.name)
     width = size.value
     target, source = ctx.address(ins.operands[0]), ctx.address(ins.operands[1])
-    kept = ctx.read(plain[3], "u32") if len(plain) > 3 else None
+    kept = _kept(ctx, plain[3], width) if len(plain) > 3 else None
     from_ = make_site(ctx, ins, "global", width, Kind.READ)
     to = make_site(ctx, ins, "shared", width, Kind.WRITE)
     for site in (from_, to):
@@ -314,6 +314,14 @@ def cp(ctx: Context, ins: Instruction) -> Step:
         put(f, to, where, [packed], UNSIGNED[width])
 
     return step
+
+
+def _kept(ctx: Context, operand: Operand, width: int) -> Fetch:
+    """How many bytes of a source are copied: a number, or none where a predicate ignores it."""
+    if not is_predicate(operand):
+        return ctx.read(operand, "u32")
+    ignored = ctx.read(operand, "pred")
+    return lambda f: np.where(ignored(f), np.uint32(0), np.uint32(width))
 
 
 def _copied(f: Frame, site: Site, source: Fetch, width: int, size: Array | None) -> Array:

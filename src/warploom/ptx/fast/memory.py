@@ -7,7 +7,7 @@ from warploom.machine.semantics import Kind
 from warploom.ptx.emulate.compile import byte_size
 from warploom.ptx.fast.operand import NotTaken, Spell, Writer
 from warploom.ptx.ir import Address, Immediate, Instruction, Operand, Symbol, Vector
-from warploom.ptx.known import STRONG, registers_moved, space_of
+from warploom.ptx.known import STRONG, is_predicate, registers_moved, space_of
 from warploom.ptx.types import DTYPES, type_of
 
 SPACES = {
@@ -191,14 +191,19 @@ def cp(w: Writer, ins: Instruction) -> None:
     width = plain[2]
     if not isinstance(width, Immediate):
         raise NotTaken(ins.name)
-    if len(plain) > 3 and "ignore-src" in ins.modifiers:
-        raise NotTaken(ins.name)
     target, source = (w.filled(64, w.address(each)) for each in plain[:2])
-    kept = w.filled(32, w.read(plain[3], "u32") if len(plain) > 3 else f"{width.value}u")
+    kept = w.filled(32, _kept(w, plain[3], width.value) if len(plain) > 3 else f"{width.value}u")
     w.must(f"copied(L, S, {target}, {source}, {kept}, @, {width.value})")
     if w.noted.notes:
         sites = f"{w.site(ins, width.value, Kind.READ)}, {w.site(ins, width.value, Kind.WRITE)}"
         w.must(f"noted_copy(L, S, {sites}, {source}, {target}, {kept}, @)")
+
+
+def _kept(w: Writer, operand: Operand, width: int) -> str:
+    """How many bytes are copied: a number, or none where a predicate ignores the source."""
+    if is_predicate(operand):
+        return f"{w.read(operand, 'pred')} ? 0u : {width}u"
+    return w.read(operand, "u32")
 
 
 def _groups(w: Writer, ins: Instruction) -> None:
