@@ -11,9 +11,9 @@ from warploom.cli.declare import REQUIRED, Command, argument
 HELP = """Check certificates, which are proofs that synth, layout and ptx run write.
 
 'warploom synth --certificate FILE' proves the solution of a sketch, and 'warploom layout solve
---certificate FILE' proves a layout. 'warploom layout tiles --certificate FILE' proves the layouts
-of several tiles. 'warploom ptx run --prove --certificate FILE' proves that a run stands for all
-schedules.
+--certificate FILE' proves a layout. Layouts of several tiles are proved by 'warploom layout tiles
+--certificate FILE'. That one run of a kernel stands for all schedules is proved by 'warploom ptx
+run --prove --certificate FILE'.
 
 Each kind has a short checker (in warploom/trust) that shares nothing with the search. One runs the
 filled sketch on symbols, and compares every cell with the goal. One tries every choice of a sketch
