@@ -67,6 +67,23 @@ def test_the_page_has_every_command_and_every_option() -> None:
     assert f"```text\n{STATUSES}\n```" in "\n".join(lines)
 
 
+def test_verify_names_every_command_that_writes_a_certificate() -> None:
+    every = dict(all_commands())
+    said = " ".join(help_text("warploom verify", every["warploom verify"]).split())
+    writers = [
+        prog for prog, command in every.items()
+        if any("--certificate" in each.flags for each in command.parameters)
+    ]  # fmt: skip
+    assert len(writers) >= 4
+    assert all(f"'{prog} " in said for prog in writers), writers
+
+
+def test_what_is_not_proved_has_a_status() -> None:
+    assert "3    not proved" in help_text(
+        "warploom ptx run", dict(all_commands())["warploom ptx run"]
+    )
+
+
 def test_the_page_has_no_line_that_is_cut() -> None:
     """Text wraps by itself; what is in a block of code does not."""
     inside = False

@@ -69,6 +69,11 @@ CASES = {
          r"thread \(0,0,0\) and 31 others wait at line 11 for the others, at bar.sync"],
     ),
     "a loop without a way out": ("L: bra L;\n", ["does not end: no thread can leave its loop"]),
+    "a loop without a way out behind one that counts": (
+        "mov.u32 %r2, 0;\nS: add.u32 %r2, %r2, 1; setp.lt.u32 %p3, %r2, 300; @%p3 bra S;\n"
+        "L: bra L;\n",
+        [r"63 others wait at line 10 for nothing: this loop has no way out"],
+    ),
 }  # fmt: skip
 
 

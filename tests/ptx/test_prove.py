@@ -284,6 +284,17 @@ DECIDED: dict[str, tuple[str, Reach, str]] = {
         "shfl.sync.idx.b32 %r3, %r1, %r2, 31, 0xffffffff; st.global.u32 [%rd3], %r3;",
         Reach.THIS_DATA, "data",
     ),
+    "an election among lanes from data": (
+        "ld.global.u32 %r2, [%rd3]; not.b32 %r2, %r2; elect.sync %r3|%p1, %r2;"
+        "@%p1 st.global.u32 [%rd3], %r1;", Reach.THIS_DATA, "data",
+    ),
+    "an election among who is active": (
+        "activemask.b32 %r2; elect.sync %r3|%p1, %r2; @%p1 st.global.u32 [%rd3], %r1;",
+        Reach.THIS_SCHEDULE, "order",
+    ),
+    "an election": (
+        "elect.sync %r3|%p1, -1; @%p1 st.global.u32 [%rd3], %r1;", Reach.ALL_DATA, "",
+    ),
     "a clock": (
         "mov.u32 %r2, %clock; setp.gt.u32 %p1, %r2, 3; @%p1 st.global.u32 [%rd3], %r1;",
         Reach.THIS_SCHEDULE, "order",
@@ -322,6 +333,31 @@ def test_what_is_decided_by_data_or_by_who_comes_first(name: str) -> None:
                                   conditions(report) | {condition}) - {""}  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "together",
+    [
+        "shfl.sync.idx.b32 %r4, %r1, 0, 31, -1", "vote.sync.any.pred %p2, %p3, -1",
+        "redux.sync.add.u32 %r4, %r1, -1", "match.any.sync.b32 %r4, %r1, -1",
+        "elect.sync %r4|%p2, -1", "movmatrix.sync.aligned.m8n8.trans.b16 %r4, %r1",
+        "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%rd6, %rd7}, {%rd5}, {%rd5}, "
+        "{%rd6, %rd7}",
+    ],
+)  # fmt: skip
+def test_what_lanes_do_together_is_decided_by_its_predicate(together: str) -> None:
+    """Of other data some lanes would be missing."""
+    start = "setp.eq.u32 %p3, %r1, 0; mov.b64 %rd5, 0; mov.b64 %rd6, 0; mov.b64 %rd7, 0;"
+    for predicate, reach in (("%r2", Reach.THIS_DATA), ("%r1", Reach.ALL_DATA)):
+        made = f"ld.global.u32 %r2, [%rd3]; setp.lt.u32 %p1, {predicate}, 99; @%p1 {together};"
+        body = BODY.replace("BODY", (start + made).replace(";", ";\n"))
+        assert proof_of(launched(body, [np.zeros(128, np.uint32)])).reach is reach
+
+
+def test_a_break_point_is_decided_by_its_predicate() -> None:
+    made = "ld.global.u32 %r2, [%rd3];\nsetp.ne.u32 %p1, %r2, 0;\n@%p1 brkpt;\n"
+    report = launched(BODY.replace("BODY", made), [np.zeros(128, np.uint32)])
+    assert conditions(report) == {"data"}
+
+
 def test_a_proof_needs_races() -> None:
     kernel = load(BODY.replace("BODY", ""), "k.ptx").kernel("k")
     with pytest.raises(DeviceError, match="a proof needs races"):
@@ -339,6 +375,47 @@ def test_a_predicate_in_a_loop_that_waits_tells_of_a_no() -> None:
     branch = "setp.ne.u32 %p8, %r30, 0;\n@%p8 bra ODD;\nODD:\n"
     text = RING.replace(WAIT_FULL, "mov.u32 %r30, 0;\n" + marked + branch)
     assert "order" in conditions(run_ring(text, 3))
+
+
+ASKED = """
+mov.u32 %r1, %tid.x; mov.u32 %r2, m; setp.ne.u32 %p1, %r1, 0;
+@%p1 bra READY;
+mbarrier.init.shared.b64 [%r2], 1;
+READY: bar.sync 0;
+@%p1 bra ASK;
+mbarrier.arrive.shared.b64 _, [%r2];
+ASK: mbarrier.try_wait.parity.shared.b64 %p2, [%r2], 0;
+MADE
+@GO bra ASK;
+"""
+# By what is made of the answer, and the predicate of going round: whether it says no.
+MADE: dict[tuple[str, str], bool] = {
+    ("selp.u32 %r3, 0, 256, %p2; cvt.u32.u8 %r3, %r3; setp.ne.u32 %p3, %r3, 0;", "%p3"): False,
+    ("selp.u32 %r3, 0, 129, %p2; cvt.u32.u8 %r3, %r3; setp.eq.u32 %p3, %r3, 129;", "%p3"): True,
+    ("selp.u32 %r3, 0, 129, %p2; cvt.s32.s8 %r3, %r3; setp.eq.s32 %p3, %r3, -127;", "%p3"): True,
+    ("selp.u32 %r3, 0, 129, %p2; cvt.s32.s8 %r3, %r3; setp.eq.s32 %p3, %r3, 129;", "%p3"): False,
+    ("selp.u32 %r3, 0, 1, %p2; mov.b32 {%h1, %h2}, %r3; setp.ne.u16 %p3, %h2, 0;", "%p3"): False,
+    ("selp.b64 %d1, 0, 1, %p2; mov.b64 {%r3, %r4}, %d1; setp.ne.u32 %p3, %r4, 0;", "%p3"): False,
+    ("selp.u32 %r3, 1, 0, %p2; setp.ne.u32 %p3|%p4, %r3, 0;", "!%p4"): False,
+    ("selp.u32 %r3, 1, 0, %p2; setp.ne.u32 %p3|%p4, %r3, 0;", "%p4"): True,
+    ("selp.u32 %r3, 1, 0, %p2; setp.ne.u32 %p3|%p4, %r3, 0;", "!%p3"): True,
+    ("selp.b32 %r3, 0, 0x80000000, %p2; setp.ne.f32 %p3, %r3, 0f00000000;", "%p3"): False,
+    ("selp.s32 %r3, -1, 0, %p2; setp.ne.s32 %p3, %r3, -1;", "%p3"): True,
+    ("selp.u16 %h1, 1, 0, %p2; cvt.u32.u16 %r3, %h1; xor.b32 %r3, %r3, 1;"
+     "setp.ne.u32 %p3, %r3, 0;", "%p3"): True,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("made", "go"), MADE)
+def test_what_is_made_of_an_answer_is_followed_bit_by_bit(made: str, go: str) -> None:
+    """A loop that a no leaves, too, waits for nothing; here the first answer is a yes, or where a
+    yes would go round for ever, a no."""
+    head = LAST[: LAST.index(".shared")].replace("%p<4>", "%p<5>")
+    head += ".reg .b16 %h<4>;\n.shared .align 8 .b64 m;\n"
+    body = ASKED.replace("MADE", made.replace(";", ";\n")).replace("GO", go)
+    body = body.replace("mbarrier.arrive", "//") if go == "!%p4" else body
+    report = launched(head + body + "ret;\n}\n", [np.zeros(1, np.int32)])
+    assert conditions(report) == (set() if MADE[made, go] else {"waits", "order"})
 
 
 LAST = """.version 8.0

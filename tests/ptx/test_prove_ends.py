@@ -21,7 +21,7 @@ DIRECTIVES
 .reg .pred %p<9>;
 .reg .b32 %r<20>;
 .reg .b64 %rd<9>;
-.shared .align 8 .b64 full[2];
+.shared .align 16 .b64 full[2];
 .shared .align 16 .b8 data[512];
 ld.param.u64 %rd1, [p];
 cvta.to.global.u64 %rd1, %rd1;
@@ -299,3 +299,37 @@ def test_an_mbarrier_that_is_made_invalid_too_soon() -> None:
     proof = proved(ONCE + "nanosleep.u32 20;\n" + INVAL, threads=64, schedule=2)
     assert "mbarrier" in conditions(proof)
     assert any("while it is still used" in each.message for each in proof.failed)
+
+
+# -- mbarriers that are written over ---------------------------------------------------------------
+
+OVER = {
+    "by another thread": "setp.ne.u32 %p2, %r1, 5;\n@!%p2 st.shared.u64 [%r3], 0;\n",
+    "by itself, in part": "@!%p1 st.shared.u8 [%r3+7], 0;\n",
+    "by a generic address": "cvt.u64.u32 %rd4, %r3;\ncvta.shared.u64 %rd4, %rd4;\n"
+    "@!%p1 st.u32 [%rd4], 0;\n",
+    "by an atomic": "@!%p1 red.shared.add.u32 [%r3], 0;\n",
+    "by a copy": "@!%p1 cp.async.ca.shared.global [%r3], [%rd1], 16;\ncp.async.wait_all;\n",
+    "by a bulk copy": "@%p1 bra PAST;\nmbarrier.init.shared.b64 [%r5], 1;\n"
+    "fence.mbarrier_init.release.cluster;\nfence.proxy.async;\n"
+    "mbarrier.arrive.expect_tx.shared.b64 _, [%r5], 16;\n"
+    "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r3], [%rd1], 16, [%r5];\n"
+    "PAST:\nbar.sync 0;\n" + WAIT.replace("ASK", "ASK3").replace("%r3", "%r5"),
+}
+
+
+@pytest.mark.parametrize("way", OVER)
+def test_an_mbarrier_that_is_written_over_while_it_is_alive(way: str) -> None:
+    """By the manual only operations on mbarriers may touch it, until it is made invalid."""
+    proof = proved("bar.sync 0;\n" + OVER[way] + ONCE, threads=64)
+    assert conditions(proof) == {"mbarrier"}
+    (failed,) = proof.failed
+    assert failed.message.startswith("this overwrites an mbarrier that is alive")
+    assert failed.span is not None
+
+
+def test_what_is_beside_an_mbarrier_or_behind_its_end_may_be_written() -> None:
+    gone = "@!%p1 mbarrier.inval.shared::cta.b64 [%r3+8];\nbar.sync 0;\n"
+    gone += "setp.ne.u32 %p2, %r1, 5;\n@!%p2 st.shared.u64 [%r3+8], 0;\n"
+    beside = "@!%p1 st.shared.u64 [%r5], 0;\n"
+    assert proved(gone + beside + ONCE, threads=64).reach is Reach.ALL_DATA

@@ -114,6 +114,14 @@ def test_a_loop_that_does_more_than_look_is_not_proved() -> None:
     assert "memory" in {each.condition for each in proof.failed}
 
 
+def test_the_opposite_of_a_comparison_is_not_followed() -> None:
+    """The second predicate of two; nothing wrong is said of the flag itself."""
+    look = SET_YET.replace("setp.eq.u32 %p3,", "setp.ne.u32 %p4|%p3,")
+    proof = proved(STORE, look, 1)
+    assert proof.reach is Reach.THIS_SCHEDULE
+    assert not [each for each in proof.failed if each.condition == "flags"]
+
+
 def test_what_a_round_leaves_behind_is_not_proved() -> None:
     text = ALL.replace("@%p3 bra ASK;", "@!%p3 bra PAST;\nmov.u32 %r7, 1;\nbra ASK;\nPAST:")
     assert "memory" in {each.condition for each in proved(ADD, text).failed}

@@ -42,7 +42,7 @@ COMMANDS = {
     "show": "Draw a result as an HTML page, as SVG figures or as text.",
     "store": "List, export or remove the results that are kept on disk.",
     "check": "Check your own index arithmetic of shared memory, for every lane.",
-    "verify": "Check certificates, which are proofs that synth and layout solve write.",
+    "verify": "Check certificates, which are proofs that synth, layout and ptx run write.",
     "bench": "Measure the tables of the papers on this machine, beside the published figures.",
     "machines": "List the known machines, or show the limits and rates of one.",
 }

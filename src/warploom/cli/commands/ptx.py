@@ -60,7 +60,7 @@ Exit status:
   0    clean
   1    something was found: a fault, a race, a failed assertion
   2    bad input
-  3    stopped by the time limit, or out of memory
+  3    not proved, with --prove; stopped by the time limit, or out of memory
   130  Ctrl-C"""
 REPORT = """Report the memory traffic and divergence of a launch, by line of the source.
 

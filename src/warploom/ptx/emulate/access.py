@@ -351,6 +351,7 @@ def watch(
         batch.skeleton.touch(
             site.span, region.data.size, start, site.width, reads=site.kind.reads,
             writes=site.kind.writes,
+            alive={} if site.semantics.mbarrier or site.semantics.begins else batch.mbarriers,
         )  # fmt: skip
     elif batch.skeleton is not None and batch.skeleton.loops and site.kind is Kind.STRONG_READ:
         acquires = int(site.semantics.scope) if site.order.acquires else 0

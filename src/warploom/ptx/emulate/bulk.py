@@ -294,8 +294,9 @@ def landed(
     issued = barrier.phase
     if f.batch.skeleton is not None:
         f.batch.skeleton.touch(
-            copier.site.span, shared.data.size, places, width, reads=False, writes=True
-        )
+            copier.site.span, shared.data.size, places, width, reads=False, writes=True,
+            alive=f.batch.mbarriers,
+        )  # fmt: skip
         size = shared.data.size // f.batch.blocks
         blocks = {int(places[0]) // size} if places.size else set()
         blocks |= {int(f.batch.block_of[thread])} if across else set()

@@ -55,10 +55,12 @@ def _reads_clock(ins: Instruction) -> bool:
 
 @dataclass(slots=True)
 class _Seen:
-    """Registers of the threads that came to a place, as bytes; `who` are they."""
+    """Registers of the threads that came to a place, as bytes; `who` are they, and `back` those
+    that came there again as they were."""
 
     who: Mask
     registers: dict[int, Array]
+    back: Mask
 
 
 @dataclass(slots=True)
@@ -105,7 +107,7 @@ class Watch:
         now = {slot: self._bytes(slot) for slot in self.code.live[rank]}
         before = self.seen.get(rank)
         if before is None:
-            self.seen[rank] = _Seen(here.copy(), now)
+            self.seen[rank] = _Seen(here.copy(), now, np.zeros_like(here))
             return False
         known = here & before.who
         if any((now[slot][known] != before.registers[slot][known]).any() for slot in now):
@@ -120,7 +122,20 @@ class Watch:
             before.who |= here
         again = np.zeros(batch.threads, bool) if self.again is None else self.again
         self.again = again | known
+        before.back |= known
         return bool((known & ~again).any())
+
+    def spins(self, running: Mask) -> dict[int, Mask]:
+        """By place, who goes round there: those that came back, to it or to another place of the
+        same loop. A place that they came past before they went into their loop is none."""
+        found: dict[int, Mask] = {}
+        for rank, seen in self.seen.items():
+            back = seen.back.copy()
+            for other, each in self.seen.items():
+                if rank in self.code.reach(other) and other in self.code.reach(rank):
+                    back |= each.back
+            found[rank] = seen.who & back & running
+        return found
 
     def _bytes(self, slot: int) -> Array:
         value = self.frame.regs[slot]

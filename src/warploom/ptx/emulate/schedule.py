@@ -538,7 +538,7 @@ class Runner:
         if land_copies(self.frame):
             self.watch.effect()
             return
-        spins = {rank: seen.who & running for rank, seen in self.watch.seen.items()}
+        spins = self.watch.spins(running)
         raise deadlock(self.code, self.frame, spins, self._at_barriers())
 
     def _at_barriers(self) -> list[tuple[Instruction, Mask]]:

@@ -21,6 +21,7 @@ Array = npt.NDArray[Any]
 MOST_EVENTS = 1 << 18  # of one batch
 ACQUIRES, RELEASES = 1, 2  # what an order does, as `bytes` of its event
 NOWHERE = -1
+_NONE: Mapping[int, Any] = {}
 
 
 class Act(Enum):
@@ -217,9 +218,13 @@ class Skeleton:
     # -- shared memory --------------------------------------------------------------------------
 
     def touch(
-        self, span: Span, size: int, start: Array, width: int, *, reads: bool, writes: bool
-    ) -> None:
-        """Bytes of shared memory, of `size` in all, are read or written by an instruction."""
+        self, span: Span, size: int, start: Array, width: int, *, reads: bool, writes: bool,
+        alive: Mapping[int, Any] = _NONE,
+    ) -> None:  # fmt: skip
+        """Bytes of shared memory, of `size` in all, are read or written by an instruction.
+
+        `alive` are mbarriers, by place in units of their size, which this must not write.
+        """
         if self.writers is None:
             self.writers = np.full(size, NOWHERE, np.int32)
         site, places = self.site(span), (np.asarray(start)[:, None] + np.arange(width)).reshape(-1)
@@ -227,6 +232,9 @@ class Skeleton:
             self.seen.setdefault(site, set()).update(np.unique(self.writers[places]).tolist())
         if writes:
             self.writers[places] = site
+        if writes and alive and not set(alive).isdisjoint(np.unique(places >> 3).tolist()):
+            message = "this overwrites an mbarrier that is alive; it must be made invalid first"
+            self.fail("mbarrier", message, span)
 
     # -- flags ----------------------------------------------------------------------------------
 

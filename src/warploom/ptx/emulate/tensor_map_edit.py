@@ -89,7 +89,7 @@ class _Editor(Copier):
         if f.batch.skeleton is not None and key is SHARED:
             f.batch.skeleton.touch(
                 self.site.span, region.data.size, np.array([at]), MAP_BYTES, reads=True,
-                writes=kind is Kind.WRITE,
+                writes=kind is Kind.WRITE, alive=f.batch.mbarriers,
             )  # fmt: skip
         races = f.batch.races
         if races is None:

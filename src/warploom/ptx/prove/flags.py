@@ -84,7 +84,9 @@ class FlagLoops:
         at = self.spins.definition(operand.key, (rank, None))
         if at is None or at[1] is None:
             return None
-        return self.code.blocks[at[0]].passages[at[1]].instruction
+        made = self.code.blocks[at[0]].passages[at[1]].instruction
+        to = made.operands[0]  # of two predicates the second is the opposite
+        return made if isinstance(to, Register) and to.key == operand.key else None
 
     def _loop(self, rank: int, again: int, made: Instruction) -> FlagLoop | None:
         path = self.spins.path(rank, again, looks)

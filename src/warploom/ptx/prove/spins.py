@@ -12,8 +12,18 @@ from dataclasses import dataclass, field
 from warploom.ptx.emulate.code import Code
 from warploom.ptx.emulate.context import CARRY
 from warploom.ptx.emulate.poison import PoisonTransfer
-from warploom.ptx.ir import Component, Immediate, Instruction, Negated, Operand, Register
+from warploom.ptx.ir import (
+    Component,
+    Immediate,
+    Instruction,
+    Negated,
+    Operand,
+    Pair,
+    Register,
+    Spelling,
+)
 from warploom.ptx.known import keys_of, record_of, registers, split_operands
+from warploom.ptx.types import is_signed, size_of, types_of
 
 LONGEST = 16  # blocks of such a loop
 ASKS = frozenset({"test_wait", "try_wait"})
@@ -142,7 +152,7 @@ class Spins:
         sources: set[int] = set()
         end = (rank, None)
         sides = [
-            None if predicate is None else self._value(predicate, answer, sources, end)
+            None if predicate is None else self._value(predicate, "pred", answer, sources, end)
             for answer in (False, True)
         ]
         if len(sources) != 1 or None in sides or sides[0] == sides[1]:
@@ -196,18 +206,24 @@ class Spins:
 
     # -- what a branch does if the answer is yes, or no -----------------------------------------
 
-    def _value(self, operand: Operand, answer: bool, sources: set[int], at: Position) -> int | None:
-        """An operand as it is read at a place, if that is a constant or made of an answer."""
+    def _value(
+        self, operand: Operand, kind: str, answer: bool, sources: set[int], at: Position
+    ) -> int | None:
+        """The bits of an operand of a type as it is read at a place, if that is a constant or made
+        of an answer."""
         match operand:
-            case Immediate(value=value):
-                return int(value)
-            case Negated(inner):
-                found = self._value(inner, answer, sources, at)
+            case Immediate(value=value, spelling=Spelling.INTEGER):
+                return value % (1 << _bits(kind))
+            case Negated(inner) if kind == "pred":
+                found = self._value(inner, kind, answer, sources, at)
                 return None if found is None else 1 - found
             case Register() | Component():
-                keys = keys_of(operand)
+                keys, holds = keys_of(operand), _bits(_declared(operand))
                 made = self.definition(keys[0], at) if len(keys) == 1 else None
-                return None if made is None else self._made(answer, sources, made)
+                if made is None or holds < _bits(kind):
+                    return None
+                found = self._made(keys[0], answer, sources, made)
+                return None if found is None else found % (1 << _bits(kind))
             case _:
                 return None
 
@@ -225,34 +241,104 @@ class Spins:
             rank, before = into[0], None
         return None
 
-    def _made(self, answer: bool, sources: set[int], at: Position) -> int | None:
-        """What an instruction makes of an answer, where that is a bit."""
+    def _made(self, key: str, answer: bool, sources: set[int], at: Position) -> int | None:
+        """The bits of a register that an instruction makes of an answer, where they are known."""
         rank, number = at
         assert number is not None
         ins = self.code.blocks[rank].passages[number].instruction
+        to = ins.operands[0]
         if ins.predicate is not None:
             return None
         if is_wait(ins):
             sources.add(ins.start)
             return int(answer)
-        values = [self._value(each, answer, sources, at) for each in ins.operands[1:]]
-        match ins.opcode, values:
-            case (("mov" | "cvt"), [value]):
-                return value
-            case "selp", [yes, no, holds] if holds is not None:
-                return yes if holds else no
-            case "setp", [a, b] if a is not None and b is not None:
-                return {"eq": int(a == b), "ne": int(a != b)}.get(ins.modifiers[0])
-            case "not", [a] if a is not None and "pred" in ins.modifiers:
-                return 1 - a
-            case "xor", [a, b] if a is not None and b is not None:
-                return a ^ b
-            case "and", [a, b] if a is not None and b is not None:
-                return a & b
-            case _:
-                return None
+        second = isinstance(to, Pair) and ins.opcode == "setp" and key in _keys(to.second)
+        to = (to.second if second else to.first) if isinstance(to, Pair) else to
+        if not isinstance(to, Register | Component) or keys_of(to) != [key]:
+            return None
+        kinds = _kinds(ins)
+        if kinds is None or len(kinds) != len(ins.operands) - 1:
+            return None
+        values = [
+            self._value(each, kind, answer, sources, at)
+            for each, kind in zip(ins.operands[1:], kinds, strict=True)
+        ]
+        found = _folded(ins, kinds, values)
+        if found is None or ins.opcode == "setp":
+            return None if found is None else found ^ second
+        return _kept(found, types_of(ins)[0], _declared(to))
 
 
 def _is_quiet(flow: PoisonTransfer) -> bool:
     """Whether an instruction changes nothing but registers."""
     return (flow.plain and not flow.across) or flow.instruction.opcode == "nanosleep"
+
+
+# -- bits ------------------------------------------------------------------------------------------
+
+
+def _keys(operand: Operand) -> list[str]:
+    return [key for each in registers((operand,)) for key in keys_of(each)]
+
+
+def _declared(register: Register | Component) -> str:
+    return register.register.type if isinstance(register, Component) else register.type
+
+
+def _bits(kind: str) -> int:
+    return 1 if kind == "pred" else 8 * size_of(kind)
+
+
+def _kinds(ins: Instruction) -> list[str] | None:
+    """The types by which the operands are read that a result is made of; None where that is not
+    followed, as of floats."""
+    kinds = types_of(ins)
+    words = [word for word in ins.modifiers if word not in kinds]
+    if any(each != "pred" and (each[0] not in "bsu" or not each[1:].isdigit()) for each in kinds):
+        return None
+    match ins.opcode, kinds, words:
+        case "cvt", [_, source], []:
+            return [source]
+        case (("mov" | "not"), [kind], []):
+            return [kind]
+        case "selp", [kind], []:
+            return [kind, kind, "pred"]
+        case (("and" | "xor"), [kind], []):
+            return [kind, kind]
+        case "setp", [kind], ["eq" | "ne"]:
+            return [kind, kind]
+        case _:
+            return None
+
+
+def _folded(ins: Instruction, kinds: list[str], values: list[int | None]) -> int | None:
+    """What an instruction makes of the bits of its operands; None where that is not known."""
+    if ins.opcode == "selp":
+        yes, no, holds = values
+        return None if holds is None else yes if holds else no
+    known = [each for each in values if each is not None]
+    match ins.opcode, known:
+        case "mov", [value]:
+            return value
+        case "cvt", [value]:
+            return _kept(value, kinds[0], "b64")
+        case "not", [value]:
+            return value ^ ((1 << _bits(kinds[0])) - 1)
+        case "xor", [a, b]:
+            return a ^ b
+        case "and", [a, b]:
+            return a & b
+        case "setp", [a, b]:
+            return int((a == b) == ("eq" in ins.modifiers))
+        case _:
+            return None
+
+
+def _kept(value: int, kind: str, register: str) -> int:
+    """The bits of a register to which a value of a type is written: a wider one is filled by sign
+    or zero."""
+    bits = _bits(kind)
+    value %= 1 << bits
+    if is_signed(kind) and value >> (bits - 1):
+        value -= 1 << bits
+    return value % (1 << _bits(register))

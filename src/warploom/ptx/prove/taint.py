@@ -128,7 +128,7 @@ class TaintFlow:
         if ins.opcode == "activemask" or _needs_convergence(ins):
             return Taint.ORDER
         if ins.opcode == "elect":
-            return guard
+            return guard | self.of_operands(*read)
         return guard | self.of_operands(*read) | self.taint(read_keys(ins)) | self._own(ins)
 
     def _own(self, ins: Instruction) -> Taint:
@@ -221,7 +221,7 @@ class TaintFlow:
             value = ins.operands[2 if ins.opcode == "atom" else 1 :]
             keys = [key for each in registers(value) for key in keys_of(each)]
             yield from self._uses(ins, keys, "flag")
-        if not flow.plain and ins.predicate is not None:
+        if ins.predicate is not None and _acts(flow):
             yield from self._uses(ins, [ins.predicate.key], "predicate")
         for what, operands, allowed in _deciding(flow):
             keys = [key for each in registers(operands) for key in keys_of(each)]
@@ -261,6 +261,12 @@ def _varies(operands: tuple[Operand, ...]) -> bool:
     return False
 
 
+def _acts(flow: PoisonTransfer) -> bool:
+    """Whether it matters to others that an instruction is done: it has an effect, or is done by
+    several lanes together."""
+    return not flow.plain or flow.across or flow.instruction.opcode in ("shfl", "brkpt")
+
+
 def _needs_convergence(ins: Instruction) -> bool:
     """Lanes that happen to be together: without .sync nobody says which those are."""
     return ins.opcode in ("shfl", "vote") and "sync" not in ins.modifiers
@@ -275,7 +281,7 @@ def _deciding(flow: PoisonTransfer) -> Iterator[Deciding]:
     operands = ins.operands
     addresses = tuple(each for each in operands if isinstance(each, Address))
     if ins.opcode in ("shfl", "vote", "match", "redux", "elect"):
-        yield "lanes", operands[2:], Taint.NONE
+        yield "lanes", operands[1 if ins.opcode == "elect" else 2 :], Taint.NONE
         return
     if flow.plain and not addresses:
         return
