@@ -378,7 +378,7 @@ class Kernel:
     def _proof(self, asked: Asked, code: Code, report: Report, loops: FlagLoops | None) -> Proof:
         found = Evidence(
             code, self._judge.skeletons, bool(report.races), asked.benign, asked.registers, loops,
-            asked.after is not None, asked.dependents, self._judge.undecided,
+            asked.after is not None, asked.dependents, self._judge.undecided, self._judge.unused,
         )  # fmt: skip
         return verdict(found)
 

@@ -352,6 +352,10 @@ def watch(
             site.span, region.data.size, start, site.width, reads=site.kind.reads,
             writes=site.kind.writes,
         )  # fmt: skip
+        if (
+            site.kind is Kind.STRONG_READ and not site.semantics.mbarrier
+        ):  # perhaps by a generic address
+            batch.skeleton.look_at_shared(site.span)
     elif batch.skeleton is not None and batch.skeleton.loops and site.kind is Kind.STRONG_READ:
         acquires = int(site.semantics.scope) if site.order.acquires else 0
         batch.skeleton.look(site.span, threads, region, start, acquires)

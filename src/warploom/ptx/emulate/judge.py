@@ -51,6 +51,7 @@ class Judge:
     skeletons: list[Recorded] = field(default_factory=list, init=False)  # of the last launch
     events: dict[Hold, int] = field(default_factory=dict, init=False)  # … where a schedule counts
     undecided: list[tuple[Side, Side]] = field(default_factory=list, init=False)  # … with others
+    unused: tuple[Span, ...] = field(default=(), init=False)  # … loads whose races are excused
     _unfused: Code | None = field(default=None, init=False)
 
     def run(self, asked: Asked, code: Code, before: Kept, work: Work | None = None) -> Report:
@@ -72,6 +73,7 @@ class Judge:
                 if fault is not None:
                     raise fault
                 self.skeletons, self.events = launch.skeletons, launch.events
+                self.unused = tuple(span for span, dead in excused.dead_loads.items() if dead.any())
                 self.undecided = [*launch.races.undecided.values()] if launch.races else []
                 self._keep_footprint(asked, launch)
                 return launch.report

@@ -9,7 +9,7 @@ from warploom.errors import Span
 from warploom.machine.proof import Proof, Reach, Unproved
 from warploom.machine.race import Side
 from warploom.ptx.emulate.code import Code
-from warploom.ptx.emulate.skeleton import NOWHERE, Act, Recorded
+from warploom.ptx.emulate.skeleton import MAY_DEPEND, NOWHERE, Act, Recorded
 from warploom.ptx.ir import Instruction, Register
 from warploom.ptx.known import STRONG, space_of
 from warploom.ptx.prove.conditions import check, outlives, waived
@@ -48,6 +48,7 @@ class Evidence:
     after: bool = False  # the launch before is known, and may overlap
     dependents: bool = False  # another may overlap that is not known yet
     undecided: Sequence[tuple[Side, Side]] = ()  # strong accesses of a launch before, and of this
+    unused: Sequence[Span] = ()  # loads that race, and that this data makes no use of
 
 
 def verdict(evidence: Evidence) -> Proof:
@@ -62,7 +63,7 @@ def verdict(evidence: Evidence) -> Proof:
         *_not_covered(spins, flags, after=evidence.after),
         *_flagged(evidence),
     ]
-    data: list[Unproved] = []
+    data = [*_unused(evidence)]
     for each in TaintFlow(evidence.code, spins, _seen(evidence), flags).decided():
         (schedule if each.taint is Taint.ORDER else data).append(_told(evidence.code, each))
     reach = Reach.ALL_DATA
@@ -79,6 +80,12 @@ def verdict(evidence: Evidence) -> Proof:
 def _raced(evidence: Evidence) -> Iterator[Unproved]:
     if evidence.raced:
         yield Unproved("races", "this run has a data race")
+
+
+def _unused(evidence: Evidence) -> Iterator[Unproved]:
+    """races: a load that is of no use here may be of use with other data."""
+    for span in evidence.unused:
+        yield Unproved("races", "this load races, and is of no use with this data alone", span)
 
 
 def _overlapped(evidence: Evidence) -> Iterator[Unproved]:
@@ -155,7 +162,7 @@ def _uncovered(ins: Instruction, used: set[str]) -> str:
     if ins.opcode == "griddepcontrol" and "wait" in ins.modifiers:
         return "the kernel depends on another launch"
     if ins.opcode in ("ld", "ldu") and STRONG & set(ins.modifiers) and space_of(ins) != "param":
-        return "what this load sees may depend on who came first"
+        return MAY_DEPEND
     if ins.opcode == "atom":
         to = ins.operands[0]
         read = isinstance(to, Register) and to.key in used
