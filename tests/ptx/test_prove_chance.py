@@ -142,4 +142,78 @@ def test_a_load_that_is_of_no_use_with_this_data_races_with_other_data() -> None
     assert proof.reach is Reach.THIS_DATA
     (only,) = proof.failed
     assert only.condition == "races"
-    assert only.span is not None and only.span.line == HEAD.count("\n") + 1
+    assert only.span is not None
+    assert only.span.line == HEAD.count("\n") + 1
+
+
+# -- who came first --------------------------------------------------------------------------------
+
+COUNT = """setp.ne.u32 %p1, %r2, 0;
+@%p1 bra OTHER;
+st.global.u32 [%rd1], 7;
+fence.acq_rel.gpu;
+red.relaxed.gpu.global.add.u32 [%rd2], 1;
+bra DONE;
+OTHER:
+FIRST
+THEN"""
+ADD = "atom.relaxed.gpu.global.add.u32 %r5, [%rd2], 1;"
+RED = "red.relaxed.gpu.global.add.u32 [%rd2], 1;"
+FENCED = "fence.acq_rel.gpu;\nld.global.u32 %r6, [%rd1];"
+SET_BACK = "st.global.u32 [%rd2], 0;"
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        (ADD, FENCED), (ADD.replace("add.u32", "exch.b32"), FENCED), (ADD, SET_BACK),
+        (RED.replace("u32", "s32"), SET_BACK),
+    ],
+)  # fmt: skip
+def test_an_atomic_whose_result_is_not_read_orders_nothing(first: str, then: str) -> None:
+    body = COUNT.replace("FIRST", first).replace("THEN", then)
+    refused(proof_of(body, 2), "memory", first, body)
+
+
+def test_atomics_that_order_nothing_are_proved() -> None:
+    body = COUNT.replace("FIRST", ADD).replace("THEN", "fence.acq_rel.gpu;")
+    body = body.replace("fence.acq_rel.gpu;\nred", "red")
+    assert proof_of(body, 2).reach is Reach.ALL_DATA
+
+
+# -- who is last -----------------------------------------------------------------------------------
+
+STORE = "st.volatile.global.u32 [%rd1], %r1;"
+OR = "red.relaxed.gpu.global.or.b32 [%rd1], %r1;"
+EXCH = "atom.exch.relaxed.gpu.global.b32 %r5, [%rd1], %r1;"
+AND = "red.relaxed.gpu.global.and.b32 [%rd1], %r1;"
+SHARED_STORE = "st.volatile.u32 [%rd5], %r1;"
+VECTOR = "st.volatile.global.v2.u32 [%rd1], {%r2, %r1};"
+
+
+@pytest.mark.parametrize(
+    "last", [STORE, EXCH, SHARED_STORE, VECTOR, OR + "\n" + AND, OR + "\n" + STORE]
+)
+def test_what_depends_on_who_is_last_is_not_proved(last: str) -> None:
+    refused(proof_of(last, block=64), "memory", last.splitlines()[-1], last)
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        OR, STORE.replace("%r1", "7"), VECTOR.replace("%r1", "%r2"),
+        STORE.replace("[%rd1]", "[%rd7]"), OR + "\nbar.sync 0;\n" + AND,
+        "setp.ne.u32 %p1, %r1, 0;\nsetp.ne.u32 %p2, %r1, 33;\n@!%p1 " + STORE
+        + "\nbar.sync 0;\n@!%p2 " + STORE + "\nbar.sync 0;\n" + OR,
+        OR.replace("or.b32", "add.u32") + "\n" + OR.replace("or.b32", "add.s32"),
+    ],
+)  # fmt: skip
+def test_what_is_the_same_whoever_is_last_is_proved(last: str) -> None:
+    assert proof_of(last, block=64).failed == ()
+
+
+def test_stores_of_one_value_that_is_data_of_this_launch() -> None:
+    body = "ld.global.u32 %r5, [%rd7];\nst.volatile.global.u32 [%rd1], %r5;"
+    proof = proof_of(body, block=64)
+    assert proof.reach is not Reach.ALL_DATA
+    assert "data" in {each.condition for each in proof.failed}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from warploom.errors import Span
+from warploom.machine.last import NO_CHANCE, Chance
 from warploom.machine.proof import Proof, Reach, Unproved
 from warploom.machine.race import Side
 from warploom.ptx.emulate.code import Code
@@ -32,6 +33,7 @@ _WHAT = {
     "branch": "a branch", "predicate": "whether this is done", "address": "an address",
     "operand": "an operand", "descriptor": "a descriptor", "lanes": "which lanes exchange values",
     "wait": "what is waited for", "flag": "what a flag is set to",
+    "value": "what is stored, as others store it in no order,",
 }  # fmt: skip
 
 
@@ -49,6 +51,7 @@ class Evidence:
     dependents: bool = False  # another may overlap that is not known yet
     undecided: Sequence[tuple[Side, Side]] = ()  # strong accesses of a launch before, and of this
     unused: Sequence[Span] = ()  # loads that race, and that this data makes no use of
+    chance: Chance = NO_CHANCE
 
 
 def verdict(evidence: Evidence) -> Proof:
@@ -57,6 +60,7 @@ def verdict(evidence: Evidence) -> Proof:
     schedule = [
         *_raced(evidence),
         *_overlapped(evidence),
+        *_by_chance(evidence),
         *_ordered(evidence),
         *_pooled(evidence),
         *_waited(spins),
@@ -64,7 +68,8 @@ def verdict(evidence: Evidence) -> Proof:
         *_flagged(evidence),
     ]
     data = [*_unused(evidence)]
-    for each in TaintFlow(evidence.code, spins, _seen(evidence), flags).decided():
+    flow = TaintFlow(evidence.code, spins, _seen(evidence), flags)
+    for each in (*flow.decided(), *flow.stored(_steps(evidence, evidence.chance.same))):
         (schedule if each.taint is Taint.ORDER else data).append(_told(evidence.code, each))
     reach = Reach.ALL_DATA
     if schedule or data:
@@ -86,6 +91,29 @@ def _unused(evidence: Evidence) -> Iterator[Unproved]:
     """races: a load that is of no use here may be of use with other data."""
     for span in evidence.unused:
         yield Unproved("races", "this load races, and is of no use with this data alone", span)
+
+
+def _steps(evidence: Evidence, labels: Iterable[Hashable]) -> list[Instruction]:
+    """The instructions that have these labels."""
+    module, wanted = evidence.code.module, set(labels)
+    return [
+        flow.instruction for block in evidence.code.blocks for flow in block.passages
+        if module.span(flow.instruction) in wanted
+    ]  # fmt: skip
+
+
+def _by_chance(evidence: Evidence) -> Iterator[Unproved]:
+    """memory: nothing counts on what atomics happened to see, nor on which write was last."""
+    module = evidence.code.module
+    for looks in evidence.chance.looks:
+        atomics = [ins for ins in _steps(evidence, looks) if ins.opcode in ("atom", "red")]
+        if len(atomics) == len(looks):
+            message = "what follows is in order only because of who came first to this atomic"
+            yield Unproved("memory", message, module.span(atomics[0]))
+    for first, last in evidence.chance.last:
+        line = f"line {first.line}" if isinstance(first, Span) else "another"
+        message = f"this or the write of {line} may be last, as nothing orders them"
+        yield Unproved("memory", message, last if isinstance(last, Span) else None)
 
 
 def _overlapped(evidence: Evidence) -> Iterator[Unproved]:
