@@ -212,6 +212,14 @@ def test_what_is_the_same_whoever_is_last_is_proved(last: str) -> None:
     assert proof_of(last, block=64).failed == ()
 
 
+def test_many_stores_and_sums_take_no_time_for_each_two() -> None:
+    """32,768 threads at one place; a look at each two of them takes minutes."""
+    same = STORE.replace("%r1", "7") + "\n" + OR.replace("[%rd1]", "[%rd2]")
+    assert proof_of(same, 128, 256).failed == ()
+    last = same + "\nbar.sync 0;\n" + AND.replace("[%rd1]", "[%rd2]")
+    assert proof_of(last, 128, 256).reach is Reach.THIS_SCHEDULE
+
+
 def test_stores_of_one_value_that_is_data_of_this_launch() -> None:
     body = "ld.global.u32 %r5, [%rd7];\nst.volatile.global.u32 [%rd1], %r5;"
     proof = proof_of(body, block=64)

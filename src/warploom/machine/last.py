@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,7 +19,15 @@ from warploom.machine.semantics import Semantics
 ENOUGH = 16  # pairs of instructions that are found
 Key = Hashable  # what a write does; writes of one key leave the same in every order
 Kept = dict[Key, dict[int, int]]  # of a place: the last write of each thread, as an entry
-_SWAP: Key = "swap"
+_SWAP: Key = "swap"  # leaves another value in every order
+_OVER: Key = "over"  # it is known of a place that any of several writes may be last
+
+
+class _Stored(NamedTuple):
+    """A store of some bytes, by an instruction with a number."""
+
+    value: bytes
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +83,12 @@ class LastWrites:
                 continue
             for part in range(0, width, size):
                 if values is not None:
-                    key = values[i, part : part + size].tobytes()
+                    value = values[i, part : part + size].tobytes()
+                    key = _Stored(value, self.layout.label(entry))
                 place = at + part
                 kept = places.setdefault(place, {})
+                if _OVER in kept:
+                    continue
                 before = self._unordered(
                     clocks, flags, region, place, thread, entry, kept, key
                 )  # fmt: skip
@@ -88,10 +100,13 @@ class LastWrites:
     ) -> dict[Key, list[int]]:  # fmt: skip
         """The writes of other threads that nothing orders before this one, by what they do."""
         code = entry & self.layout.code_mask
-        sums = isinstance(key, tuple)
         out: dict[Key, list[int]] = {}
         for other, writes in kept.items():
-            if (sums and other == key) or (len(writes) == 1 and code in writes):
+            if (len(writes) == 1 and code in writes) or (_is_sum(key) and other == key):
+                continue
+            stores = _of_one_value(key, other)
+            if stores and stores <= self.same:
+                out[other] = []  # as is known
                 continue
             entries = np.fromiter(writes.values(), np.int64, len(writes))
             if entries.size == clocks.entries.size:  # which would stand for all threads
@@ -109,10 +124,22 @@ class LastWrites:
     def _note(self, kept: Kept, key: Key, entry: int, before: dict[Key, list[int]]) -> None:
         number = self.layout.label(entry)
         for other, entries in before.items():
-            if other == key and isinstance(key, bytes):
-                self.same |= {number, self.layout.label(entries[0])}
-            else:
+            stores = _of_one_value(key, other)
+            self.same |= stores
+            if not stores:
                 self.found[self.layout.label(entries[0]), number] = None
-        if not before and not isinstance(key, tuple):
+                kept[_OVER] = {}
+        if not before and not _is_sum(key):
             kept.clear()  # all that was written is over
         kept.setdefault(key, {})[entry & self.layout.code_mask] = entry
+
+
+def _is_sum(key: Key) -> bool:
+    return key != _SWAP and not isinstance(key, _Stored)
+
+
+def _of_one_value(key: Key, other: Key) -> set[int]:
+    """The numbers of two stores, if they store the same."""
+    if isinstance(key, _Stored) and isinstance(other, _Stored) and key.value == other.value:
+        return {key.number, other.number}
+    return set()
