@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from warploom.machine.clock import Array, Ints, Mask, Vector
+from warploom.machine.clock import Array, Clocks, Ints, Mask, Vector
 from warploom.machine.knowledge import Knowledge, Ticks, joined
 from warploom.machine.semantics import Scope, Semantics
 
@@ -86,6 +86,7 @@ class _Look:
     chain: int
     version: int
     known: Known
+    entry: int  # of the read
     acquired: int = 0
 
 
@@ -150,6 +151,8 @@ class Flags:
     # By thread, and by place: what it saw there by strong reads, which a fence may acquire.
     looks: dict[int, dict[tuple[Hashable, int], list[_Look]]] = field(default_factory=dict)
     chains: int = 0
+    # The instructions, by their numbers, that saw a write and thereby ordered what came next.
+    counted: set[frozenset[int]] = field(default_factory=set)
 
     def start(self) -> None:
         """Other threads run now."""
@@ -231,7 +234,7 @@ class Flags:
                 if flag.size == semantics.size:  # else the two are not morally strong
                     trail.read(entry & clocks.layout.code_mask, entry)
             if reads and order.sees and flag is not None and known:
-                self._look((region, place), thread, flag)
+                self._look((region, place), thread, flag, entry)
             if reads and order.acquires:
                 looks = self.looks.get(thread, {}).get((region, place), [])
                 self._acquire(clocks, thread, looks, semantics.scope)
@@ -269,13 +272,13 @@ class Flags:
             if flag.size == semantics.size:  # else the two are not morally strong
                 trails[place].read_together(entries[at] & np.int64(layout.code_mask), entries[at])
             if order.sees and flag.known:
-                for thread in threads[at].tolist():
-                    self._look((region, place), thread, flag)
+                for thread, entry in zip(threads[at].tolist(), entries[at].tolist(), strict=True):
+                    self._look((region, place), thread, flag, entry)
 
     def observed(
         self, clocks: Vector, region: Hashable, place: int, thread: int, now: frozenset[int]
     ) -> Array:
-        """The strong writes to a place that were seen by reads that a thread knows of: from, to.
+        """Reads of a place that a thread knows of: which, and the first and last write it saw.
 
         Not by those that it does `now`.
         """
@@ -283,13 +286,18 @@ class Flags:
         found = np.zeros((0, 3), np.int64) if trail is None else trail.observed()
         before = clocks.ordered_before(found[:, 0], thread)
         before &= ~np.isin(found[:, 0], list(now))
-        return found[before, 1:].T
+        return found[before].T
 
-    def is_among(self, region: Hashable, place: int, entry: int, seen: Array) -> bool:
-        """Whether a strong write, as it is written down, is one of those."""
+    def is_among(
+        self, clocks: Clocks, region: Hashable, place: int, entry: int, seen: Array
+    ) -> bool:  # fmt: skip
+        """Whether a strong write, as it is written down, is one of those that were seen."""
         trail = self.trails.get(region, {}).get(place)
         number = 0 if trail is None else trail.number.get(entry, 0)
-        return bool(((seen[0] <= number) & (number <= seen[1])).any())
+        by = seen[0][(seen[1] <= number) & (number <= seen[2])]
+        if by.size:
+            self.counted.add(frozenset(np.unique(clocks.layout.label(by)).tolist()))
+        return bool(by.size)
 
     @staticmethod
     def _groups(clocks: Vector, thread: int) -> list[Group]:
@@ -301,7 +309,9 @@ class Flags:
         self.chains += 1
         return self.chains
 
-    def _look(self, place: tuple[Hashable, int], thread: int, flag: _Flag) -> None:
+    def _look(
+        self, place: tuple[Hashable, int], thread: int, flag: _Flag, entry: int
+    ) -> None:  # fmt: skip
         """A strong read: what it sees waits for a fence, or an acquire at the same place.
 
         Later in a chain all is known that was before, so of one chain the last look is enough:
@@ -312,7 +322,7 @@ class Flags:
             if looks[-1].version == flag.version:
                 return
             looks.pop()
-        looks.append(_Look(flag.chain, flag.version, flag.known))
+        looks.append(_Look(flag.chain, flag.version, flag.known, entry))
 
     def _acquire(self, clocks: Vector, thread: int, looks: list[_Look], scope: Scope) -> None:
         """What looks saw, within a scope, is known from now on."""
@@ -320,6 +330,8 @@ class Flags:
         for look in looks:
             if look.acquired < scope:
                 look.acquired = scope
+                if any(group in look.known for group in groups):
+                    self.counted.add(frozenset((clocks.layout.label(look.entry),)))
                 for group in groups:
                     clocks.learn(np.array([thread]), look.known.get(group))
 

@@ -188,7 +188,7 @@ class Judges:
                 if (place, thread) not in known:
                     known[place, thread] = flags.observed(clocks, region, place, thread, now)
                 seen = known[place, thread]
-                bad[at] = not flags.is_among(region, place, int(entries[at]), seen)
+                bad[at] = not flags.is_among(clocks, region, place, int(entries[at]), seen)
             return bad
 
         return judge

@@ -23,6 +23,7 @@ from warploom.machine.clock import Array, Clocks, Ints, Layout, Mask, Nested, Ve
 from warploom.machine.flag import Flags, Order
 from warploom.machine.judges import Cause, Judges, of_any_cell
 from warploom.machine.knowledge import Knowledge, joined
+from warploom.machine.last import LastWrites
 from warploom.machine.overlap import Footprint, Overlap
 from warploom.machine.proxy import (
     ASYNC,
@@ -105,6 +106,7 @@ class Writing:
     holds: Callable[[], Mask]
     store: Callable[[], None]
     bytes_of: Callable[[int], bytes] = field(default=lambda _: b"")  # of one of them
+    rows: Callable[[], Array] | None = None  # the bytes of each
 
     @cached_property
     def before(self) -> Mask:
@@ -157,6 +159,7 @@ class RaceDetector:
         self._begun: dict[int, Knowledge] = {}  # by thread: mbarriers that it tells of
         self.footprint: Footprint | None = None  # of this launch, where another may overlap it
         self.overlap: Overlap | None = None  # with launches before this one
+        self.last: LastWrites | None = None
         self.undecided: dict[Hashable, tuple[Side, Side]] = {}  # strong accesses of two launches
 
     # -- batches and synchronisation ----------------------------------------------------------
@@ -176,8 +179,9 @@ class RaceDetector:
     def forget(self, region: Hashable) -> None:
         """The region is new memory from now on."""
         self._shadows.pop(region, None)
-        if self.flags is not None:
-            self.flags.forget(region)
+        for each in (self.flags, self.last):
+            if each is not None:
+                each.forget(region)
 
     def confine(self, region: Hashable) -> None:
         """Each place of the region is reached by the blocks of one cluster alone."""
@@ -339,6 +343,10 @@ class RaceDetector:
             semantics = Semantics(semantics, size=width if semantics.strong else 0)
         shadow = self._shadow(region, size, start, width)
         mine = self.clocks.now(threads) | np.int64(self._number(label) << self.layout.code_bits)
+        if self.last is not None and semantics.writes_for_readers:
+            of = self.clocks, self.flags, region, threads, start
+            rows = None if writing is None else writing.rows
+            self.last.write(*of, width, semantics, label, mine, rows, failed)
         if self.flags is not None:  # what an acquire orders is before the acquire itself
             if semantics.kind.strong:
                 self.flags.strong(

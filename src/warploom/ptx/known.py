@@ -11,6 +11,8 @@ from warploom.ptx.table import OPCODES
 SPACES = frozenset({"global", "shared", "local", "const", "param"})
 # Accesses that are strong in PTX's memory model: they do not race with each other.
 STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "acq_rel", "sc", "mmio"})
+# What atomics do that comes to the same in every order, of whole numbers.
+COMMUTES = frozenset({"add", "and", "or", "xor", "min", "max"})
 
 
 def spelled(opcode: str, modifiers: tuple[str, ...]) -> tuple[OpcodeForm, ...]:

@@ -378,7 +378,8 @@ class Kernel:
     def _proof(self, asked: Asked, code: Code, report: Report, loops: FlagLoops | None) -> Proof:
         found = Evidence(
             code, self._judge.skeletons, bool(report.races), asked.benign, asked.registers, loops,
-            asked.after is not None, asked.dependents, self._judge.undecided,
+            asked.after is not None, asked.dependents, self._judge.undecided, self._judge.unused,
+            self._judge.chance,
         )  # fmt: skip
         return verdict(found)
 

@@ -353,6 +353,10 @@ def watch(
             writes=site.kind.writes,
             alive={} if site.semantics.mbarrier or site.semantics.begins else batch.mbarriers,
         )  # fmt: skip
+        if (
+            site.kind is Kind.STRONG_READ and not site.semantics.mbarrier
+        ):  # perhaps by a generic address
+            batch.skeleton.look_at_shared(site.span)
     elif batch.skeleton is not None and batch.skeleton.loops and site.kind is Kind.STRONG_READ:
         acquires = int(site.semantics.scope) if site.order.acquires else 0
         batch.skeleton.look(site.span, threads, region, start, acquires)

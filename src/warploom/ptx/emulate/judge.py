@@ -5,7 +5,7 @@ Every run starts from the same memory, so all of them are the same but for how t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from warploom.errors import KernelError, Span, WarploomError
 from warploom.machine.company import Company
+from warploom.machine.last import NO_CHANCE, Chance, LastWrites
 from warploom.machine.overlap import Footprint, Overlap
 from warploom.machine.race import Pair, Race, RaceDetector, Side
 from warploom.machine.record import CUDA
@@ -36,8 +37,10 @@ from warploom.ptx.emulate.origins import AllOfUse, Origins, Reader
 from warploom.ptx.emulate.skeleton import Recorded
 from warploom.ptx.emulate.trial import Around, Trial
 from warploom.ptx.emulate.work import Work
-from warploom.ptx.ir import Function
+from warploom.ptx.ir import Function, Instruction
+from warploom.ptx.known import COMMUTES
 from warploom.ptx.patience import timed
+from warploom.ptx.types import is_float, type_of
 
 
 @dataclass(slots=True)
@@ -51,6 +54,8 @@ class Judge:
     skeletons: list[Recorded] = field(default_factory=list, init=False)  # of the last launch
     events: dict[Hold, int] = field(default_factory=dict, init=False)  # … where a schedule counts
     undecided: list[tuple[Side, Side]] = field(default_factory=list, init=False)  # … with others
+    unused: tuple[Span, ...] = field(default=(), init=False)  # … loads whose races are excused
+    chance: Chance = field(default=NO_CHANCE, init=False)  # … what is so by who came first
     _unfused: Code | None = field(default=None, init=False)
 
     def run(self, asked: Asked, code: Code, before: Kept, work: Work | None = None) -> Report:
@@ -72,6 +77,8 @@ class Judge:
                 if fault is not None:
                     raise fault
                 self.skeletons, self.events = launch.skeletons, launch.events
+                self.unused = tuple(span for span, dead in excused.dead_loads.items() if dead.any())
+                self.chance = _chance(launch.races)
                 self.undecided = [*launch.races.undecided.values()] if launch.races else []
                 self._keep_footprint(asked, launch)
                 return launch.report
@@ -142,6 +149,13 @@ class Judge:
             return frozenset()
         return one_value(launch.met)
 
+    def _sums(self, steps: Sequence[Instruction]) -> dict[Hashable, Hashable]:
+        """Atomics that leave the same whoever comes first, but for rounding: with which others."""
+        return {
+            self.around.module.span(ins): tuple(sorted({*ins.modifiers} & COMMUTES)) + _width(ins)
+            for ins in steps if ins.opcode in ("atom", "red") and {*ins.modifiers} & COMMUTES
+        }  # fmt: skip
+
     def _trial(self, code: Code, asked: Asked, excused: Excused, work: Work | None = None) -> Trial:
         return Trial(self.around, code, asked, self._detector(asked, excused), work, excused)
 
@@ -160,8 +174,34 @@ class Judge:
         )  # fmt: skip
         if detector.flags is not None and any(acquires(step) for step in steps):
             detector.judges.company = Company(detector.layout)
+        if asked.prove:
+            detector.last = LastWrites(detector.layout, self._sums(steps))
         if asked.dependents:
             detector.footprint = Footprint(() if asked.after is None else (asked.after,))
         if asked.after is not None:
             detector.overlap = Overlap.of(asked.after, asked.memory, detector.new_source)
         return detector
+
+
+def _width(ins: Instruction) -> tuple[str, ...]:
+    """The type, as far as it makes a difference to atomics that meet."""
+    kind = type_of(ins)
+    if is_float(kind) or {*ins.modifiers} & {"min", "max"}:
+        return (kind,)
+    return (kind[1:],)
+
+
+def _chance(races: RaceDetector | None) -> Chance:
+    """What a run owes to who came first, or last, where that was noted."""
+    if races is None or races.last is None:
+        return NO_CHANCE
+
+    def label(number: int) -> Hashable:
+        return races.side(Kind.ATOMIC, number << races.layout.code_bits).label
+
+    counted = set() if races.flags is None else races.flags.counted
+    return Chance(
+        tuple(frozenset(label(each) for each in looks) for looks in sorted(counted, key=sorted)),
+        tuple((label(one), label(other)) for one, other in races.last.found),
+        tuple(label(each) for each in sorted(races.last.same)),
+    )

@@ -178,6 +178,7 @@ def put(
             lambda: _holds(region, index, values, chosen, dtype),
             lambda: store(region, chosen, index),
             lambda at: b"".join(value[chosen][at].tobytes() for value in values),
+            lambda: np.concatenate([_bytes(value[chosen]) for value in values], axis=1),
         )
 
     for found in places(f, site, address, None if f.batch.races is None else watched):
@@ -191,15 +192,17 @@ def put(
         store(*found)
 
 
+def _bytes(values: Array) -> Array:
+    """A row of bytes for each value."""
+    return np.ascontiguousarray(values).view(np.uint8).reshape(values.size, -1)
+
+
 def _holds(region: Region, index: Array, values: list[Array], chosen: Any, dtype: Any) -> Array:
     """Whether memory has each thread's values, bit for bit."""
     same = np.ones(index.size, bool)
     for part, value in enumerate(values):
         at = index if len(values) == 1 else index * len(values) + part
-        old, new = (
-            np.ascontiguousarray(each).view(np.uint8).reshape(index.size, -1)
-            for each in (region.view(dtype)[at], value[chosen])
-        )
+        old, new = _bytes(region.view(dtype)[at]), _bytes(value[chosen])
         same &= (old == new).all(axis=1)
     return same
 

@@ -22,6 +22,7 @@ MOST_EVENTS = 1 << 18  # of one batch
 ACQUIRES, RELEASES = 1, 2  # what an order does, as `bytes` of its event
 NOWHERE = -1
 _NONE: Mapping[int, Any] = {}
+MAY_DEPEND = "what this load sees may depend on who came first"
 
 
 class Act(Enum):
@@ -143,6 +144,7 @@ class Skeleton:
     generations: dict[Hashable, int] = field(default_factory=dict)
     products: dict[tuple[int, int], list[int]] = field(default_factory=dict)  # by group and warp
     broken: list[Broken] = field(default_factory=list)
+    told: set[tuple[str, Span]] = field(default_factory=set)  # what is broken, each once
     loops: Mapping[int, FlagLoop] = field(default_factory=dict)  # by identity of their last block
     looked: dict[int, tuple[Any, Span, int]] = field(default_factory=dict)  # by thread, last flag
     initial: dict[Any, int] = field(default_factory=dict)
@@ -249,6 +251,12 @@ class Skeleton:
             flag = ("flag", region.base, at)
             self.looked[thread] = (flag, span, acquires)
             self._begins(flag, region)
+
+    def look_at_shared(self, span: Span) -> None:
+        """Threads look at shared memory: what they see there is not followed as a flag is."""
+        if ("memory", span) not in self.told:
+            self.told.add(("memory", span))
+            self.fail("memory", MAY_DEPEND, span)
 
     def _begins(self, flag: Any, region: Any) -> None:
         """What a flag holds before it is written for the first time."""

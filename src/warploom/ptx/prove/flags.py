@@ -22,7 +22,7 @@ from warploom.ptx.emulate.skeleton import (
     FlagLoop,
     Recorded,
 )
-from warploom.ptx.ir import Immediate, Instruction, Operand, Register
+from warploom.ptx.ir import Immediate, Instruction, Operand, Register, Vector
 from warploom.ptx.known import STRONG, space_of
 from warploom.ptx.prove.conditions import Conditions, Failed
 from warploom.ptx.prove.order import Place
@@ -98,6 +98,8 @@ class FlagLoops:
         if len(loads) != 1 or made not in inside or made.modifiers[-1] not in _TYPES:
             return None
         value = written_keys(loads[0])
+        if isinstance(loads[0].operands[0], Vector):
+            return None  # of several words, of which any may be compared
         sides = [isinstance(each, Register) and each.key in value for each in made.operands[1:]]
         if sides.count(True) != 1:
             return None

@@ -8,14 +8,14 @@ Registers are looked at without regard to the order of instructions, and only co
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntFlag
 
 from warploom.ptx.emulate.code import Code
 from warploom.ptx.emulate.poison import PoisonTransfer
 from warploom.ptx.ir import Address, Instruction, Operand, Special, Vector
-from warploom.ptx.known import STRONG, keys_of, registers, space_of, split_operands
+from warploom.ptx.known import COMMUTES, STRONG, keys_of, registers, space_of, split_operands
 from warploom.ptx.prove.spins import Spins, is_wait, read_keys, written_keys
 from warploom.ptx.types import is_float, type_of
 
@@ -34,7 +34,6 @@ _VARYING = (
 _LOADS = frozenset({"ld", "ldu"})
 _PICTURES = frozenset({"tex", "tld4", "suld", "txq", "suq"})
 _STORES = frozenset({"st", "stmatrix"})
-_COMMUTES = frozenset({"add", "and", "or", "xor", "min", "max"})
 _ATOMICS = frozenset({"atom", "red"})
 
 
@@ -70,7 +69,7 @@ class TaintFlow:
         self.flows += [block.coming for block in blocks if block.coming is not None]
         steps = [flow.instruction for flow in self.flows]
         self.barriers = {ins.start for ins in steps if ins.opcode == "mbarrier"}
-        kinds = {(_COMMUTES & set(ins.modifiers), type_of(ins)) for ins in steps
+        kinds = {(COMMUTES & set(ins.modifiers), type_of(ins)) for ins in steps
                  if ins.opcode in _ATOMICS and _commutes(ins)}  # fmt: skip
         self.mixed = len(kinds) > 1
         for key, ins in self.spins.carried.items():
@@ -215,6 +214,12 @@ class TaintFlow:
             if leaving is not None:
                 yield from self._uses(leaving.instruction, read_keys(leaving.instruction), "branch")
 
+    def stored(self, stores: Iterable[Instruction]) -> Iterator[Dependence]:
+        """What the values of these stores depend on."""
+        for ins in stores:
+            keys = [key for each in registers(ins.operands[1:]) for key in keys_of(each)]
+            yield from self._uses(ins, keys, "value")
+
     def _decided_by(self, flow: PoisonTransfer) -> Iterator[Dependence]:
         ins = flow.instruction
         if self.flags and ins.opcode in ("st", "red", "atom") and _may_set(ins):
@@ -241,7 +246,7 @@ class TaintFlow:
 
 def _commutes(ins: Instruction) -> bool:
     """Whether atomics leave the same value, whoever comes first: what a float holds does not."""
-    return bool(_COMMUTES & set(ins.modifiers)) and not is_float(type_of(ins))
+    return bool(COMMUTES & set(ins.modifiers)) and not is_float(type_of(ins))
 
 
 def _may_set(ins: Instruction) -> bool:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from warploom.errors import Span
+from warploom.machine.last import NO_CHANCE, Chance
 from warploom.machine.proof import Proof, Reach, Unproved
 from warploom.machine.race import Side
 from warploom.ptx.emulate.code import Code
-from warploom.ptx.emulate.skeleton import NOWHERE, Act, Recorded
+from warploom.ptx.emulate.skeleton import MAY_DEPEND, NOWHERE, Act, Recorded
 from warploom.ptx.ir import Instruction, Register
 from warploom.ptx.known import STRONG, space_of
 from warploom.ptx.prove.conditions import check, outlives, waived
@@ -32,6 +33,7 @@ _WHAT = {
     "branch": "a branch", "predicate": "whether this is done", "address": "an address",
     "operand": "an operand", "descriptor": "a descriptor", "lanes": "which lanes exchange values",
     "wait": "what is waited for", "flag": "what a flag is set to",
+    "value": "what is stored, as others store it in no order,",
 }  # fmt: skip
 
 
@@ -48,6 +50,8 @@ class Evidence:
     after: bool = False  # the launch before is known, and may overlap
     dependents: bool = False  # another may overlap that is not known yet
     undecided: Sequence[tuple[Side, Side]] = ()  # strong accesses of a launch before, and of this
+    unused: Sequence[Span] = ()  # loads that race, and that this data makes no use of
+    chance: Chance = NO_CHANCE
 
 
 def verdict(evidence: Evidence) -> Proof:
@@ -56,14 +60,16 @@ def verdict(evidence: Evidence) -> Proof:
     schedule = [
         *_raced(evidence),
         *_overlapped(evidence),
+        *_by_chance(evidence),
         *_ordered(evidence),
         *_pooled(evidence),
         *_waited(spins),
         *_not_covered(spins, flags, after=evidence.after),
         *_flagged(evidence),
     ]
-    data: list[Unproved] = []
-    for each in TaintFlow(evidence.code, spins, _seen(evidence), flags).decided():
+    data = [*_unused(evidence)]
+    flow = TaintFlow(evidence.code, spins, _seen(evidence), flags)
+    for each in (*flow.decided(), *flow.stored(_steps(evidence, evidence.chance.same))):
         (schedule if each.taint is Taint.ORDER else data).append(_told(evidence.code, each))
     reach = Reach.ALL_DATA
     if schedule or data:
@@ -79,6 +85,35 @@ def verdict(evidence: Evidence) -> Proof:
 def _raced(evidence: Evidence) -> Iterator[Unproved]:
     if evidence.raced:
         yield Unproved("races", "this run has a data race")
+
+
+def _unused(evidence: Evidence) -> Iterator[Unproved]:
+    """races: a load that is of no use here may be of use with other data."""
+    for span in evidence.unused:
+        yield Unproved("races", "this load races, and is of no use with this data alone", span)
+
+
+def _steps(evidence: Evidence, labels: Iterable[Hashable]) -> list[Instruction]:
+    """The instructions that have these labels."""
+    module, wanted = evidence.code.module, set(labels)
+    return [
+        flow.instruction for block in evidence.code.blocks for flow in block.passages
+        if module.span(flow.instruction) in wanted
+    ]  # fmt: skip
+
+
+def _by_chance(evidence: Evidence) -> Iterator[Unproved]:
+    """memory: nothing counts on what atomics happened to see, nor on which write was last."""
+    module = evidence.code.module
+    for looks in evidence.chance.looks:
+        atomics = [ins for ins in _steps(evidence, looks) if ins.opcode in ("atom", "red")]
+        if len(atomics) == len(looks):
+            message = "what follows is in order only because of who came first to this atomic"
+            yield Unproved("memory", message, module.span(atomics[0]))
+    for first, last in evidence.chance.last:
+        line = f"line {first.line}" if isinstance(first, Span) else "another"
+        message = f"this or the write of {line} may be last, as nothing orders them"
+        yield Unproved("memory", message, last if isinstance(last, Span) else None)
 
 
 def _overlapped(evidence: Evidence) -> Iterator[Unproved]:
@@ -155,7 +190,7 @@ def _uncovered(ins: Instruction, used: set[str]) -> str:
     if ins.opcode == "griddepcontrol" and "wait" in ins.modifiers:
         return "the kernel depends on another launch"
     if ins.opcode in ("ld", "ldu") and STRONG & set(ins.modifiers) and space_of(ins) != "param":
-        return "what this load sees may depend on who came first"
+        return MAY_DEPEND
     if ins.opcode == "atom":
         to = ins.operands[0]
         read = isinstance(to, Register) and to.key in used

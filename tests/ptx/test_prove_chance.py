@@ -1,0 +1,227 @@
+"""What is left to chance is not proved: who comes first, who is last, and data of one launch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from warploom.machine.proof import Proof, Reach
+from warploom.ptx import load
+
+HEAD = """.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 x, .param .u64 y, .param .u64 z)
+{
+.reg .pred %p<9>;
+.reg .b32 %r<20>;
+.reg .b64 %rd<20>;
+.shared .align 16 .b8 flag[16];
+ld.param.u64 %rd1, [x];
+ld.param.u64 %rd2, [y];
+ld.param.u64 %rd3, [z];
+mov.u32 %r1, %tid.x;
+mov.u32 %r2, %ctaid.x;
+mov.u64 %rd4, flag;
+cvta.shared.u64 %rd5, %rd4;
+mul.wide.u32 %rd6, %r1, 4;
+add.u64 %rd7, %rd3, %rd6;
+"""
+
+
+def proof_of(
+    body: str, grid: int = 1, block: int = 1, *, cluster: int = 1, benign: bool = False
+) -> Proof:
+    args = [np.zeros(64, np.uint32) for _ in range(3)]
+    kernel = load(f"{HEAD}{body}\nDONE:\nret;\n}}\n", "k.ptx").kernel("k")
+    report = kernel.launch(
+        grid, block, args, races="all", prove=True, benign=benign, cluster=cluster
+    )
+    assert report.proof is not None
+    assert report.races == []
+    return report.proof
+
+
+def refused(proof: Proof, condition: str, line: str, body: str) -> None:
+    """Not proved for all schedules, for one reason alone, whose line is told."""
+    assert proof.reach is Reach.THIS_SCHEDULE
+    at = (HEAD + body).splitlines().index(line) + 1
+    told = {(each.condition, each.span.line) for each in proof.failed if each.span is not None}
+    assert (condition, at) in told
+
+
+# -- flags that are not followed -------------------------------------------------------------------
+
+SHARED = """setp.ne.u32 %p1, %r1, 0;
+@%p1 bra BEGIN;
+st.u32 [%rd5], 0;
+BEGIN: bar.sync 0;
+setp.eq.u32 %p1, %r1, 32;
+@%p1 bra ASK;
+and.b32 %r3, %r1, 31;
+setp.ne.u32 %p1, %r3, 0;
+@%p1 bra DONE;
+red.relaxed.cta.add.u32 [%rd5], 1;
+bra DONE;
+ASK:
+ld.relaxed.cta.u32 %r6, [%rd5];
+setp.lt.u32 %p2, %r6, 1;
+@%p2 bra ASK;
+mul.wide.u32 %rd8, %r6, 4;
+add.u64 %rd8, %rd8, %rd1;
+st.global.u32 [%rd8], 5;"""
+
+
+def test_a_flag_in_shared_memory_by_a_generic_address() -> None:
+    """Two write it, one waits for either: what it sees decides where it stores."""
+    line = "ld.relaxed.cta.u32 %r6, [%rd5];"
+    refused(proof_of(SHARED, block=96), "memory", line, SHARED)
+
+
+REMOTE = """mov.u32 %r10, %cluster_ctarank;
+mov.u32 %r11, 0;
+mapa.u64 %rd8, %rd5, %r11;
+setp.ne.u32 %p1, %r10, 0;
+@%p1 bra BEGIN;
+st.u32 [%rd5], 0;
+BEGIN:
+barrier.cluster.arrive;
+barrier.cluster.wait;
+setp.eq.u32 %p1, %r10, 0;
+@%p1 bra ASK;
+st.relaxed.cluster.u32 [%rd8], 1;
+bra MEET;
+ASK:
+ld.relaxed.cluster.u32 %r6, [%rd8];
+setp.eq.u32 %p2, %r6, 0;
+@%p2 bra ASK;
+MEET:
+barrier.cluster.arrive;
+barrier.cluster.wait;"""
+
+
+def test_a_flag_in_the_shared_memory_of_another_block() -> None:
+    line = "ld.relaxed.cluster.u32 %r6, [%rd8];"
+    refused(proof_of(REMOTE, 2, cluster=2), "memory", line, REMOTE)
+
+
+TWO_WORDS = """setp.eq.u32 %p1, %r2, 0;
+@%p1 bra ASK;
+setp.eq.u32 %p1, %r2, 1;
+@%p1 st.relaxed.gpu.global.u32 [%rd2], 1;
+@!%p1 st.relaxed.gpu.global.u32 [%rd2+4], 1;
+bra DONE;
+ASK:
+ld.relaxed.gpu.global.v2.u32 {%r5, %r6}, [%rd2];
+setp.ne.u32 %p2, %r6, 1;
+@%p2 bra ASK;
+fence.acq_rel.gpu;"""
+
+
+@pytest.mark.parametrize("first", ["%r5", "_"])
+def test_a_flag_that_is_looked_at_with_its_neighbour(first: str) -> None:
+    line = f"ld.relaxed.gpu.global.v2.u32 {{{first}, %r6}}, [%rd2];"
+    body = TWO_WORDS.replace("{%r5", f"{{{first}")
+    refused(proof_of(body, 3), "memory", line, body)
+
+
+# -- loads of no use -------------------------------------------------------------------------------
+
+UNUSED = """ld.global.u32 %r5, [%rd1];
+ld.global.u32 %r6, [%rd2];
+setp.ne.u32 %p1, %r6, 0;
+selp.b32 %r7, %r5, 7, %p1;
+st.global.u32 [%rd7], %r7;
+setp.ne.u32 %p2, %r1, 32;
+@%p2 bra DONE;
+st.global.u32 [%rd1], 9;"""
+
+
+def test_a_load_that_is_of_no_use_with_this_data_races_with_other_data() -> None:
+    proof = proof_of(UNUSED, block=64, benign=True)
+    assert proof.reach is Reach.THIS_DATA
+    (only,) = proof.failed
+    assert only.condition == "races"
+    assert only.span is not None
+    assert only.span.line == HEAD.count("\n") + 1
+
+
+# -- who came first --------------------------------------------------------------------------------
+
+COUNT = """setp.ne.u32 %p1, %r2, 0;
+@%p1 bra OTHER;
+st.global.u32 [%rd1], 7;
+fence.acq_rel.gpu;
+red.relaxed.gpu.global.add.u32 [%rd2], 1;
+bra DONE;
+OTHER:
+FIRST
+THEN"""
+ADD = "atom.relaxed.gpu.global.add.u32 %r5, [%rd2], 1;"
+RED = "red.relaxed.gpu.global.add.u32 [%rd2], 1;"
+FENCED = "fence.acq_rel.gpu;\nld.global.u32 %r6, [%rd1];"
+SET_BACK = "st.global.u32 [%rd2], 0;"
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        (ADD, FENCED), (ADD.replace("add.u32", "exch.b32"), FENCED), (ADD, SET_BACK),
+        (RED.replace("u32", "s32"), SET_BACK),
+    ],
+)  # fmt: skip
+def test_an_atomic_whose_result_is_not_read_orders_nothing(first: str, then: str) -> None:
+    body = COUNT.replace("FIRST", first).replace("THEN", then)
+    refused(proof_of(body, 2), "memory", first, body)
+
+
+def test_atomics_that_order_nothing_are_proved() -> None:
+    body = COUNT.replace("FIRST", ADD).replace("THEN", "fence.acq_rel.gpu;")
+    body = body.replace("fence.acq_rel.gpu;\nred", "red")
+    assert proof_of(body, 2).reach is Reach.ALL_DATA
+
+
+# -- who is last -----------------------------------------------------------------------------------
+
+STORE = "st.volatile.global.u32 [%rd1], %r1;"
+OR = "red.relaxed.gpu.global.or.b32 [%rd1], %r1;"
+EXCH = "atom.exch.relaxed.gpu.global.b32 %r5, [%rd1], %r1;"
+AND = "red.relaxed.gpu.global.and.b32 [%rd1], %r1;"
+SHARED_STORE = "st.volatile.u32 [%rd5], %r1;"
+VECTOR = "st.volatile.global.v2.u32 [%rd1], {%r2, %r1};"
+
+
+@pytest.mark.parametrize(
+    "last", [STORE, EXCH, SHARED_STORE, VECTOR, OR + "\n" + AND, OR + "\n" + STORE]
+)
+def test_what_depends_on_who_is_last_is_not_proved(last: str) -> None:
+    refused(proof_of(last, block=64), "memory", last.splitlines()[-1], last)
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        OR, STORE.replace("%r1", "7"), VECTOR.replace("%r1", "%r2"),
+        STORE.replace("[%rd1]", "[%rd7]"), OR + "\nbar.sync 0;\n" + AND,
+        "setp.ne.u32 %p1, %r1, 0;\nsetp.ne.u32 %p2, %r1, 33;\n@!%p1 " + STORE
+        + "\nbar.sync 0;\n@!%p2 " + STORE + "\nbar.sync 0;\n" + OR,
+        OR.replace("or.b32", "add.u32") + "\n" + OR.replace("or.b32", "add.s32"),
+    ],
+)  # fmt: skip
+def test_what_is_the_same_whoever_is_last_is_proved(last: str) -> None:
+    assert proof_of(last, block=64).failed == ()
+
+
+def test_many_stores_and_sums_take_no_time_for_each_two() -> None:
+    """32,768 threads at one place; a look at each two of them takes minutes."""
+    same = STORE.replace("%r1", "7") + "\n" + OR.replace("[%rd1]", "[%rd2]")
+    assert proof_of(same, 128, 256).failed == ()
+    last = same + "\nbar.sync 0;\n" + AND.replace("[%rd1]", "[%rd2]")
+    assert proof_of(last, 128, 256).reach is Reach.THIS_SCHEDULE
+
+
+def test_stores_of_one_value_that_is_data_of_this_launch() -> None:
+    body = "ld.global.u32 %r5, [%rd7];\nst.volatile.global.u32 [%rd1], %r5;"
+    proof = proof_of(body, block=64)
+    assert proof.reach is not Reach.ALL_DATA
+    assert "data" in {each.condition for each in proof.failed}
