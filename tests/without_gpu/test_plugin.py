@@ -46,7 +46,7 @@ def test_outside(gpu):
 
 def test_endless(gpu):
     gpu.seconds = 0.2
-    sums(gpu, "while (((volatile int*)s)[threadIdx.x] >= 0);")
+    sums(gpu, "while (((volatile int*)s)[threadIdx.x]++ >= 0);")
 '''
 BAD_INPUT = '''
 import numpy as np
