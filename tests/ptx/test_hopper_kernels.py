@@ -33,9 +33,13 @@ def test_a_mutant_differs_in_one_place_and_names_lines_that_are_there(name: str)
 
 @needs_compiler
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize("model", ["ptx", "practice"])
 @pytest.mark.parametrize(
-    "name", [pytest.param(each, marks=LONG if each in LARGE else ()) for each in CASES]
+    ("name", "model"),
+    [
+        pytest.param(name, model, marks=LONG if name in LARGE else ())
+        for name, case in CASES.items()
+        for model in case.models
+    ],
 )
 def test_a_kernel_is_proved(name: str, model: Model) -> None:
     outcome = judge(CASES[name], model=model)
