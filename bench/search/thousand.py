@@ -3,17 +3,17 @@
     python -m bench.search.thousand [--cpu 600] [--only WORD] [--compare]
 
 Each search runs in pieces until these took so many seconds of CPU. A cell is divided at the limit
-of 1,024 workers and ten hours of CPU, scaled down to what is measured: so it is seen which can be.
-What the cells took is then handed out again by the same rules (`search/workers/pieces.py`), in
-virtual time, to 2 up to 1,024 workers, until ten hours of CPU are done: once with every cell so
-many times as heavy, of which only those that were divided can be, and once with so many times as
-many cells. One process hands out all pieces, one after another; what it takes for each was
-measured, and so was the time before the first. The first piece of each worker fills its caches: it
-counts as time before the work. What the shortest piece took is what any piece costs beside its
-cells. "As fast" compares with the CPU time of the cells alone. `two_cores` compares one process
-with two: by the clock, and by the CPU seconds that each process took, which others on the machine
-do not change. Rows go to bench/results/thousand.json, as each is done; a later run makes those that
-are missing. The status is 1 if 1,024 workers are not 500 times as fast.
+of 1,024 workers. What the cells took is then handed out again by the same rules
+(`search/workers/pieces.py`), in virtual time, to 2 up to 1,024 workers, until ten hours of CPU are
+done. Those that were measured stand for all cells of the search. Where it has too few of them for
+ten hours, each is taken to be so many times as heavy. One process hands out all pieces, one after
+another; what it takes for each was measured, and so was the time before the first. The first piece
+of each worker fills its caches: it counts as time before the work. What a piece costs beside its
+cells is measured in one process. "As fast" compares with the CPU time of the cells alone.
+`two_cores` compares one process with two: by the CPU seconds that each took, which others on the
+machine do not change, and with `--compare` by the clock. Rows go to bench/results/thousand.json, as
+each is done; a later run makes those that are missing. The status is 1 if 1,024 workers are not 500
+times as fast.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import os
 import sys
 import time
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 from unittest.mock import patch
@@ -35,13 +36,12 @@ from warploom.catalogue.texts import transposition
 from warploom.search.workers.farm import Farm
 from warploom.search.workers.pieces import Division, Line, Pace, Piece, Range, Todo
 from warploom.sketch.front import load_text
-from warploom.sketch.synth.frontier import CELLS
 from warploom.sketch.synth.parts import KEEP_SHARE, Answer
 from warploom.sketch.synth.solve import synthesize
-from warploom.sketch.synth.split import Parting
+from warploom.sketch.synth.split import Parting, PartSolver
 
-# Transpositions with four holes, one after another along these axes: by their first cells they take
-# about ten minutes of CPU, where the catalogue's own, of three holes, take less than one.
+# Transpositions with four holes, one after another along these axes, take ten hours and more, where
+# the catalogue's own, of three holes, take less than a minute.
 SEARCHES: dict[str, dict[str, Any]] = {
     "columns first": {"order": "crcr", "columns": 18},
     "columns first, wider": {"order": "crcr", "columns": 20},
@@ -51,6 +51,7 @@ HOURS = 10.0
 WORKERS = (2, 16, 64, 256, 1024)
 WANTED = 500.0
 LEAST = 0.1  # of a piece is its cells
+FEW_SECONDS = 5.0  # of one process, to see what a piece costs beside its cells
 BATCH = 1 + 1 / KEEP_SHARE  # writing takes no more than this part of the time
 
 Row = dict[str, Any]
@@ -75,10 +76,10 @@ class Weights:
         parts = {cell: each.scaled(by) for cell, each in self.parts.items()}
         return Weights([each * by for each in self.seconds], parts)
 
-    def repeated(self, by: float) -> Weights:
-        """As many times the cells, as far as a search has them, and heavier ones beyond that."""
-        times = max(1, min(round(by), CELLS // len(self.seconds)))
+    def grown(self, by: float, cells: int) -> Weights:
+        """So many times the work: more cells as far as a search has them, then heavier ones."""
         count = len(self.seconds)
+        times = max(1, min(round(by), cells // count))
         parts = {
             at * count + cell: each for at in range(times) for cell, each in self.parts.items()
         }
@@ -92,7 +93,7 @@ class Weights:
 
 
 def weights(pieces: list[Piece[Answer]], fixed: float, line: Line = ()) -> Weights:
-    """What was measured, less what each piece costs; cells that were not done are left out."""
+    """What was measured, less what a piece costs; cells that were not done are left out."""
     found = Weights([])
     for piece in sorted((p for p in pieces if p.line == line), key=lambda p: p.low):
         count = piece.high - piece.low
@@ -147,49 +148,84 @@ def makespan(known: Weights, workers: int, each: float, fixed: float) -> tuple[f
     return max(now, last), count
 
 
-def scaled_pace(by: float) -> Pace:
-    """The limit is that of the most workers, in a search that is so many times as short."""
-    return Pace(Todo(1, []).pace(2).seconds, by * Todo(1, []).pace(WORKERS[-1]).limit)
+class Watched:
+    """What is told of a search while it runs, until its pieces took so many seconds of CPU."""
 
+    def __init__(self, cpu: float) -> None:
+        self.cpu = cpu
+        self.cells = 0
+        self.pieces: list[Piece[Answer]] = []
+        self.wall: list[float] = []
+        self.own: list[float] = []
+        self.inside: list[float] = []  # seconds at cells, where one process does all
 
-def measured(name: str, sizes: dict[str, Any], workers: int, cpu: float) -> tuple[Row, Weights]:
-    program = load_text(transposition(sizes["order"], sizes["columns"], level=3), name)
-    pieces: list[Piece[Answer]] = []
-    wall: list[float] = []
-    own: list[float] = []
+    @property
+    def seconds(self) -> list[float]:
+        return [piece.seconds for piece in self.pieces]
 
-    def note(piece: Piece[Answer]) -> None:
-        pieces.append(piece)
-        wall.append(time.monotonic())
-        own.append(time.process_time())
-        if sum(each.seconds for each in pieces) > cpu:
+    def note(self, piece: Piece[Answer]) -> None:
+        self.pieces.append(piece)
+        self.wall.append(time.monotonic())
+        self.own.append(time.process_time())
+        if sum(self.seconds) > self.cpu:
             raise EnoughError
 
-    crew = Farm(workers) if workers > 1 else None
+    def run(self, program: Any, workers: int) -> bool:
+        """Whether the search came to its end."""
+        finest = Pace(Todo(1, []).pace(2).seconds, Todo(1, []).pace(WORKERS[-1]).limit)
+        begin, solved = Todo.__init__, PartSolver.solved
+
+        def counted(todo: Todo, cells: int, ranges: Iterable[Range]) -> None:
+            self.cells = self.cells or cells
+            begin(todo, cells, ranges)
+
+        def timed(solver: PartSolver, *given: Any) -> Answer | None:
+            started = time.thread_time()
+            answer = solved(solver, *given)
+            self.inside.append(time.thread_time() - started)
+            return answer
+
+        crew = Farm(workers) if workers > 1 else None
+        try:
+            with (
+                patch.object(Todo, "pace", lambda _todo, _workers: finest),
+                patch.object(Todo, "__init__", counted),
+                patch.object(PartSolver, "solved", timed),
+            ):
+                synthesize(program, parting=Parting(crew=crew, patience=0.0, on_piece=self.note))
+        except EnoughError:
+            return False
+        finally:
+            if crew is not None:
+                crew.shutdown(cancel_futures=True)
+        return True
+
+
+def beside_the_cells(program: Any) -> float:
+    """What a piece costs in one process that is ready for it, less the time at its cells."""
+    watched = Watched(FEW_SECONDS)
+    watched.run(program, 1)
+    return max(0.0, sum(watched.seconds) - sum(watched.inside)) / len(watched.pieces)
+
+
+def measured(program: Any, workers: int, cpu: float, fixed: float) -> tuple[Row, Weights]:
+    watched = Watched(cpu)
     started, used = time.monotonic(), time.process_time()
-    finest, ended = scaled_pace(cpu / HOURS / 3600), True
-    try:
-        with patch.object(Todo, "pace", lambda _todo, _workers: finest):
-            synthesize(program, parting=Parting(crew=crew, patience=0.0, on_piece=note))
-    except EnoughError:
-        ended = False
-    finally:
-        if crew is not None:
-            crew.shutdown(cancel_futures=True)
-    seconds = [piece.seconds for piece in pieces]
-    fixed, first = min(seconds), max(seconds[: 2 * workers])
+    ended = watched.run(program, workers)
+    pieces, seconds, own = watched.pieces, watched.seconds, watched.own
     known = weights(pieces[2 * workers :], fixed)
-    mine = own[-1] - own[0] - (0.0 if crew else sum(seconds[1:]))
+    alone = workers == 1
+    mine = own[-1] - own[0] - (sum(seconds[1:]) if alone else 0.0)
     row = {
-        "search": dict(sizes),
         "workers": workers,
         "ended": ended,
-        "cpu_before_the_first_piece": round(own[0] - used - (0.0 if crew else seconds[0]), 2),
-        "longest_first_piece": round(first, 3),
+        "cells_of_the_search": watched.cells,
+        "cpu_before_the_first_piece": round(own[0] - used - (seconds[0] if alone else 0.0), 2),
+        "longest_first_piece": round(max(seconds[: 2 * workers]), 3),
         "cpu_of_pieces": round(sum(seconds), 1),
-        "cpu_of_a_piece_beside_its_cells": round(fixed, 4),
+        "cpu_of_a_piece_beside_its_cells": round(fixed, 5),
         "cpu_to_hand_out_a_piece": round(max(mine, 0.0) / max(1, len(pieces) - 1), 5),
-        "seconds": round(wall[-1] - started, 1),
+        "seconds": round(watched.wall[-1] - started, 1),
         "pieces": len(pieces),
         "cells": len(known.seconds),
         "divided": sum(piece.division is not None for piece in pieces),
@@ -204,16 +240,15 @@ def measured(name: str, sizes: dict[str, Any], workers: int, cpu: float) -> tupl
 def modelled(row: Row, known: Weights) -> Row:
     """Ten hours of CPU on more and more workers."""
     by = HOURS * 3600 / known.total
-    found: Row = {"times_the_work_measured": round(by, 1)}
-    for name, all_of_it in (
-        ("heavier_cells", known.scaled(by)),
-        ("more_cells", known.repeated(by)),
-    ):
-        found[name] = {"heaviest_cell": round(max(all_of_it.seconds), 2)}
-        found[name]["times_as_fast"] = {
+    all_of_it = known.grown(by, max(row["cells_of_the_search"], len(known.seconds)))
+    return {
+        "times_the_work_measured": round(by, 1),
+        "cells": len(all_of_it.seconds),
+        "heaviest_cell": round(max(all_of_it.seconds), 2),
+        "times_as_fast": {
             str(workers): times_as_fast(all_of_it, workers, row) for workers in WORKERS
-        }
-    return found
+        },
+    }
 
 
 def times_as_fast(known: Weights, workers: int, row: Row) -> float:
@@ -250,11 +285,13 @@ def main() -> int:
     rows = {name: row for name, row in kept.items() if name in SEARCHES}
     for name, sizes in SEARCHES.items():
         if asked.only in name and not whole(rows.get(name), asked.cpu, asked.compare):
-            row, known = measured(name, sizes, 2, asked.cpu)
+            program = load_text(transposition(sizes["order"], sizes["columns"], level=3), name)
+            fixed = beside_the_cells(program)
+            row, known = measured(program, 2, asked.cpu, fixed)
             row["ten_hours_of_cpu"] = modelled(row, known)
-            one = measured(name, sizes, 1, asked.cpu)[0] if asked.compare else None
+            one = measured(program, 1, asked.cpu, fixed)[0] if asked.compare else None
             row["two_cores"] = two_cores(row, one)
-            rows[name] = {**row, **environment()}
+            rows[name] = {"search": sizes, **row, **environment()}
             print(name, json.dumps(rows[name]), flush=True)
             save(asked.out, rows)
     return 1 if any(least_of_model(row) < WANTED for row in rows.values()) else 0
@@ -268,9 +305,8 @@ def whole(row: Row | None, cpu: float, compared: bool) -> bool:
 
 
 def least_of_model(row: Row) -> float:
-    """How many times as fast the most workers are, in the worse of both models."""
-    models = (row["ten_hours_of_cpu"][way] for way in ("heavier_cells", "more_cells"))
-    return min(float(each["times_as_fast"][str(WORKERS[-1])]) for each in models)
+    """How many times as fast the most workers are."""
+    return float(row["ten_hours_of_cpu"]["times_as_fast"][str(WORKERS[-1])])
 
 
 if __name__ == "__main__":
