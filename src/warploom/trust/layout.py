@@ -34,7 +34,7 @@ from warploom.trust.checked import (
     whole_numbers,
 )
 from warploom.trust.family import Tile, mapped, members
-from warploom.trust.serving import groups_of, served, serving_of
+from warploom.trust.serving import WORD, groups_of, served, serving_of
 
 Numbers = npt.NDArray[np.int64]
 Least = list[list[int]]  # wavefronts of each group of each access, in every layout
@@ -44,6 +44,8 @@ _KEYS = {"kind", "version", "problem", "objective", "waste", "class", "bound", "
 _OBJECTIVES = {"1": {"sum": "wavefronts per request, added up", "worst": "the most per request"},
                "2": {"total": "all wavefronts", "worst": "the most of an access"}}  # fmt: skip
 _CLASSES = ("none", "pad", "swizzle", "xor", "mixed", "any", "tma", "wgmma")
+_ATOM_ROWS = 8  # after which the swizzle of a tensor copy, and of wgmma, repeats
+_FROM_COPIES, _FROM_DESCRIPTORS = 128, 16  # bytes: where they begin without a swizzle
 _MOST_TRIED = 1 << 18  # sets of chunks; the argument by counting is written where fewer do
 _MOST_COUNTED = 1 << 24  # groups of lanes in cases; a proof that we wrote took 1.7 million
 _MOST_SHARED = 1 << 9  # elements of one bank among which words may be shared, where that is tried
@@ -150,6 +152,26 @@ def _is_of_class(problem: _Problem, addresses: Numbers, klass: str) -> bool:
         mapped(problem.tile, klass, member, numbers) for member in members(problem.tile, klass)
     )
     return klass in ("mixed", "any") or any((each == addresses).all() for each in found)
+
+
+def alignment_of(record: dict[str, Any]) -> int:
+    """The bytes of which the first of a tile has to be a multiple, in a certificate that holds.
+
+    A tile that begins at another word has the same wavefronts, as all its banks are others alike.
+    Tensor copies and wgmma swizzle by the address itself: the pattern repeats after eight rows of
+    the swizzle. Without one, a copy writes from a multiple of 128 bytes on, and wgmma reads from
+    one of 16."""
+    if record["class"] not in ("tma", "wgmma"):
+        return WORD
+    tile, addresses = _problem(record).tile, whole_numbers(record["addresses"])
+    numbers = np.arange(tile.size)
+    spans = [
+        member[-1] if member else 0
+        for member in members(tile, record["class"])
+        if (mapped(tile, record["class"], member, numbers) == addresses).all()
+    ]
+    plain = _FROM_COPIES if tile.copied or record["class"] == "tma" else _FROM_DESCRIPTORS
+    return min(max(_ATOM_ROWS * span, plain) for span in spans)
 
 
 def _counts(problem: _Problem, addresses: Numbers) -> list[int]:

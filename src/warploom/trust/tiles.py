@@ -1,7 +1,8 @@
 """Checks a certificate about several tiles of one kernel by itself.
 
-What is checked: each tile's layout, as `trust/layout.py` checks it; all buffers lie within the
-limit, and no two tiles that are alive in one phase meet; the total; and that no layouts at all cost
+What is checked: each tile's layout, as `trust/layout.py` checks it; buffers begin where the banks,
+and the swizzle of copies and of wgmma, are those of the layout; all lie within the limit, and no
+two tiles that are alive in one phase meet; the total; and that no layouts at all cost
 less in any of the ways to do the accesses that are listed. That last is a sum: tiles meet in memory
 alone, so each tile's least bound over its ways is what it costs in any choice.
 """
@@ -14,11 +15,13 @@ from typing import Any
 
 from warploom.errors import CheckError
 from warploom.trust.checked import Checked, digest, fraction, require
+from warploom.trust.layout import alignment_of
 from warploom.trust.layout_text import check_layout_and_text
 
 _KEYS = {"kind", "version", "name", "limit", "phases", "tiles", "cost", "least", "instructions",
          "bytes", "digest"}  # fmt: skip
 _TILE_KEYS = {"name", "way", "stages", "live", "aligned", "offset", "layout", "others"}
+_OF_THE_TILE = ("shape", "element_bytes", "packed", "machine")  # whatever moves it
 _MOST_BYTES = 1 << 40
 _NOT_COVERED = (
     "whether the ways that are listed are all ways to do the accesses",
@@ -37,18 +40,25 @@ def check_tiles(record: dict[str, Any]) -> Checked:
 
 
 def _check(record: dict[str, Any]) -> Checked:
-    require(set(record) == _KEYS and record["version"] == 1, "it has other parts than it should")
+    named = record["kind"] == "tiles" and repr(record["version"]) == "1"
+    require(set(record) == _KEYS and named, "it has other parts than it should")
     require(digest(record) == record["digest"], "it was changed after it was written")
     tiles, phases = record["tiles"], record["phases"]
     require(isinstance(tiles, list) and bool(tiles), "it has no tiles")
-    require(isinstance(phases, list) and len(phases) == len(set(phases)) > 0, "phases are names")
+    words = isinstance(phases, list) and all(isinstance(each, str) for each in phases)
+    require(words and len(phases) == len(set(phases)) > 0, "phases are names")
+    names = [record["name"], *(tile["name"] for tile in tiles), *(tile["way"] for tile in tiles)]
+    require(all(isinstance(each, str) for each in names), "what should be a text is none")
+    machine = tiles[0]["layout"]["problem"]["machine"]
+    together = all(tile["layout"]["problem"]["machine"] == machine for tile in tiles)
+    require(together, "its tiles are of several machines")
     left_open: list[str] = []
     spans = [_span(tile, len(phases), left_open) for tile in tiles]
     _check_places(record, tiles, spans)
     cost = sum((fraction(tile["layout"]["cost"]) for tile in tiles), Fraction(0))
     require(str(cost) == record["cost"], f"all tiles cost {cost}")
     steps = sum(_steps(tile["layout"]) for tile in tiles)
-    require(record["instructions"] == steps, f"there are {steps} instructions")
+    require(repr(record["instructions"]) == f"{steps}", f"there are {steps} instructions")
     least = sum((_least(tile) for tile in tiles), Fraction(0))
     require(str(least) == record["least"], f"the least of all tiles is {least}")
     ways = sum(1 + len(tile["others"]) for tile in tiles)
@@ -81,6 +91,8 @@ def _span(tile: dict[str, Any], phases: int, left_open: list[str]) -> tuple[int,
     lanes = (lane for each in problem["accesses"] for step in each["elements"] for lane in step)
     widest = max(map(len, lanes), default=1)
     require(aligned * packed % (widest * own) == 0, f"{name}: its accesses are not aligned")
+    needed = alignment_of(layout)
+    require(aligned % needed == 0, f"{name}: it begins at a multiple of {needed} bytes")
     size = -(-(max(layout["addresses"]) + 1) * own // packed)
     before = (tile["stages"] - 1) * -(-size // aligned) * aligned
     return tile["offset"], tile["offset"] + before + size
@@ -114,10 +126,11 @@ def _least(tile: dict[str, Any]) -> Fraction:
     found = fraction(tile["layout"]["bound"])
     mine = tile["layout"]["problem"]
     for other in tile["others"]:
-        require(set(other) == {"way", "layout"}, "a way has other parts than it should")
+        named = set(other) == {"way", "layout"} and isinstance(other["way"], str)
+        require(named, "a way has other parts than it should")
         layout = other["layout"]
         theirs = layout["problem"]
-        same = all(theirs[key] == mine[key] for key in ("shape", "element_bytes", "machine"))
+        same = all(theirs.get(key) == mine.get(key) for key in _OF_THE_TILE)
         require(same, f"{tile['name']}: a way is about another tile")
         require(_moved(theirs) == _moved(mine), f"{tile['name']}: a way moves something else")
         _checked(layout)
