@@ -91,6 +91,8 @@ def bulk_copies() -> str:
         f"async bulk shared::cluster shared::cta ~{there} = [s] [s] n [b]",
         f"async bulk global shared::cta ~{back} = [a] [s] n",
         f"async bulk global shared::cta ~{back} ~L2::cache_hint = [a] [s] n p",
+        "async bulk prefetch ~L2 global = [a] n",
+        "async bulk prefetch ~L2 global ~L2::cache_hint = [a] n p",
         "async bulk commit_group",
         "async bulk wait_group read? = i",
     ]
@@ -105,6 +107,8 @@ def bulk_copies() -> str:
             f"= [s] [t{rank}] [b] h p",
             f"{box} global shared::cta ~tile? ~{back} = [t{rank}] [s]",
             f"{box} global shared::cta ~tile? ~{back} ~L2::cache_hint = [t{rank}] [s] p",
+            f"async bulk prefetch tensor {rank}d ~L2 global ~tile? = [t{rank}]",
+            f"async bulk prefetch tensor {rank}d ~L2 global ~tile? ~L2::cache_hint = [t{rank}] p",
         ]
     return "\n".join(rows)
 

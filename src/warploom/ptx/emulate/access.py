@@ -35,7 +35,7 @@ from warploom.machine.semantics import Kind, Semantics
 from warploom.machine.tally import own_traffic
 from warploom.ptx.causes import missing
 from warploom.ptx.emulate.context import Context, Step
-from warploom.ptx.emulate.frame import Frame, thread_name
+from warploom.ptx.emulate.frame import Batch, Frame, thread_name
 from warploom.ptx.emulate.skeleton import Act, Event, Skeleton
 from warploom.ptx.ir import Instruction
 
@@ -339,19 +339,22 @@ def watch(
 ) -> None:  # fmt: skip
     """Counters and races of an access; `failed` are swaps that did not write."""
     batch = f.batch
-    if batch.counters is None and batch.races is None:
+    guarded = site.space == "shared" and not (site.semantics.mbarrier or site.semantics.begins)
+    guarded = guarded and batch.barrier_words is not None
+    if batch.counters is None and batch.races is None and not guarded:
         return
     if index.size != f.count and f.mask is not None and not packed and index.size == f.n:
         index = index[f.index]
     threads = f.index[chosen]
     start = np.broadcast_to(index, threads.shape) * site.width
+    if guarded:
+        spare(f, site, threads, start, site.width)
     if batch.counters is not None and site.tallied:
         _count(f, site, region, threads, start)
     if batch.skeleton is not None and site.space == "shared":
         batch.skeleton.touch(
             site.span, region.data.size, start, site.width, reads=site.kind.reads,
             writes=site.kind.writes,
-            alive={} if site.semantics.mbarrier or site.semantics.begins else batch.mbarriers,
         )  # fmt: skip
         if (
             site.kind is Kind.STRONG_READ and not site.semantics.mbarrier
@@ -376,6 +379,29 @@ def watch(
             batch.copies.add(key, threads, start, site.width, site.semantics, site.span)
         if races and not batch.races.every:
             raise race_error(f, site, races[0])
+
+
+MBARRIER = 8  # bytes of one
+
+
+def occupy(batch: Batch, place: int, *, occupied: bool) -> None:
+    """An mbarrier begins or ends, at a place in units of its size."""
+    if batch.barrier_words is None:
+        batch.barrier_words = np.zeros(-(-batch.shared.data.size // MBARRIER), bool)
+    batch.barrier_words[place] = occupied
+
+
+def spare(f: Frame, site: Site, threads: Array, start: Array, width: int) -> None:
+    """By the manual only operations on mbarriers may touch one that is alive."""
+    words = f.batch.barrier_words
+    if words is None or not width:
+        return
+    first, last = start // MBARRIER, (start + width - 1) // MBARRIER
+    for part in range(-(-width // MBARRIER) + 1):
+        hit = words[np.minimum(first + part, last)]
+        if hit.any():
+            message = "touches an mbarrier that is alive; it must be made invalid first"
+            raise site.error(f, message, int(threads[hit.argmax()]))
 
 
 def race_error(f: Frame, site: Site, race: Race) -> RaceError:

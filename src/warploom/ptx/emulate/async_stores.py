@@ -23,6 +23,7 @@ from warploom.ptx.emulate.bulk import (
     boxes_out,
     bytes_at,
     each_of,
+    extent,
     landed,
     leaving,
     map_of,
@@ -144,7 +145,8 @@ def _tensor(ctx: Context, ins: Instruction) -> Step:
         for thread, box, places, used, at in boxes:
             kind = _kind_of(f, copier, thread, name, box)
             inside, offsets = box.elements(at)
-            region, start = copier.region(f, thread, box.address, 0)
+            needed = extent(offsets[inside], box.size)
+            region, start = copier.target(f, thread, box.address, needed)
             there = start + offsets[inside]
             data = bytes_at(f.batch.shared, places, box.size)[inside]
             combine = _combining(name, kind, is_global=True)

@@ -20,7 +20,7 @@ from warploom.machine.memory import FIRST_ADDRESS, WINDOWS, Region
 from warploom.machine.race import MAP_READ
 from warploom.machine.semantics import Kind, Scope, Semantics
 from warploom.ptx.emulate import memory
-from warploom.ptx.emulate.access import REMOTE, SHARED, Site, race_error, tallied
+from warploom.ptx.emulate.access import REMOTE, SHARED, Site, race_error, spare, tallied
 from warploom.ptx.emulate.context import Context, Fetch, Step
 from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.emulate.mbarrier import (
@@ -102,13 +102,20 @@ class Copier:
         region, at, _ = found
         return region, at if region.origin is None else at + int(region.origin[thread])
 
+    def target(self, f: Frame, thread: int, address: int, size: int) -> tuple[Region, int]:
+        """A region that may be written."""
+        region, at = self.region(f, thread, address, size)
+        if region.read_only:
+            raise self.fail(f, f"writes to {region.name}, which is constant", thread)
+        return region, at
+
     def note(
         self, f: Frame, thread: int, key: Any, size: int, places: Array, width: int, kind: Kind,
         how: Semantics | None = None,
     ) -> Done:  # fmt: skip
         """Accesses that are under way; the result is called when they are done, and for whom."""
         races = f.batch.races
-        if races is None or not places.size:
+        if races is None or not places.size or not width:  # a copy of no bytes
             return lambda _: None
         semantics = how or Semantics(kind, under_way=True, asynchronous=True)
         label = self.site.span
@@ -180,7 +187,7 @@ def cp(ctx: Context, ins: Instruction) -> Step:
 def bulk(ctx: Context, ins: Instruction) -> Step:
     words = ins.modifiers
     if "prefetch" in words:
-        return lambda _: None
+        return _prefetch(ctx, ins)
     if "commit_group" in words or "wait_group" in words:
         return _groups(ctx, ins)
     tensor = "tensor" in words
@@ -190,6 +197,30 @@ def bulk(ctx: Context, ins: Instruction) -> Step:
     into_shared = words.index("global") > shared
     ways = (_tensor_in, _tensor_out) if tensor else (_plain_in, plain_out)
     return tallied(ctx, ins, ways[0 if into_shared else 1](ctx, ins))
+
+
+def _prefetch(ctx: Context, ins: Instruction) -> Step:
+    """[global], size, or [map, {…}]: fetches into a cache, of which there are none; what may not be
+    copied may not be fetched."""
+    copier = Copier(ctx, ins)
+    if "tensor" in ins.modifiers:
+        map_, coordinates = map_of(ctx, ins, ins.operands[0])
+
+        def box(f: Frame) -> None:
+            maps, starts = each_of(f, map_), coordinates_of(f, coordinates)
+            for thread, address, start in zip(f.index.tolist(), maps, starts, strict=True):
+                read_box(f, copier, thread, address, start)
+
+        return box
+    of, size = ctx.address(ins.operands[0]), ctx.read(ins.operands[1], "u32")
+
+    def step(f: Frame) -> None:
+        every = zip(f.index.tolist(), each_of(f, of), each_of(f, size), strict=True)
+        for thread, source, count in every:
+            copier.whole(f, thread, "the size or an address", source, count)
+            copier.region(f, thread, source, count)
+
+    return step
 
 
 def _plain_in(ctx: Context, ins: Instruction) -> Step:
@@ -286,6 +317,7 @@ def landed(
     """Bytes are there, which their mbarrier will count; `read` is where they came from, `how`
     how they were written, if not plainly."""
     shared = f.batch.shared
+    spare(f, copier.site, np.full(places.size, thread), places, width)
     if shared.written is not None:
         shared.written[places[:, None] + np.arange(width)] = 1
     parts = [copier.note(f, thread, SHARED, shared.data.size, places, width, Kind.WRITE, how)]
@@ -294,9 +326,8 @@ def landed(
     issued = barrier.phase
     if f.batch.skeleton is not None:
         f.batch.skeleton.touch(
-            copier.site.span, shared.data.size, places, width, reads=False, writes=True,
-            alive=f.batch.mbarriers,
-        )  # fmt: skip
+            copier.site.span, shared.data.size, places, width, reads=False, writes=True
+        )
         size = shared.data.size // f.batch.blocks
         blocks = {int(places[0]) // size} if places.size else set()
         blocks |= {int(f.batch.block_of[thread])} if across else set()
@@ -325,7 +356,7 @@ def plain_out(
         every = zip(f.index.tolist(), each_of(f, to), each_of(f, of), each_of(f, size), strict=True)
         for thread, target, source, count in every:
             copier.whole(f, thread, "the size or an address", target, source, count)
-            region, start = copier.region(f, thread, target, count)
+            region, start = copier.target(f, thread, target, count)
             place = copier.shared(f, thread, source, count)
             data, came = region.data[start : start + count], f.batch.shared.data[place:][:count]
             data[:] = came if combine is None else combine(data, came)
@@ -344,6 +375,7 @@ def leaving(
     """Bytes go out of shared memory; `how` is how they are written, if not plainly, and `used`
     ends the reading of their tensor map."""
     shared = f.batch.shared
+    spare(f, copier.site, np.full(read.size, thread), read, read_width)
     source = copier.note(f, thread, SHARED, shared.data.size, read, read_width, Kind.READ)
     parts = [
         source if used is None else once(source, used),
@@ -408,8 +440,7 @@ def _tensor_in(ctx: Context, ins: Instruction) -> Step:
             target = targets[number] & (1 << REMOTE) - 1
             box, own, used = placed(f, copier, thread, maps[number], target, starts[number])
             base = copier.shared(f, thread, target, 0)
-            region, start = copier.region(f, thread, box.address, 0)
-            runs, data = _box(region, start, box, starts[number])
+            runs, data, region = _box(f, copier, thread, box, starts[number])
             own = own[:: box.count // len(data)]
             read = once(copier.note_source(f, thread, region, runs, UNIT), used)
             for place, barrier in _targets(f, copier, thread, targets[number], 0, meant):
@@ -421,18 +452,25 @@ def _tensor_in(ctx: Context, ins: Instruction) -> Step:
 
 
 def _box(
-    region: Region, start: int, box: Map, corner: tuple[int, ...]
-) -> tuple[Array, Bytes]:  # fmt: skip
-    """Where a box is read, in units, and its bytes: by units where all of it lies inside, else by
-    elements."""
+    f: Frame, copier: Copier, thread: int, box: Map, corner: tuple[int, ...]
+) -> tuple[Array, Bytes, Region]:
+    """Where a box is read, in units, its bytes, and of which memory: by units where all of it lies
+    inside, else by elements."""
     whole = box.units(corner)
     if whole is not None:
-        return np.sort(start + whole), bytes_at(region, start + whole, UNIT)
+        region, start = copier.region(f, thread, box.address, int(whole.max()) + UNIT)
+        return np.sort(start + whole), bytes_at(region, start + whole, UNIT), region
     inside, offsets = box.elements(corner)
+    region, start = copier.region(f, thread, box.address, extent(offsets[inside], box.size))
     data = np.zeros((offsets.size, box.size), np.uint8)
     data[:] = box.outside()
     data[inside] = bytes_at(region, start + offsets[inside], box.size)
-    return runs_of(start + offsets[inside]), data
+    return runs_of(start + offsets[inside]), data, region
+
+
+def extent(offsets: Array, size: int) -> int:
+    """How many bytes elements of a size take that begin at these offsets."""
+    return int(offsets.max()) + size if offsets.size else 0
 
 
 def _tensor_out(ctx: Context, ins: Instruction) -> Step:
@@ -444,7 +482,8 @@ def _tensor_out(ctx: Context, ins: Instruction) -> Step:
     def step(f: Frame) -> None:
         for thread, box, places, used, at in boxes_out(f, copier, (map_, of), coordinates, "store"):
             inside, offsets = box.elements(at)
-            region, start = copier.region(f, thread, box.address, 0)
+            needed = extent(offsets[inside], box.size)
+            region, start = copier.target(f, thread, box.address, needed)
             data = bytes_at(f.batch.shared, places, box.size)
             put_bytes(region.data, start + offsets[inside], data[inside])
             written = runs_of(start + offsets[inside])
@@ -473,23 +512,31 @@ def placed(
     f: Frame, copier: Copier, thread: int, address: int, target: int, start: tuple[int, ...]
 ) -> tuple[Map, Array, Done]:
     """A map, where in shared memory each element of its box lies, and what ends its reading."""
+    box, region, at = read_box(f, copier, thread, address, start)
+    used = copier.note_map(f, thread, region, at)
+    if target % 128:
+        raise copier.fail(f, f"the shared address {target:#x} is no multiple of 128", thread)
+    base = copier.shared(f, thread, target, box.room)
+    return box, base - target + box.swizzled(target), used
+
+
+def read_box(
+    f: Frame, copier: Copier, thread: int, address: int, start: tuple[int, ...]
+) -> tuple[Map, Region, int]:
+    """The map at an address, whose box may begin at these coordinates, and where it lies."""
     if address < FIRST_ADDRESS["global"]:  # a parameter's address without its window
         address += WINDOWS["param"]
     region, at = copier.region(f, thread, address, MAP_BYTES)
-    used = copier.note_map(f, thread, region, at)
     try:
         box = read_map(region.data[at : at + MAP_BYTES])
     except MapError as error:
         raise copier.fail(f, str(error), thread) from None
     if len(start) != box.rank:
         raise copier.fail(f, f"{len(start)} coordinates for a map of rank {box.rank}", thread)
-    if target % 128:
-        raise copier.fail(f, f"the shared address {target:#x} is no multiple of 128", thread)
     if start[0] * box.size % UNIT:
         message = f"the first coordinate, {start[0]}, is not at a multiple of {UNIT} bytes"
         raise copier.fail(f, message, thread)
-    base = copier.shared(f, thread, target, box.room)
-    return box, base - target + box.swizzled(target), used
+    return box, region, at
 
 
 def bytes_at(region: Region, starts: Array, size: int) -> Bytes:

@@ -87,6 +87,7 @@ class Batch:
     sites: dict[str, Any] = field(default_factory=dict)  # of causes: the load that it came from
     copies: Copies = field(init=False)  # cp.async that nobody waited for yet
     mbarriers: dict[int, Any] = field(default_factory=dict)  # by place in shared memory
+    barrier_words: Mask | None = None  # whether a word of shared memory is one, once there was any
     flight: Any = None  # products of warpgroups that are not waited for, once there was one
     output: list[str] = field(default_factory=list)  # what the kernel printed
     bulks: dict[int, list[Any]] = field(default_factory=dict)  # groups of bulk copies, by thread

@@ -20,7 +20,7 @@ from warploom.machine.async_completion import Completion
 from warploom.machine.knowledge import Knowledge, joined
 from warploom.machine.memory import WINDOWS, mark_stored
 from warploom.machine.semantics import Kind, Scope, Semantics
-from warploom.ptx.emulate.access import Site, places
+from warploom.ptx.emulate.access import Site, occupy, places
 from warploom.ptx.emulate.context import Context, Fetch, Step
 from warploom.ptx.emulate.frame import Batch, Frame
 from warploom.ptx.emulate.shape import Compile
@@ -149,6 +149,7 @@ def barriers_at(
             if fresh:
                 block = place * site.width // max(1, region.data.size // f.batch.blocks)
                 found = f.batch.mbarriers[place] = MBarrier(0, 0, block=block)
+                occupy(f.batch, place, occupied=True)
             if found is None:
                 raise _absent(f, site, thread)
             yield number, thread, found
@@ -224,6 +225,9 @@ def noted(
     assert skeleton is not None
     if act in (Act.ARRIVE, Act.EXPECT, Act.COPY):
         brings = act is Act.COPY
+        if brings and not bytes_:
+            message = "no phase waits for a copy of no bytes, so what it orders is not known"
+            skeleton.fail("mbarrier", message, site.span)
         skeleton.count(barrier, 0 if brings else bytes_, bytes_ if brings else 0)
     phase = barrier.phase if phase is None else phase
     number = skeleton.number(barrier)
@@ -265,6 +269,7 @@ def _inval(ctx: Context, ins: Instruction) -> Step:
         for _, chosen, index in places(f, site, where):
             for thread, place in zip(f.index[chosen].tolist(), index.tolist(), strict=True):
                 barrier = f.batch.mbarriers.pop(place, None)
+                occupy(f.batch, place, occupied=False)
                 if f.batch.skeleton is not None:
                     ended(f.batch.skeleton, site, barrier, thread)
 
@@ -284,6 +289,9 @@ def _arrive(ctx: Context, ins: Instruction) -> Step:
         given, tokens = _number(f, more, 0 if expects else 1), np.zeros(f.count, np.uint64)
         for number, thread, barrier in barriers_at(f, site, address(f)):
             count, bytes_ = (1, given[number]) if expects else (given[number], 0)
+            if not 1 <= count <= MOST:
+                message = f"{count} arrivals at once; there are 1 to {MOST}"
+                raise site.error(f, message, thread, SynchronisationError)
             if drops:
                 barrier.expected -= count
             before = barrier.phase

@@ -30,6 +30,7 @@ from warploom.ptx.types import DTYPES, UNSIGNED, type_of
 
 Array = npt.NDArray[Any]
 
+_LINE = 128  # bytes that a discard takes
 _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 
 
@@ -362,6 +363,22 @@ def nothing(_: Context, __: Instruction) -> Step:
     return lambda _: None
 
 
+def discard(ctx: Context, ins: Instruction) -> Step:
+    """What lies there holds no value from now on: a write of anything, and so of what was there."""
+
+    def make(site: Site, address: Fetch) -> Step:
+        site = replace(site, tallied=False)
+
+        def step(f: Frame) -> None:
+            where = np.broadcast_to(f.active_part(address(f)), (f.count,))
+            for _ in places(f, site, where):
+                pass
+
+        return step
+
+    return by_space(ctx, ins, ins.operands[0], _LINE, Kind.WRITE, make)
+
+
 def griddepcontrol(ctx: Context, ins: Instruction) -> Step:
     """.wait: the launches before have ended; .launch_dependents orders nothing."""
     if "wait" not in ins.modifiers:
@@ -383,6 +400,6 @@ def policy(ctx: Context, ins: Instruction) -> Step:
 TABLE: dict[str, Compile] = {
     "mov": mov, "ld": ld, "ldu": ld, "st": st, "cvta": cvta, "isspacep": isspacep,
     "prefetch": nothing, "prefetchu": nothing, "membar": fence, "fence": fence,
-    "discard": nothing, "applypriority": nothing, "nanosleep": nothing,
+    "discard": discard, "applypriority": nothing, "nanosleep": nothing,
     "pmevent": nothing, "createpolicy": policy, "griddepcontrol": griddepcontrol,
 }  # fmt: skip

@@ -21,7 +21,6 @@ Array = npt.NDArray[Any]
 MOST_EVENTS = 1 << 18  # of one batch
 ACQUIRES, RELEASES = 1, 2  # what an order does, as `bytes` of its event
 NOWHERE = -1
-_NONE: Mapping[int, Any] = {}
 MAY_DEPEND = "what this load sees may depend on who came first"
 
 
@@ -221,12 +220,8 @@ class Skeleton:
 
     def touch(
         self, span: Span, size: int, start: Array, width: int, *, reads: bool, writes: bool,
-        alive: Mapping[int, Any] = _NONE,
     ) -> None:  # fmt: skip
-        """Bytes of shared memory, of `size` in all, are read or written by an instruction.
-
-        `alive` are mbarriers, by place in units of their size, which this must not write.
-        """
+        """Bytes of shared memory, of `size` in all, are read or written by an instruction."""
         if self.writers is None:
             self.writers = np.full(size, NOWHERE, np.int32)
         site, places = self.site(span), (np.asarray(start)[:, None] + np.arange(width)).reshape(-1)
@@ -234,9 +229,6 @@ class Skeleton:
             self.seen.setdefault(site, set()).update(np.unique(self.writers[places]).tolist())
         if writes:
             self.writers[places] = site
-        if writes and alive and not set(alive).isdisjoint(np.unique(places >> 3).tolist()):
-            message = "this overwrites an mbarrier that is alive; it must be made invalid first"
-            self.fail("mbarrier", message, span)
 
     # -- flags ----------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from warploom.errors import UninitialisedError
 from warploom.machine.memory import FIRST_ADDRESS, WINDOWS, Region
 from warploom.machine.semantics import Kind, Semantics
 from warploom.ptx.emulate import ordering
-from warploom.ptx.emulate.access import SHARED, race_error
+from warploom.ptx.emulate.access import SHARED, race_error, spare
 from warploom.ptx.emulate.bulk import Copier, each_of, mark
 from warploom.ptx.emulate.context import Context, Step
 from warploom.ptx.emulate.frame import Frame
@@ -86,10 +86,12 @@ class _Editor(Copier):
         self, f: Frame, thread: int, region: Region, at: int, key: Any, kind: Kind
     ) -> None:  # fmt: skip
         """All of a map is read, written, or both, plainly."""
+        if key is SHARED:
+            spare(f, self.site, np.array([thread]), np.array([at]), MAP_BYTES)
         if f.batch.skeleton is not None and key is SHARED:
             f.batch.skeleton.touch(
                 self.site.span, region.data.size, np.array([at]), MAP_BYTES, reads=True,
-                writes=kind is Kind.WRITE, alive=f.batch.mbarriers,
+                writes=kind is Kind.WRITE,
             )  # fmt: skip
         races = f.batch.races
         if races is None:

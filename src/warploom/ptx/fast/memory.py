@@ -242,6 +242,6 @@ def nothing(_: Writer, __: Instruction) -> None:
 TABLE: dict[str, Spell] = {
     "ld": ld, "ldu": ld, "st": st, "red": red, "atom": red, "cvta": cvta, "cp": cp,
     "prefetch": nothing, "prefetchu": nothing, "membar": nothing, "fence": nothing,
-    "createpolicy": policy, "griddepcontrol": nothing, "nanosleep": nothing, "discard": nothing,
+    "createpolicy": policy, "griddepcontrol": nothing, "nanosleep": nothing,
     "applypriority": nothing,
 }  # fmt: skip

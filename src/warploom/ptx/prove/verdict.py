@@ -189,6 +189,8 @@ def _uncovered(ins: Instruction, used: set[str]) -> str:
         return "calls of functions are not looked into"
     if ins.opcode == "griddepcontrol" and "wait" in ins.modifiers:
         return "the kernel depends on another launch"
+    if ins.opcode == "discard":
+        return "what memory holds after this is not known"
     if ins.opcode in ("ld", "ldu") and STRONG & set(ins.modifiers) and space_of(ins) != "param":
         return MAY_DEPEND
     if ins.opcode == "atom":
