@@ -25,11 +25,12 @@ from warploom.machine.async_completion import PendingCompletions
 from warploom.machine.clock import Array, Clocks, Layout, Mask, Vector
 from warploom.machine.company import Company
 from warploom.machine.flag import Flags
-from warploom.machine.proxy import ASYNC, BEGUN, FIRST_MAP, MET, NARROW, by_way
+from warploom.machine.proxy import ASYNC_OWN, BEGUN, MET, NARROW, Ways, by_way
 from warploom.machine.semantics import ConflictScope, Semantics
 from warploom.machine.shadow import Judge
 
 Conflict = Callable[[Array, Array], Mask]  # a judge that does not ask for cells
+Home = Callable[[Array], Array]  # of cells of shared memory: the rank of their block
 
 
 class Cause(Enum):
@@ -52,7 +53,8 @@ class Judges:
     layout: Layout
     flags: Flags | None
     meetings: bool
-    map: int = FIRST_MAP  # the way of those who read the tensor map that is read now
+    ways: Ways
+    map: int = 0  # the way of those who read the tensor map that is read now
     narrow: bool = False  # somebody was told something in too small a scope
     company: Company | None = None  # of lanes that meet, where that may be asked
     _clocks: Clocks | None = field(default=None, init=False)
@@ -84,14 +86,11 @@ class Judges:
         """Which earlier accesses, made as `other` says, conflict with accesses now."""
         unordered = self._unordered(other, lenient=lenient)
         match apart:
-            case ConflictScope.UNFENCED:
-                return self._unless(unordered, (ASYNC,))
             case ConflictScope.UNMAPPED:
-                return self._unless(unordered, (self.map,))
-            case ConflictScope.UNFENCED_READ:
-                return unordered if lenient else self._unless(unordered, (ASYNC,))
-            case ConflictScope.UNTOLD:
-                return unordered if lenient else self._unless(unordered, (ASYNC, BEGUN))
+                return lambda entries, threads: np.asarray(
+                    (entries != 0) & ~self.heard(entries, threads, self.map)
+                    | unordered(entries, threads)
+                )
             case ConflictScope.UNBEGUN:
                 return lambda entries, threads: self._less(unordered, BEGUN, entries, threads)
             case ConflictScope.UNMET:
@@ -130,16 +129,34 @@ class Judges:
         bad = conflict(entries, threads)
         return bad & ~self.heard(entries, threads, way) if bad.any() else bad
 
-    def _unless(self, unordered: Conflict, ways: tuple[int, ...]) -> Conflict:
-        """Those that are unordered, and those of which a thread knows by none of these ways."""
+    def unfenced(
+        self, apart: ConflictScope, other: Semantics, home: Home | None, *, lenient: bool
+    ) -> Judge:
+        """Those that are unordered, and those of which a thread knows by no fence that is for their
+        memory. In shared memory `home` says in whose."""
+        unordered = self._unordered(other, lenient=lenient)
+        if lenient and apart is not ConflictScope.UNFENCED:
+            return of_any_cell(unordered)
+        ways = self.ways.covering(shared=home is not None)
+        ways += [BEGUN] if apart is ConflictScope.UNTOLD else []
 
-        def judge(entries: Array, threads: Array) -> Mask:
+        def judge(entries: Array, threads: Array, cells: Array) -> Mask:
             bare = entries != 0
             for way in ways:
-                bare = bare & ~self.heard(entries, threads, way)
+                at = np.flatnonzero(bare)
+                bare[at] = ~self.heard(entries[at], threads[at], way)
+            if home is not None:
+                self._fenced_by_block(bare, home(cells), entries, threads)
             return np.asarray(bare | unordered(entries, threads))
 
         return judge
+
+    def _fenced_by_block(self, bare: Mask, rank: Array, entries: Array, threads: Array) -> None:
+        """Takes out accesses that a fence for the shared memory of one block is for."""
+        for each in np.unique(rank[bare]).tolist():
+            if ASYNC_OWN + each in self.ways.passed:
+                at = np.flatnonzero(bare & (rank == each))
+                bare[at] = ~self.heard(entries[at], threads[at], ASYNC_OWN + each)
 
     def _of_others(self, entries: Array, threads: Array) -> Mask:
         differ = self.layout.differ(entries, self.clocks.now(threads))

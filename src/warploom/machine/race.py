@@ -21,23 +21,12 @@ from warploom.errors import InternalError
 from warploom.machine.async_completion import Completion, Completions, PendingCompletions
 from warploom.machine.clock import Array, Clocks, Ints, Layout, Mask, Nested, Vector
 from warploom.machine.flag import Flags, Order
-from warploom.machine.judges import Cause, Judges, of_any_cell
+from warploom.machine.judges import Cause, Home, Judges, of_any_cell
 from warploom.machine.knowledge import Knowledge, joined
 from warploom.machine.last import LastWrites
 from warploom.machine.overlap import Footprint, Overlap
-from warploom.machine.proxy import (
-    ASYNC,
-    BEGUN,
-    FIRST_MAP,
-    MET,
-    MOST_MAPS,
-    NARROW,
-    RELEASED,
-    block_of,
-    by_way,
-    way_of,
-)
-from warploom.machine.semantics import BY_ORDER, ConflictScope, Kind, Scope, Semantics
+from warploom.machine.proxy import BEGUN, MET, NARROW, Fenced, Place, Ways, by_way, way_of
+from warploom.machine.semantics import BY_FENCE, BY_ORDER, ConflictScope, Kind, Scope, Semantics
 from warploom.machine.shadow import ByLabel, History, Judge, Latest, UnderWay
 from warploom.machine.shadows import Conflicts, Shadows, Store
 
@@ -142,7 +131,8 @@ class RaceDetector:
         self.every = every
         self.benign = benign
         self.flags = Flags() if flags else None
-        self.judges = Judges(self.layout, self.flags, meetings and flags)
+        self.ways = Ways(self.layout)
+        self.judges = Judges(self.layout, self.flags, meetings and flags, self.ways)
         self.lenient = (False, True) if strict else (True,)
         self.races: list[Race] = []
         self.rounding: list[Race] = []  # writes that differ by rounding alone
@@ -155,7 +145,6 @@ class RaceDetector:
         self._ticks = 0
         self._sources = 0
         self._confined: set[Hashable] = set()
-        self._maps: dict[tuple[Hashable, int], int] = {}  # by place of a tensor map, its way
         self._begun: dict[int, Knowledge] = {}  # by thread: mbarriers that it tells of
         self.footprint: Footprint | None = None  # of this launch, where another may overlap it
         self.overlap: Overlap | None = None  # with launches before this one
@@ -221,8 +210,9 @@ class RaceDetector:
         """The clocks for all other ways to synchronise: `release`, `acquire` and `meet`."""
         return self.judges.vector
 
-    def proxy_fence(self, threads: Array) -> None:
-        """What these threads wrote, or know of, may be read by the asynchronous way from now on.
+    def proxy_fence(self, threads: Array, memory: Fenced = Fenced.ALL) -> None:
+        """What these threads wrote there, or know of, may be read by the asynchronous way from now
+        on.
 
         By whom that is known: it is handed on as all else is, under numbers of its own.
         """
@@ -230,22 +220,26 @@ class RaceDetector:
             self.clocks.advance(threads)
             self.clocks.add_up(threads)
             for thread in threads.tolist():
-                known = self.clocks.knowledge(thread).renamed(self._as_fenced)
-                self.clocks.learn(np.array([thread]), known)
+                way = self.ways.of_fence(memory, self.clocks.block_number(thread))
+                self._rename(thread, self.ways.plainly(way))
 
-    def _as_fenced(self, block: int) -> int | None:
-        return by_way(ASYNC, block) if 0 <= block < self.layout.blocks else None
-
-    def map_fence(self, threads: Array, place: tuple[Hashable, int] | None) -> None:
+    def map_fence(self, threads: Array, place: Place | None, scope: Scope) -> None:
         """A fence before a tensor map is used: without a place what these threads know is on its
         way to those who use tensor maps; with one they may read the map that is there."""
         if not isinstance(self.clocks, Vector):
             return
         self.clocks.advance(threads)
-        released = self._as_released if place is None else self._as_map(self._map_way(place))
         for thread in threads.tolist():
-            known = self.clocks.knowledge(thread).renamed(released)
-            self.clocks.learn(np.array([thread]), known)
+            block = self.clocks.block_number(thread)
+            if place is not None:
+                self._rename(thread, self.ways.taken(place, scope, block))
+                continue
+            for way in self.ways.of_release(scope, block):
+                self._rename(thread, self.ways.plainly(way))
+
+    def _rename(self, thread: int, number: Callable[[int], int | None]) -> None:
+        """A thread knows what it knows under other numbers, too."""
+        self.vector.learn(np.array([thread]), self.vector.knowledge(thread).renamed(number))
 
     def narrow(self, known: Knowledge | None) -> Knowledge | None:
         """What was told in a scope that does not reach the hearer: it orders nothing, but says what
@@ -259,29 +253,13 @@ class RaceDetector:
         """A fence behind initialisations of mbarriers: who meets these threads knows of them."""
         self.vector.advance(threads)
         for thread in threads.tolist():
-            known = self.vector.knowledge(thread).renamed(self._as_begun)
+            known = self.vector.knowledge(thread).renamed(self.ways.plainly(BEGUN))
             self._begun[thread] = known
             self.vector.learn(np.array([thread]), known)
 
-    def _as_begun(self, block: int) -> int | None:
-        return by_way(BEGUN, block) if 0 <= block < self.layout.blocks else None
-
-    def _as_released(self, block: int) -> int | None:
-        return by_way(RELEASED, block) if 0 <= block < self.layout.blocks else None
-
-    def _as_map(self, way: int) -> Callable[[int], int | None]:
-        return lambda number: by_way(way, block_of(number)) if way_of(number) == RELEASED else None
-
-    def _map_way(self, place: tuple[Hashable, int]) -> int:
-        """The way of those who read the tensor map at a place of a region."""
-        way = self._maps.setdefault(place, FIRST_MAP + len(self._maps))
-        if way >= FIRST_MAP + MOST_MAPS:
-            raise InternalError("more tensor maps than the race detector was made for")
-        return way
-
     def use_map(self, region: Hashable, place: int) -> None:
         """What is read next with `MAP_READ` is the tensor map at this place."""
-        self.judges.map = self._map_way((region, place))
+        self.judges.map = self.ways.of_map((region, place))
 
     def lanes_meet(self, threads: Array, group: Array) -> None:
         """Lanes of one group are at one instruction, which orders no memory.
@@ -520,11 +498,19 @@ class RaceDetector:
     ) -> Judge:  # fmt: skip
         if isinstance(store, PendingCompletions):
             return self.judges.untold(store, lenient=lenient)
+        if apart in BY_FENCE:
+            home = self._home(shadow) if region in self._confined else None
+            return self.judges.unfenced(apart, other, home, lenient=lenient)
         conflict = self.judges.conflict(apart, other, lenient=lenient)
         if self.flags is not None and other.writes_for_readers and apart in BY_ORDER:
             now = frozenset(mine.tolist() if semantics.kind.strong else ())
             return self.judges.unobserved(conflict, region, shadow.unit, other, now)
         return of_any_cell(conflict)
+
+    def _home(self, shadow: Shadows) -> Home:
+        """Whose cells of shared memory are: the rank of the block within its cluster."""
+        size, unit = shadow.size // self.clocks.blocks, shadow.unit
+        return lambda cells: cells * unit // size % self.layout.cluster
 
     def _earlier(
         self, store: Store, cells: Array, threads: Array, semantics: Semantics, other: Semantics,

@@ -59,6 +59,8 @@ class ConflictScope(Enum):
 
 # What makes two accesses conflict if nothing orders them.
 BY_ORDER = (ConflictScope.UNORDERED, ConflictScope.OTHER_BLOCK, ConflictScope.OTHER_CLUSTER)
+# … also if no fence between the plain way and the asynchronous one does.
+BY_FENCE = (ConflictScope.UNFENCED, ConflictScope.UNFENCED_READ, ConflictScope.UNTOLD)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.machine.flag import Order
+from warploom.machine.proxy import Fenced
 from warploom.machine.semantics import Kind, Scope, Semantics
 from warploom.ptx.emulate.context import Context, Fetch, Step
 from warploom.ptx.emulate.frame import Frame
@@ -123,7 +124,7 @@ def may_look_far(ins: Instruction) -> bool:
 def fence(ctx: Context, ins: Instruction) -> Step:
     """fence and membar; without a word for it a fence is acq_rel."""
     if "proxy" in ins.modifiers:
-        return _noted(ctx, ins, _proxy_fence) if "async" in ins.modifiers else _nothing
+        return _proxy_fence(ctx, ins) if "async" in ins.modifiers else _nothing
     if "mbarrier_init" in ins.modifiers:
         return _noted(ctx, ins, _init_fence)
     scope, order = scope_of(ins), order_of(ins)
@@ -164,9 +165,17 @@ def _init_fence(f: Frame) -> None:
         f.batch.races.init_fence(f.index)
 
 
-def _proxy_fence(f: Frame) -> None:
-    if f.batch.races is not None:
-        f.batch.races.proxy_fence(f.index)
+def _proxy_fence(ctx: Context, ins: Instruction) -> Step:
+    """Between the plain way and that of copies: in the state space that is written, or in all."""
+    words = set(ins.modifiers)
+    memory = next((each for each in Fenced if each.value in words), Fenced.ALL)
+
+    def step(f: Frame) -> None:
+        if f.batch.races is not None:
+            f.batch.races.proxy_fence(f.index, memory)
+
+    # Mbarriers lie in the shared memory of their block.
+    return step if memory is Fenced.GLOBAL else _noted(ctx, ins, step)
 
 
 def copy_groups(ctx: Context, ins: Instruction) -> Step:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from warploom.errors import UninitialisedError
 from warploom.machine.memory import FIRST_ADDRESS, WINDOWS, Region
-from warploom.machine.semantics import Kind, Semantics
+from warploom.machine.semantics import Kind, Scope, Semantics
 from warploom.ptx.emulate import ordering
 from warploom.ptx.emulate.access import SHARED, race_error, spare
 from warploom.ptx.emulate.bulk import Copier, each_of, mark
@@ -24,7 +24,7 @@ from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.emulate.mbarrier import shared_address
 from warploom.ptx.emulate.shape import Compile
 from warploom.ptx.emulate.tensor import KINDS, MAP_BYTES, MapError, MapFields
-from warploom.ptx.ir import Immediate, Instruction
+from warploom.ptx.ir import Immediate, Instruction, Operand
 
 Array = npt.NDArray[Any]
 Edit = Callable[[MapFields, int, int], None]  # the map, the number of an axis, the new value
@@ -138,7 +138,8 @@ def _replace(ctx: Context, ins: Instruction) -> Step:
 
 def _copy(ctx: Context, ins: Instruction) -> Step:
     """[global], [shared], 128: one copy of a warp, by its first lane, and a release."""
-    editor = _Editor(ctx, ins)
+    editor, scope = _Editor(ctx, ins), ordering.scope_of(ins)
+    check_size(ctx, ins, ins.operands[2])
     to, of = ctx.address(ins.operands[0]), shared_address(ctx, ins.operands[1])
 
     def step(f: Frame) -> None:
@@ -154,15 +155,17 @@ def _copy(ctx: Context, ins: Instruction) -> Step:
             region.data[at : at + MAP_BYTES] = shared.data[start : start + MAP_BYTES]
             mark(region, at, MAP_BYTES)
         if f.batch.races is not None:
-            f.batch.races.map_fence(f.index, None)
+            f.batch.races.map_fence(f.index, None, scope)
 
     return step
 
 
 def map_fence(ctx: Context, ins: Instruction) -> Step:
     """fence.proxy.tensormap: what was written goes to those who read maps, or a map is taken."""
+    scope = ordering.scope_of(ins)
     if not ins.operands:
-        return _released
+        return _released(scope)
+    check_size(ctx, ins, ins.operands[1])
     address = ctx.address(ins.operands[0])
     copier = Copier(ctx, ins)
 
@@ -175,14 +178,23 @@ def map_fence(ctx: Context, ins: Instruction) -> Step:
             inside = place + WINDOWS["param"] if place < FIRST_ADDRESS["global"] else place
             region, at = copier.region(f, int(who[0]), inside, MAP_BYTES)
             if not region.read_only:
-                f.batch.races.map_fence(who, (region.base, at))
+                f.batch.races.map_fence(who, (region.base, at), scope)
 
     return step
 
 
-def _released(f: Frame) -> None:
-    if f.batch.races is not None:
-        f.batch.races.map_fence(f.index, None)
+def _released(scope: Scope) -> Step:
+    def step(f: Frame) -> None:
+        if f.batch.races is not None:
+            f.batch.races.map_fence(f.index, None, scope)
+
+    return step
+
+
+def check_size(ctx: Context, ins: Instruction, size: Operand) -> None:
+    """As an assembler refuses other numbers than the bytes of a map."""
+    if not isinstance(size, Immediate) or size.value != MAP_BYTES:
+        raise ctx.fail(f"{ins.name}: the size of a tensor map is the number {MAP_BYTES}", ins)
 
 
 def fence(ctx: Context, ins: Instruction) -> Step:
