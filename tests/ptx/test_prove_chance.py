@@ -225,3 +225,93 @@ def test_stores_of_one_value_that_is_data_of_this_launch() -> None:
     proof = proof_of(body, block=64)
     assert proof.reach is not Reach.ALL_DATA
     assert "data" in {each.condition for each in proof.failed}
+
+
+# -- who is last, of what ends later ---------------------------------------------------------------
+
+REDUCE = """mov.u32 %r3, flag;
+st.shared.v4.u32 [%r3], {%r1, %r1, %r1, %r1};
+fence.proxy.async;
+FIRST
+MEET
+SECOND
+cp.async.bulk.commit_group;
+cp.async.bulk.wait_group 0;"""
+BULK = "cp.reduce.async.bulk.global.shared::cta.bulk_group.OP.u32 [%rd1], [%r3], 16;"
+SUM, LEAST = BULK.replace("OP", "add"), BULK.replace("OP", "min")
+OVER = "cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;"
+
+
+def bulk(first: str, meet: str, second: str) -> str:
+    return REDUCE.replace("FIRST", first).replace("MEET", meet).replace("SECOND", second)
+
+
+@pytest.mark.parametrize(("meet", "grid"), [("", 1), (OVER, 2), ("", 2)])
+def test_bulk_reductions_of_two_kinds_in_no_order(meet: str, grid: int) -> None:
+    """A thread's own are in order only when it has waited; those of two blocks are in none."""
+    body = bulk(SUM, meet, LEAST)
+    refused(proof_of(body, grid), "memory", LEAST, body)
+
+
+@pytest.mark.parametrize(
+    ("body", "grid"),
+    [
+        (bulk(SUM, OVER, LEAST), 1), (bulk(SUM, OVER, SUM), 4), (bulk(SUM, "", SUM), 4),
+        (bulk(SUM, OVER, "red.relaxed.gpu.global.add.u32 [%rd1], 1;"), 4),
+    ],
+)  # fmt: skip
+def test_bulk_reductions_that_are_the_same_whoever_is_last(body: str, grid: int) -> None:
+    assert proof_of(body, grid).failed == ()
+
+
+def test_an_atomic_of_another_kind_while_a_reduction_is_under_way() -> None:
+    other = "red.relaxed.gpu.global.min.u32 [%rd1], 1;"
+    body = bulk(SUM, "", other)
+    refused(proof_of(body), "memory", other, body)
+    assert proof_of(bulk(SUM, OVER, other)).failed == ()
+
+
+SENT = """.shared .align 8 .b64 bar;
+mov.u32 %r10, %cluster_ctarank;
+mov.u32 %r3, bar;
+mov.u32 %r4, flag;
+mbarrier.init.shared.b64 [%r3], 1;
+st.shared.u32 [%r4], 0;
+fence.mbarrier_init.release.cluster;
+barrier.cluster.arrive;
+barrier.cluster.wait;
+mov.u32 %r11, 0;
+mapa.shared::cluster.u32 %r5, %r3, %r11;
+mapa.shared::cluster.u32 %r6, %r4, %r11;
+setp.eq.u32 %p1, %r10, 0;
+@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r3], BYTES;
+setp.eq.u32 %p2, %r10, 1;
+@%p2 red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%r6], 7, [%r5];
+OTHER
+@!%p1 bra E;
+W: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p4, [%r3], 0;
+@!%p4 bra W;
+E:
+barrier.cluster.arrive;
+barrier.cluster.wait;
+AFTER"""
+SENDS = "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes"
+
+
+def sent(other: str, size: int, after: str = "") -> str:
+    return SENT.replace("BYTES", str(size)).replace("OTHER", other).replace("AFTER", after)
+
+
+def test_sent_reductions_of_two_kinds() -> None:
+    other = f"@!%p2 {SENDS}.max.u32 [%r6], 9, [%r5];"
+    body = sent(other, 8)
+    refused(proof_of(body, 2, cluster=2), "memory", other, body)
+    assert proof_of(sent(other.replace("max", "add"), 8), 2, cluster=2).failed == ()
+
+
+def test_a_sent_reduction_and_an_atomic_in_no_order() -> None:
+    """The atomic is in order with the other block's reduction only behind the wait."""
+    other = "@%p1 red.relaxed.cluster.shared::cta.max.u32 [%r4], 9;"
+    body = sent(other, 4)
+    refused(proof_of(body, 2, cluster=2), "memory", other, body)
+    assert proof_of(sent("", 4, other), 2, cluster=2).failed == ()

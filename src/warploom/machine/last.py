@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from warploom.machine.async_completion import Completion
 from warploom.machine.clock import Array, Clocks, Ints, Layout, Vector
 from warploom.machine.flag import Flags
 from warploom.machine.semantics import Semantics
@@ -47,6 +48,14 @@ NO_CHANCE = Chance()
 
 
 @dataclass(slots=True)
+class _Late:
+    """An asynchronous reduction: when it was issued, and by what others are told of its end."""
+
+    entry: int
+    completion: Completion | None = None  # nobody tells of one that is under way
+
+
+@dataclass(slots=True)
 class LastWrites:
     """The strong writes of one launch that may be the last of their places.
 
@@ -60,9 +69,11 @@ class LastWrites:
     found: dict[tuple[int, int], None] = field(default_factory=dict)
     same: set[int] = field(default_factory=set)
     _places: dict[Hashable, dict[int, Kept]] = field(default_factory=dict)
+    _late: dict[Hashable, dict[int, dict[Key, list[_Late]]]] = field(default_factory=dict)
 
     def forget(self, region: Hashable) -> None:
         self._places.pop(region, None)
+        self._late.pop(region, None)
 
     def write(
         self, clocks: Clocks, flags: Flags | None, region: Hashable, threads: Array, start: Array,
@@ -70,10 +81,11 @@ class LastWrites:
         rows: Callable[[], Array] | None, failed: Array | None,
     ) -> None:  # fmt: skip
         """Strong writes of one instruction; `rows` are the bytes of each, if it is a store."""
-        if semantics.mbarrier or semantics.under_way or semantics.asynchronous:
+        if semantics.mbarrier:
             return  # of those the other conditions of a proof say who comes when
         size = semantics.size or width
         places = self._places.setdefault(region, {})
+        late = self._late.setdefault(region, {})
         key = self.sums.get(label, _SWAP)
         values = None if rows is None else rows()
         for i, (thread, at, entry) in enumerate(
@@ -92,7 +104,45 @@ class LastWrites:
                 before = self._unordered(
                     clocks, flags, region, place, thread, entry, kept, key
                 )  # fmt: skip
-                self._note(kept, key, entry, before)
+                coming = late.get(place, {})
+                before |= self._coming(clocks, coming, thread, key)
+                if not before and not _is_sum(key):
+                    coming.clear()
+                self._note(kept, key, entry, before, late=semantics.under_way)
+                if semantics.under_way:
+                    late.setdefault(place, {}).setdefault(key, []).append(_Late(entry))
+
+    def ended(
+        self, region: Hashable, start: Array, width: int, now: Ints, completion: Completion | None
+    ) -> None:
+        """Asynchronous reductions have ended: for all that come after their threads, whose entries
+        are `now`, or for who is told by a completion."""
+        late, who = self._late.get(region, {}), (1 << self.layout.stamp_shift) - 1
+        for at, entry in zip(start.tolist(), now.tolist(), strict=True) if late else ():
+            for place in range(at, at + width):
+                for key, coming in late.get(place, {}).items():
+                    one = next((each for each in coming if each.completion is None
+                                and each.entry & who == entry & who), None)  # fmt: skip
+                    if one is None:
+                        continue
+                    one.completion = completion
+                    if completion is None:
+                        coming.remove(one)
+                        kept = self._places[region].setdefault(place, {})
+                        kept.setdefault(key, {})[entry & self.layout.code_mask] = entry
+
+    def _coming(
+        self, clocks: Clocks, coming: dict[Key, list[_Late]], thread: int, key: Key
+    ) -> dict[Key, list[int]]:  # fmt: skip
+        """Asynchronous reductions of whose end a thread was not told, by what they do."""
+        out: dict[Key, list[int]] = {}
+        for other, every in coming.items():
+            if _is_sum(key) and other == key:
+                continue
+            found = [each.entry for each in every if not _was_told(clocks, each, thread)]
+            if found:
+                out[other] = found
+        return out
 
     def _unordered(
         self, clocks: Clocks, flags: Flags | None, region: Hashable, place: int,
@@ -121,7 +171,9 @@ class LastWrites:
                 out[other] = found
         return out
 
-    def _note(self, kept: Kept, key: Key, entry: int, before: dict[Key, list[int]]) -> None:
+    def _note(
+        self, kept: Kept, key: Key, entry: int, before: dict[Key, list[int]], *, late: bool
+    ) -> None:  # fmt: skip
         number = self.layout.label(entry)
         for other, entries in before.items():
             stores = _of_one_value(key, other)
@@ -131,7 +183,17 @@ class LastWrites:
                 kept[_OVER] = {}
         if not before and not _is_sum(key):
             kept.clear()  # all that was written is over
-        kept.setdefault(key, {})[entry & self.layout.code_mask] = entry
+        if not late:
+            kept.setdefault(key, {})[entry & self.layout.code_mask] = entry
+
+
+def _was_told(clocks: Clocks, late: _Late, thread: int) -> bool:
+    """Whether a thread knows that an asynchronous reduction has ended."""
+    if late.completion is None or not isinstance(clocks, Vector):
+        return False
+    by = late.completion
+    source, tick, inside, who = np.array([[by.source], [by.tick], [by.inside], [thread]])
+    return bool(clocks.told(source, tick, inside, who)[0])
 
 
 def _is_sum(key: Key) -> bool:

@@ -395,7 +395,7 @@ class RaceDetector:
     ) -> None:  # fmt: skip
         """Copies that were under way are done: from now on what they did is their threads'."""
         store = self._store(self._shadows[region], replace(semantics, under_way=False))
-        for cells, mine in self._ended(region, threads, start, width, semantics, label):
+        for cells, mine in self._ended(region, threads, start, width, semantics, label, None):
             store.note(cells, mine, self.clocks, False)
 
     def land(
@@ -404,16 +404,19 @@ class RaceDetector:
     ) -> None:  # fmt: skip
         """Copies that were under way are done, for those who are told."""
         store = self._told(self._shadows[region], replace(semantics, told=1))
-        for cells, mine in self._ended(region, threads, start, width, semantics, label):
+        where = region, threads, start, width, semantics, label
+        for cells, mine in self._ended(*where, completion):
             store.begin(cells, mine, completion)
 
     def _ended(
         self, region: Hashable, threads: Array, start: Array, width: int, semantics: Semantics,
-        label: Hashable,
+        label: Hashable, completion: Completion | None,
     ) -> Iterator[tuple[Array, Ints]]:  # fmt: skip
         """The cells and entries of copies that were under way, which they are no more."""
         shadow = self._shadows[region]
         mine = self.clocks.now(threads) | np.int64(self._number(label) << self.layout.code_bits)
+        if self.last is not None:
+            self.last.ended(region, start, width, mine, completion)
         pending = shadow.stores[semantics]
         assert isinstance(pending, UnderWay)
         first = start >> (shadow.unit.bit_length() - 1)

@@ -153,7 +153,9 @@ class Judge:
         """Atomics that leave the same whoever comes first, but for rounding: with which others."""
         return {
             self.around.module.span(ins): tuple(sorted({*ins.modifiers} & COMMUTES)) + _width(ins)
-            for ins in steps if ins.opcode in ("atom", "red") and {*ins.modifiers} & COMMUTES
+            for ins in steps
+            if (ins.opcode in ("atom", "red") or "reduce" in ins.modifiers[:1])
+            and {*ins.modifiers} & COMMUTES
         }  # fmt: skip
 
     def _trial(self, code: Code, asked: Asked, excused: Excused, work: Work | None = None) -> Trial:
@@ -184,7 +186,10 @@ class Judge:
 
 
 def _width(ins: Instruction) -> tuple[str, ...]:
-    """The type, as far as it makes a difference to atomics that meet."""
+    """The type, as far as it makes a difference to atomics that meet; of reductions by tensor maps
+    it is not written, so that each is alike to itself alone."""
+    if "tensor" in ins.modifiers:
+        return (ins.name, str(ins.start))
     kind = type_of(ins)
     if is_float(kind) or {*ins.modifiers} & {"min", "max"}:
         return (kind,)
