@@ -404,8 +404,8 @@ class RaceDetector:
     ) -> None:  # fmt: skip
         """Copies that were under way are done, for those who are told."""
         store = self._told(self._shadows[region], replace(semantics, told=1))
-        where = region, threads, start, width, semantics, label
-        for cells, mine in self._ended(*where, completion):
+        of = region, threads, start, width, semantics, label, completion
+        for cells, mine in self._ended(*of):
             store.begin(cells, mine, completion)
 
     def _ended(
@@ -417,9 +417,8 @@ class RaceDetector:
         mine = self.clocks.now(threads) | np.int64(self._number(label) << self.layout.code_bits)
         if self.last is not None:
             self.last.ended(region, start, width, mine, completion)
-        pending = shadow.stores[semantics]
+        pending, first = shadow.stores[semantics], start >> (shadow.unit.bit_length() - 1)
         assert isinstance(pending, UnderWay)
-        first = start >> (shadow.unit.bit_length() - 1)
         for part in range(width // shadow.unit):
             pending.done(first + part)
             yield first + part, mine
