@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Hashable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
+from warploom.catalogue.permute.axes import Axes, checked_axes
+from warploom.catalogue.permute.convert import Asked, Factors, asked
 from warploom.catalogue.permute.launch import Part, Spec, kernel_of
-from warploom.catalogue.permute.problem import MOST_AXES, WIDEST, Movement, movement
+from warploom.catalogue.permute.problem import WIDEST, Movement, movement
 from warploom.catalogue.permute.rule import parts
 from warploom.errors import CheckError, DeviceError, WarploomError, place
 from warploom.index.evaluate import evaluate
-from warploom.index.ir import whole_number
 from warploom.kernel.evaluate import run as simulate
-from warploom.kernel.ir import ArrayParam, Kernel
+from warploom.kernel.ir import ArrayParam, Kernel, Param
 from warploom.runtime.callable import Device, check_device
 from warploom.runtime.driver import Configurations, Table
 from warploom.runtime.gpu import GpuFunction, stream_handle
@@ -30,10 +31,9 @@ from warploom.runtime.launcher import quick
 from warploom.runtime.library import READERS, Library, bits_of, library, reader_of
 from warploom.runtime.view import View, is_complex, view
 
-Axes = tuple[int, ...]
+How = tuple[Any, Any, Any, int | None]  # dtype, scale, shift, along
 Run = Callable[[Any, Any, int, int, Any], Any]  # x, out or None, their addresses, stream
 REMEMBERED = 4096
-NAMES = {"transposed": 2, "channels_last": 3, "channels_first": 3}  # and the fewest axes
 _MASK, _OUT_MASK = 15, 127  # what kernels know of where x and y begin
 
 
@@ -42,6 +42,10 @@ def permute(
     axes: Sequence[int] | str,
     out: Any = None,
     *,
+    dtype: Any = None,
+    scale: Any = None,
+    shift: Any = None,
+    along: int | None = None,
     device: Device = "auto",
     stream: Any = None,
 ) -> Any:
@@ -55,6 +59,10 @@ def permute(
     memory are moved by C that is compiled for this processor (`device="c"`), or by an emulator
     ("ptx", "simulator").
 
+    With `dtype`, elements become others on the way; with `scale` and `shift`, each is multiplied
+    first, and moved. These are numbers, or as many as axis `along` of `x` has steps. Integers wrap;
+    floats that become integers are cut off, to the nearest there is.
+
     >>> import numpy as np, warploom
     >>> image = np.arange(12, dtype=np.float32).reshape(2, 2, 3)  # height, width, channel
     >>> warploom.permute(image, (2, 0, 1)).tolist()
@@ -63,6 +71,8 @@ def permute(
     try:
         try:
             reader = READERS.get(x.__class__) or reader_of(x)
+            if dtype is not None or scale is not None or shift is not None or along is not None:
+                return _converted(x, axes, out, device, stream, (dtype, scale, shift, along))
             if reader is None:
                 return _unread(x, axes, out, device, stream)
             key, pointer = reader(x)
@@ -98,26 +108,84 @@ def _remembered(known: Hashable, plan: Run) -> Run:
     return plan
 
 
-def _unread(x: Any, axes: Sequence[int] | str, out: Any, device: Device, stream: Any) -> Any:
+def _unread(
+    x: Any, axes: Sequence[int] | str, out: Any, device: Device, stream: Any, how: How | None = None
+) -> Any:
     """A call whose arguments are looked at each time."""
-    plan = _planned(x, axes, out, device)
+    plan = _planned(x, axes, out, device, how)
     bits = bits_of(x) or (lambda array: array)
-    to = 0 if out is None else view(bits(out), "out").pointer
+    to = 0 if out is None else view((bits if how is None else _same)(out), "out").pointer
     return plan(x, out, view(bits(x), "x").pointer, to, stream)
 
 
-def _planned(x: Any, axes: Sequence[int] | str, out: Any, device: Device) -> Run:
+def _same(array: Any) -> Any:
+    return array
+
+
+def _converted(
+    x: Any, axes: Sequence[int] | str, out: Any, device: Device, stream: Any, how: How
+) -> Any:
+    """A call with a conversion: its plan is kept where all of it is hashed."""
+    dtype, scale, shift, along = how
+    how = dtype, _fixed(scale), _fixed(shift), along
+    reader = READERS.get(x.__class__) or reader_of(x)
+    wanted = None if out is None else READERS.get(out.__class__) or reader_of(out)
+    if reader is None or (out is not None and wanted is None):
+        return _unread(x, axes, out, device, stream, how)
+    key, pointer = reader(x)
+    out_key, to = (None, 0) if wanted is None else wanted(out)
+    axes = tuple(axes) if isinstance(axes, list) else axes
+    late = pointer & _MASK, to & _OUT_MASK
+    known: Hashable = key, axes, device, late, out_key, how
+    found = _plans.get(known)
+    if found is None:
+        found = _remembered(known, _planned(x, axes, out, device, how))
+    return found(x, out, pointer, to, stream)
+
+
+def _fixed(numbers: Any) -> Any:
+    """Factors as a tuple, which is hashed."""
+    if isinstance(numbers, list):
+        return tuple(numbers)
+    listed = getattr(numbers, "tolist", None)
+    if listed is None:
+        return numbers
+    given = listed()
+    return tuple(given) if isinstance(given, list) and numbers.ndim == 1 else given
+
+
+def _planned(
+    x: Any, axes: Sequence[int] | str, out: Any, device: Device, how: How | None = None
+) -> Run:
     check_device(device)
     bits = bits_of(x)
+    if bits is not None and how is not None:
+        return _planned_of_truths(x, axes, out, device, how)
     if bits is not None:
         return _of_bits(_planned(bits(x), axes, None if out is None else bits(out), device), bits)
     source = view(x, "x")
     order = checked_axes(axes, len(source.shape) - is_complex(x))
     target = None if out is None else view(out, "out")
+    if how is not None and is_complex(x):
+        raise CheckError(
+            "complex numbers are moved, and not converted", advice="convert x.real and x.imag"
+        )
+    to = None if how is None else asked(source.dtype, source.shape, *how)
     if is_complex(x):  # real and imaginary part stay together
         order = (*order, len(order))
-    call = _Call(source, order, target, device)
+    call = _Call(source, order, target, device, to)
     return call.plan()
+
+
+def _planned_of_truths(
+    x: Any, axes: Sequence[int] | str, out: Any, device: Device, how: How
+) -> Run:
+    """Truth values become 0 and 1."""
+    bits = bits_of(x)
+    if bits is None or "bool" not in str(x.dtype):
+        raise CheckError(f"elements of {x.dtype} are moved, and not converted")
+    run = _planned(bits(x), axes, out, device, how)
+    return lambda given, *others: run(bits(given), *others)
 
 
 def _of_bits(run: Run, bits: Callable[[Any], Any]) -> Run:
@@ -132,57 +200,14 @@ def _of_bits(run: Run, bits: Callable[[Any], Any]) -> Run:
     return call
 
 
-def named_axes(name: str, count: int) -> Axes:
-    """The order that a name says, of so many axes.
-
-    >>> named_axes("channels_last", 4), named_axes("channels_first", 4), named_axes("transposed", 3)
-    ((0, 2, 3, 1), (0, 3, 1, 2), (0, 2, 1))
-    """
-    if name not in NAMES:
-        raise CheckError(
-            f"'{name:.40}' is no order of axes",
-            advice=f"give numbers, or one of {', '.join(NAMES)}",
-        )
-    least = NAMES[name]
-    if count < least:
-        raise CheckError(f"a tensor of {count} axes has none to be {name}", advice="give numbers")
-    *others, last = range(count)
-    if name == "transposed":
-        return (*others[:-1], last, others[-1])
-    batch = tuple(others[: count > 3])  # of three axes, all are those of one image
-    if name == "channels_last":
-        return (*batch, *range(len(batch) + 1, count), len(batch))
-    return (*batch, last, *others[len(batch) :])
-
-
-def checked_axes(axes: Sequence[int] | str, count: int) -> Axes:
-    """The axes as numbers from 0, each once."""
-    if isinstance(axes, str):
-        axes = named_axes(axes, count)
-    try:
-        given = [whole_number(each) for each in axes]
-    except TypeError:
-        given = [None]
-    if any(each is None for each in given):
-        raise CheckError(f"axes are whole numbers, not {axes!r:.60}", advice="as in (0, 2, 1)")
-    order = tuple(int(each) + count * (int(each) < 0) for each in given if each is not None)
-    if count > MOST_AXES:
-        raise CheckError(
-            f"a tensor of {count} axes", advice=f"at most {MOST_AXES}: reshape it to fewer"
-        )
-    if sorted(order) != list(range(count)):
-        raise CheckError(
-            f"{tuple(given)} is no order of the {count} axes of the tensor",
-            advice=f"each of 0 to {count - 1} once" if count else "it has none: ()",
-        )
-    return order
-
-
 class _Call:
     """A call that is planned: its arrays, checked, and the launches."""
 
-    def __init__(self, x: View, order: Axes, out: View | None, device: Device) -> None:
-        self.x, self.order, self.out = x, order, out
+    def __init__(
+        self, x: View, order: Axes, out: View | None, device: Device, to: Asked | None = None
+    ) -> None:
+        self.x, self.order, self.out, self.to = x, order, out, to
+        self.dtype = x.dtype if to is None else to.to.target
         self.device = _device_of(x, device)
         self.shape = tuple(x.shape[axis] for axis in order)
         self.size = x.dtype.bytes
@@ -198,8 +223,11 @@ class _Call:
             self._check_gradient()
         if out.where != x.where or out.device != x.device:
             raise DeviceError("'x' and 'out' are on different devices", advice="move one of them")
-        if out.dtype is not x.dtype:
-            raise DeviceError(f"'out' has the type {out.dtype!r}, but 'x' has {x.dtype!r}")
+        if out.dtype is not self.dtype:
+            raise DeviceError(
+                f"'out' has the type {out.dtype!r}, but the result has {self.dtype!r}",
+                advice=f'write dtype="{out.dtype.value}"',
+            )
         if out.shape != self.shape:
             raise DeviceError(f"'out' has the shape {out.shape}, but the result has {self.shape}")
         if not out.writable:
@@ -221,7 +249,9 @@ class _Call:
         assert write is not None
         late = x_late | y_late | WIDEST
         aligned = late & -late
-        return movement(self.size, self.shape, read, write, aligned)
+        along = None if self.to is None else self.to.along
+        counted = None if along is None else self.order.index(along)
+        return movement(self.size, self.shape, read, write, aligned, self.to, counted)
 
     def plan(self) -> Run:
         x_late = self.x.pointer & _MASK
@@ -229,10 +259,12 @@ class _Call:
         moved = self.movement(x_late, y_late)
         found = parts(moved, x_late, y_late, plain=self.device == "c")
         made = library(self.x.owner)
-        make = made.maker(_public(self.shape, self.x), self.x.dtype, self.x.device)
+        make = made.maker(_public(self.shape, self.x), self.dtype, self.x.device)
         if is_complex(self.x.owner):
             make = _complex_maker(self.x, self.shape)
-        spans = _bytes(moved, moved.read_span), _bytes(moved, moved.write_span)
+        spans = (
+            _bytes(moved.bytes, moved.read_span), _bytes(moved.written_bytes, moved.write_span)
+        )  # fmt: skip
         function: _GpuPlan | _HostPlan
         if self.device == "cuda" and found:
             function = _GpuPlan(found, self.x.device, make, made, spans)
@@ -241,7 +273,17 @@ class _Call:
         if not self.x.tracked:
             return function.run
         order = self.order[: len(_public(self.shape, self.x))]
-        return _recording(function.run, order, made)
+        return _recording(function.run, made, partial(permute, **self._back(order)))
+
+    def _back(self, order: Axes) -> dict[str, Any]:
+        """How the gradient goes the other way."""
+        back: dict[str, Any] = {"axes": tuple(order.index(axis) for axis in range(len(order)))}
+        to = self.to
+        if to is None:
+            return back
+        scale = to.scale[:1] if to.along is None else to.scale[: self.x.shape[to.along]]
+        along = None if to.along is None else order.index(to.along)
+        return back | {"dtype": to.to.source, "scale": scale or None, "along": along}
 
 
 def _public(shape: tuple[int, ...], x: View) -> tuple[int, ...]:
@@ -257,8 +299,8 @@ def _complex_maker(x: View, shape: tuple[int, ...]) -> Callable[[], Any]:
     return lambda: module.empty(shape[:-1], owner.dtype)
 
 
-def _bytes(moved: Movement, span: tuple[int, int]) -> tuple[int, int]:
-    return span[0] * moved.bytes, span[1] * moved.bytes
+def _bytes(size: int, span: tuple[int, int]) -> tuple[int, int]:
+    return span[0] * size, span[1] * size
 
 
 def _device_of(x: View, device: Device) -> Device:
@@ -302,10 +344,9 @@ def _check_apart(x: int, y: int, spans: Spans) -> None:
         raise DeviceError("'x' and 'out' share memory", advice="leave out 'out', or give a copy")
 
 
-def _recording(run: Run, order: Axes, made: Library) -> Run:
+def _recording(run: Run, made: Library, back: Callable[[Any], Any]) -> Run:
     """A plan for tensors that may want a gradient: that is asked each time."""
     record, wants = made.recorded, made.wants_gradients
-    back = tuple(order.index(axis) for axis in range(len(order)))
 
     def call(x: Any, out: Any, pointer: int, to: int, stream: Any) -> Any:
         if not wants():
@@ -317,7 +358,7 @@ def _recording(run: Run, order: Axes, made: Library) -> Run:
             )
         return record(
             lambda inner: run(inner, None, pointer, to, stream),
-            lambda gradient: permute(gradient, back),
+            back,
             x,
         )
 
@@ -397,6 +438,9 @@ def arguments(part: Part, x: int, y: int) -> list[Any]:
     begins = {"x": x + part.x_begin, "y": y + part.y_begin}
     made: dict[str, Any] = {}
     for param in kernel.params:
+        if param.name in part.numbers:
+            made[param.name] = _number(param, part.numbers[param.name])
+            continue
         if not isinstance(param, ArrayParam):
             made[param.name] = part.scalars[param.name]
             continue
@@ -406,6 +450,12 @@ def arguments(part: Part, x: int, y: int) -> list[Any]:
     if np.may_share_memory(made["x"], made["y"]):
         made["x"] = _elsewhere(made["x"])
     return list(made.values())
+
+
+def _number(param: Param, numbers: Factors) -> Any:
+    """What is passed by value: a table, or one number."""
+    made = np.array(numbers, param.dtype.numpy)
+    return made if isinstance(param, ArrayParam) else made[0]
 
 
 def _elsewhere(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -485,17 +535,22 @@ def launches(found: Sequence[Part], device: int) -> Callable[[int, int, int], An
     return each
 
 
+def _passed(param: Param, part: Part) -> int | bytes:
+    """An argument by its bytes; 0 for an address."""
+    if param.name in part.numbers:
+        made: bytes = _number(param, part.numbers[param.name]).tobytes()
+        return made
+    if isinstance(param, ArrayParam):
+        return 0
+    return part.scalars[param.name].to_bytes(4, "little", signed=True)
+
+
 class Launch:
     """One launch: a function, its configuration for each stream, tables of its arguments."""
 
     def __init__(self, part: Part, kernel: Kernel, function: Any) -> None:
         self.function = function
-        self.values = [
-            0
-            if isinstance(each, ArrayParam)
-            else part.scalars[each.name].to_bytes(4, "little", signed=True)
-            for each in kernel.params
-        ]
+        self.values = [_passed(each, part) for each in kernel.params]
         places = {each.name: at for at, each in enumerate(kernel.params)}
         self.x_at, self.y_at = places["x"], places["y"]
         self.x_begin, self.y_begin = part.x_begin, part.y_begin

@@ -33,7 +33,7 @@ class Cut:
     def outer(self) -> Axis:
         """The axis of the grid that counts chunks."""
         last, step = self.digits[-1], self.chunk // self.inner
-        return Axis(self.chunks, step * last.read, step * last.write)
+        return Axis(self.chunks, step * last.read, step * last.write, step * last.factor)
 
 
 WHOLE = Cut((ONE,), 1, 1)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from warploom.catalogue.permute.convert import Conversion
 from warploom.errors import ensure
 from warploom.index.ir import Expr, Var, lift, minimum, select, substitute
 from warploom.index.laws import simplify
@@ -35,6 +36,7 @@ class OfWords:
 
     __slots__ = ()
     bytes: int
+    to: Conversion | None = None
 
     @property
     def unit(self) -> int:
@@ -43,7 +45,12 @@ class OfWords:
 
     @property
     def dtype(self) -> DType:
-        return WORDS[self.bytes // self.unit]
+        return WORDS[self.bytes // self.unit] if self.to is None else self.to.source
+
+    @property
+    def factors(self) -> bool:
+        """Whether steps have factors of their own."""
+        return self.to is not None and self.to.several > 0
 
 
 def marked(marks: str, there: Sequence[bool]) -> str:
@@ -128,7 +135,7 @@ class Side:
     when the digits before it begin again (`added`).
     """
 
-    def __init__(self, k: Builder, name: str, digits: int) -> None:
+    def __init__(self, k: Builder, name: str, digits: int, factors: bool = False) -> None:
         self.k, self.name, self.digits, self.carried = k, name, digits, 0
         self.count = k.scalar(f"{name}_count")
         self.chunk = k.scalar(f"{name}_chunk")
@@ -137,6 +144,7 @@ class Side:
         ]
         self.reads = [k.scalar(f"{name}_read{i}") for i in range(digits)]
         self.writes = [k.scalar(f"{name}_write{i}") for i in range(digits)]
+        self.factors = [k.scalar(f"{name}_factor{i}") for i in range(digits) if factors]
 
     def begin(self, digit: Expr) -> None:
         """The block's chunk: how many steps of it there are."""
@@ -174,11 +182,12 @@ class Grid:
     """The axes that blocks are counted out over: the two that are cut first, then others. The
     machine counts the first ones together, and up to two `beyond` them by themselves."""
 
-    def __init__(self, k: Builder, axes: int, beyond: int = 0) -> None:
+    def __init__(self, k: Builder, axes: int, beyond: int = 0, factors: bool = False) -> None:
         self.k = k
         self.counts = [k.scalar(f"count{i}") for i in range(axes)]
         self.reads = [k.scalar(f"read{i}") for i in range(axes)]
         self.writes = [k.scalar(f"write{i}") for i in range(axes)]
+        self.factors = [k.scalar(f"factor{i}") for i in range(axes) if factors]
         for each in self.counts:
             k.require(each.ge(1))
         self.beyond = beyond
@@ -195,6 +204,11 @@ class Grid:
         digits = self._digits()
         for i, digit in enumerate(digits):
             read, write = read + digit * self.reads[i], write + digit * self.writes[i]
+        if self.factors:
+            factor: Expr = k.scalar("first_factor")
+            for digit, step in zip(digits, self.factors, strict=True):
+                factor = factor + digit * step
+            self.factor = k.let("factor", factor)
         return k.let("from", read), k.let("to", write), digits
 
     def _digits(self) -> list[Expr]:
@@ -221,11 +235,13 @@ def inside(at: Expr, size: Expr) -> Expr:
     return at.ge(0).and_(at.lt(size))
 
 
-def arrays(k: Builder, dtype: DType, wide: int = 1) -> tuple[Array, Array, Expr, Expr]:
+def arrays(
+    k: Builder, dtype: DType, wide: int = 1, written: DType | None = None
+) -> tuple[Array, Array, Expr, Expr]:
     """x and y with the sizes of the memory that they span, that of x in accesses of so many."""
     x_size, y_size = k.scalar("x_size"), k.scalar("y_size")
     x = k.array("x", dtype, x_size * wide if wide > 1 else x_size, const=True)
-    return x, k.array("y", dtype, y_size), x_size, y_size
+    return x, k.array("y", written or dtype, y_size), x_size, y_size
 
 
 def at_ends(at: Expr, out: int, late: Expr, stop: Expr, is_first: Expr | None = None) -> Ends:

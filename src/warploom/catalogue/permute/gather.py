@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from warploom.catalogue.permute.convert import Conversion, Converter
 from warploom.catalogue.permute.frame import Grid, OfWords, Side, arrays, at_ends, marked
 from warploom.index.ir import Expr, Var, lift, maximum, minimum, select
 from warploom.kernel.build import Builder
@@ -21,7 +22,7 @@ from warploom.kernel.ir import Kernel
 class Gather(OfWords):
     """`times` words of `out` elements for each of so many threads, elements of so many bytes;
     digits of the run; `grid` axes of blocks, of which the first counts windows. `strided`: steps of
-    the run do not lie side by side in y."""
+    the run do not lie side by side in y. `to`: elements are converted before they are written."""
 
     bytes: int
     times: int
@@ -33,6 +34,7 @@ class Gather(OfWords):
     beyond: int = 0
     strided: bool = False
     streaming: tuple[bool, bool] = (False, False)
+    to: Conversion | None = None
 
     @property
     def count(self) -> int:
@@ -47,7 +49,8 @@ class Gather(OfWords):
     def name(self) -> str:
         sides = f"{self.times}_{self.threads}_{self.grid}{self.beyond}{self.digits}"
         ways = marked("scw", (self.strided, *self.streaming))
-        return f"permute_gather_{self.bytes}_{sides}_{self.align}_{self.out}{ways}"
+        how = "" if self.to is None else self.to.name
+        return f"permute_gather_{self.bytes}_{sides}_{self.align}_{self.out}{ways}{how}"
 
 
 def gather_kernel(spec: Gather) -> Kernel:
@@ -60,10 +63,12 @@ class _GatherWriter:
         what = f"Copies {spec.count} elements of {spec.bytes} bytes in each block, in order of y."
         doc = f"{what}\nNothing is exchanged between threads."
         self.k = k = Builder(spec.name, block=spec.threads, doc=doc)
-        self.x, self.y, self.x_size, self.y_size = arrays(k, spec.dtype, spec.unit)
-        self.blocks = Grid(k, spec.grid, spec.beyond)
-        self.q = Side(k, "q", spec.digits)
+        written = None if spec.to is None else spec.to.target
+        self.x, self.y, self.x_size, self.y_size = arrays(k, spec.dtype, spec.unit, written)
+        self.blocks = Grid(k, spec.grid, spec.beyond, spec.factors)
+        self.q = Side(k, "q", spec.digits, spec.factors)
         self.lead = k.scalar("q_lead")
+        self.convert = None if spec.to is None else Converter(k, spec.to)
         if spec.out > 1 and spec.digits == 1:
             k.require(self.q.reads[0].ge(0))
             k.require(self.x_size.gt((spec.out - 1) * self.q.reads[0]))
@@ -77,6 +82,8 @@ class _GatherWriter:
         self.first = k.let("first", digits[0] * self.q.chunk)
         self._window((digits[0] + 1).eq(self.blocks.counts[0]))
         self.held = k.registers("held", spec.dtype, spec.times * spec.out * spec.unit)
+        if spec.to is not None:
+            self.made = k.registers("made", spec.to.target, spec.out)
         with k.loop("n", spec.times) as n:
             step = k.let("step", (k.thread + n * spec.threads) * spec.out - self.late)
             self._word(n * spec.out, step)
@@ -146,7 +153,20 @@ class _GatherWriter:
         if spec.strided:
             wanted = wanted.and_(to.ge(0))
         streaming = spec.streaming[1]
-        self.y.put(to, self.held[n * width], when=wanted, width=width, streaming=streaming)
+        for i in range(out if self.convert else 0):
+            self._convert(i, n * out + i, step + i)
+        moved = self.made[0] if self.convert else self.held[n * width]
+        self.y.put(to, moved, when=wanted, width=width, streaming=streaming)
+
+    def _convert(self, i: int, where: Expr | int, step: Expr) -> None:
+        """An element of a word of y."""
+        number: Expr | None = None
+        if self.spec.factors:
+            inside = maximum(minimum(step, self.most), lift(0) - self.lead)
+            number = self.blocks.factor + self.q.offset(inside + self.lead, self.q.factors)
+            number = self.k.let(f"number{i}", number)
+        assert self.convert is not None
+        self.made[i] = self.convert.value(self.held[where], number)
 
     def _ends(self) -> None:
         """One element for each of a few threads."""
@@ -157,4 +177,6 @@ class _GatherWriter:
         fits = to.ge(0).and_(to.lt(self.y_size))
         with k.when(k.thread.lt(2 * out).and_(end.inside).and_(fits)):
             self._load(lift(0), step, "end_at")
-            self.y.put(to, self.held[0])
+            if self.convert is not None:
+                self._convert(0, 0, step)
+            self.y.put(to, self.made[0] if self.convert else self.held[0])

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from warploom.catalogue.permute.box import Box, box_kernel
+from warploom.catalogue.permute.convert import Factors
 from warploom.catalogue.permute.cost import Work
 from warploom.catalogue.permute.cuts import ONE, Cut
 from warploom.catalogue.permute.frame import added, reciprocal
@@ -36,6 +37,7 @@ class Part:
     scalars: dict[str, int]
     x_begin: int
     y_begin: int
+    numbers: dict[str, Factors] = field(default_factory=dict)  # what conversions are passed
 
     @property
     def grid(self) -> tuple[int, int, int]:
@@ -90,8 +92,9 @@ class Place:
         """Elements from the last multiple of so many to the first that is read, or written."""
         moved = self.moved
         low = (moved.write_span if written else moved.read_span)[0]
-        late = (self.y_late if written else self.x_late) + low * moved.bytes
-        return late % (wide * moved.bytes) // moved.bytes
+        size = moved.written_bytes if written else moved.bytes
+        late = (self.y_late if written else self.x_late) + low * size
+        return late % (wide * size) // size
 
 
 def counted(grid: Sequence[Axis], least: int = 2) -> list[Axis]:
@@ -128,13 +131,14 @@ def part(
     }
     for at, axis in enumerate(grid):
         scalars |= {f"count{at}": axis.size, f"read{at}": axis.read, f"write{at}": axis.write}
+        scalars[f"factor{at}"] = axis.factor
     for name, side in sides.items():
         scalars |= side_scalars(name, side)
     scalars["first_read"] = moved.first_read - low_read + x_lead
     scalars["first_write"] = moved.first_write - low_write + y_lead
-    return Part(
-        spec, scalars, (low_read - x_lead) * moved.bytes, (low_write - y_lead) * moved.bytes
-    )
+    scalars["first_factor"] = moved.first_factor
+    begins = (low_read - x_lead) * moved.bytes, (low_write - y_lead) * moved.written_bytes
+    return Part(spec, scalars, *begins, {} if moved.to is None else moved.to.numbers)
 
 
 def side_scalars(name: str, side: Cut) -> dict[str, int]:
@@ -142,7 +146,7 @@ def side_scalars(name: str, side: Cut) -> dict[str, int]:
     made = {f"{name}_count": side.count, f"{name}_chunk": side.chunk}
     for at, size in enumerate(sizes[:-1]):
         made[f"{name}_over{at}"], made[f"{name}_shift{at}"] = reciprocal(size)
-    for way in ("read", "write"):
+    for way in ("read", "write", "factor"):
         steps = added(sizes, [getattr(axis, way) for axis in side.digits])
         made |= {f"{name}_{way}{at}": step for at, step in enumerate(steps)}
     return made
@@ -154,7 +158,7 @@ def tile_part(tile: WindowTile, place: Place, p: Cut, q: Cut) -> Part:
     outer = q.outer()
     single = len(q.digits) == 1
     if single:  # the kernel counts steps of q itself
-        outer = replace(outer, read=0)
+        outer = replace(outer, read=0, factor=0)
     others = [axis for axis in place.moved.axes if axis not in held]
     sides = [p.outer(), outer] if tile.p_first else [outer, p.outer()]
     grid = counted([*sides, *others], tile.grid)
@@ -164,8 +168,17 @@ def tile_part(tile: WindowTile, place: Place, p: Cut, q: Cut) -> Part:
     )
     times = 0 if single else -(-(tile.align - 1) // q.inner)
     lead = times * q.inner - (tile.align - 1) if times else 0
-    first = made.scalars["first_read"] - times * q.digits[-1].read
-    return replace(made, scalars={**made.scalars, "q_lead": lead, "first_read": first})
+    return replace(made, scalars=made.scalars | leading(made, times, lead, q))
+
+
+def leading(made: Part, times: int, lead: int, q: Cut) -> dict[str, int]:
+    """Where a launch begins whose steps along q are counted from so many rows before it."""
+    last, known = q.digits[-1], made.scalars
+    return {
+        "q_lead": lead,
+        "first_read": known["first_read"] - times * last.read,
+        "first_factor": known["first_factor"] - times * last.factor,
+    }
 
 
 def box_part(box: Box, place: Place, p: Cut, j: Cut, line: Axis = ONE, pitch: int = 0) -> Part:

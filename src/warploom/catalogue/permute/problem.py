@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
+from warploom.catalogue.permute.convert import Asked
+
 MOST_AXES = 8
 ELEMENT_BYTES = (1, 2, 4, 8, 16)
 WIDEST = ELEMENT_BYTES[-1]
@@ -21,11 +23,12 @@ MOST_OFFSET = 1 << 30  # of a machine word in a launch: whatever a thread comput
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """`size` steps, each of so many elements read and written."""
+    """`size` steps, each of so many elements read and written, and of so many factors."""
 
     size: int
     read: int
     write: int
+    factor: int = 0
 
     @property
     def last(self) -> tuple[int, int]:
@@ -36,13 +39,25 @@ class Axis:
 class Movement:
     """`y[first_write + Σ i·write] = x[first_read + Σ i·read]`, elements of so many bytes; axes in
     the order of memory written, the innermost first. `aligned` are the bytes that both arrays
-    begin at a multiple of."""
+    begin at a multiple of. `to`: elements become others on the way, from factor `first_factor`."""
 
     bytes: int
     axes: tuple[Axis, ...]
     first_read: int = 0
     first_write: int = 0
     aligned: int = WIDEST
+    to: Asked | None = None
+    first_factor: int = 0
+
+    @property
+    def written_bytes(self) -> int:
+        """The bytes of an element that is written."""
+        return self.bytes if self.to is None else self.to.to.target.bytes
+
+    @property
+    def mean_bytes(self) -> float:
+        """Half of what is moved for an element."""
+        return (self.bytes + self.written_bytes) / 2
 
     @property
     def count(self) -> int:
@@ -70,20 +85,25 @@ def movement(
     read: Sequence[int],
     write: Sequence[int],
     aligned: int = WIDEST,
+    to: Asked | None = None,
+    along: int | None = None,
 ) -> Movement:
     """The movement of elements of `size` bytes: `shape` and both strides in the order of the
-    result's axes, strides in elements."""
-    axes = [Axis(n, r, w) for n, r, w in zip(shape, read, write, strict=True) if n != 1]
+    result's axes, strides in elements. Factors are counted `along` one of these axes."""
+    given = zip(shape, read, write, strict=True)
+    axes = [Axis(n, r, w, int(at == along)) for at, (n, r, w) in enumerate(given) if n != 1]
     merged = _merged(sorted(axes, key=lambda axis: (abs(axis.write), abs(axis.read))))
-    return widened(Movement(size, merged, aligned=aligned))
+    found = Movement(size, merged, aligned=aligned, to=to)
+    return found if to is not None else widened(found)
 
 
 def _merged(axes: Sequence[Axis]) -> tuple[Axis, ...]:
     """Neighbours on both sides as one axis."""
     made: list[Axis] = []
     for axis in axes:
-        inner = made[-1] if made else None
-        if inner and (axis.read, axis.write) == (inner.size * inner.read, inner.size * inner.write):
+        inner = made[-1] if made else Axis(0, 0, 0)
+        steps = inner.read, inner.write, inner.factor
+        if made and (axis.read, axis.write, axis.factor) == tuple(inner.size * n for n in steps):
             made[-1] = replace(inner, size=inner.size * axis.size)
         else:
             made.append(axis)
@@ -130,6 +150,7 @@ def slabs(moved: Movement, most: int = 0) -> Iterator[Movement]:
                 axes=axes,
                 first_read=moved.first_read + start * axis.read,
                 first_write=moved.first_write + start * axis.write,
+                first_factor=moved.first_factor + start * axis.factor,
             ),
             most,
         )

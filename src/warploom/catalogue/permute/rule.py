@@ -44,7 +44,13 @@ def _bodies(moved: Movement, plain: bool) -> Iterator[Movement]:
     """A copy of one row in words of 16 bytes, and the rest of it; others as they are."""
     axis = moved.axes[0] if moved.axes else Axis(1, 1, 1)
     times = min(WIDEST, moved.aligned) // moved.bytes
-    if plain or len(moved.axes) != 1 or (axis.read, axis.write) != (1, 1) or times < 2:
+    if (
+        moved.to is not None
+        or plain
+        or len(moved.axes) != 1
+        or (axis.read, axis.write) != (1, 1)
+        or times < 2
+    ):
         yield moved
         return
     whole = axis.size // times * times

@@ -27,6 +27,7 @@ from warploom.catalogue.permute.launch import (
     beyond,
     box_part,
     counted,
+    leading,
     part,
 )
 from warploom.catalogue.permute.planes import MOST_FIELDS, Planes
@@ -46,9 +47,10 @@ def candidates(place: Place) -> Iterator[Candidate]:
     moved = place.moved
     if not moved.axes or moved.axes[0].write != 1:
         return
-    yield from _planes(place)
     yield from _gathers(place)
-    yield from _boxes(place)
+    if moved.to is None:
+        yield from _planes(place)
+        yield from _boxes(place)
 
 
 # -- rows that stay whole --------------------------------------------------------------------------
@@ -67,10 +69,11 @@ def _gathers(place: Place) -> Iterator[Candidate]:
 
 def _gather(place: Place, digits: Sequence[Axis], times: int) -> Candidate | None:
     moved, size = place.moved, place.moved.bytes
-    out = max(1, 4 // size)
-    align = max(out, SECTOR // size)
+    out = max(1, 4 // moved.written_bytes)
+    align = max(out, SECTOR // moved.written_bytes)
     numbers = numbered(digits, plain=False)
-    spec = Gather(size, times, THREADS, align, out, len(numbers))
+    to = None if moved.to is None else moved.to.to
+    spec = Gather(size, times, THREADS, align, out, len(numbers), to=to)
     span = moved.read_span[1] - moved.read_span[0]
     if len(digits) == 1 and not 0 <= (out - 1) * digits[0].read < span:
         spec = replace(spec, out=1)
@@ -79,8 +82,9 @@ def _gather(place: Place, digits: Sequence[Axis], times: int) -> Candidate | Non
         return None
     blocks = q.chunks * (moved.count // q.count)
     each = 13 + spec.out * (2 + (2 * len(digits) - 1) * (len(digits) > 1))
+    total = math.ceil(moved.count * moved.mean_bytes)
     work = Work(
-        "gather", size, moved.count * size, moved.count * size / blocks,
+        "gather", size, total, total / blocks,
         side_by_side(q) * size, _ends(place, q), THREADS * (60 + times * each),
         times * spec.out * max(1, size // 4), len(digits) - 1,
     )  # fmt: skip
@@ -95,13 +99,12 @@ def gather_part(spec: Gather, place: Place, q: Cut) -> Part:
     made = part(spec, place, grid, {"q": q}, 1, spec.align, spec.unit)
     single = len(q.digits) == 1
     times = 0 if single else -(-(spec.align - 1) // q.inner)
-    first = made.scalars["first_read"] - times * q.digits[-1].read
-    return replace(made, scalars={**made.scalars, "q_lead": times * q.inner, "first_read": first})
+    return replace(made, scalars=made.scalars | leading(made, times, times * q.inner, q))
 
 
 def _ends(place: Place, q: Cut) -> float:
     """Bytes from one sector of y that is written in part to the next, in windows."""
-    moved, size = place.moved, place.moved.bytes
+    moved, size = place.moved, place.moved.written_bytes
     begins = [place.y_late + moved.first_write * size, q.count * size]
     begins += [axis.write * size for axis in moved.axes if axis not in q.digits]
     return math.inf if all(each % SECTOR == 0 for each in begins) else q.count * size

@@ -16,6 +16,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from warploom.catalogue.permute.convert import Conversion, Converter
 from warploom.catalogue.permute.frame import Grid, Lets, OfWords, Side, arrays, marked, pitched
 from warploom.index.ir import Expr, Var, lift, maximum, minimum, select
 from warploom.kernel.build import Builder
@@ -34,7 +35,7 @@ class WindowTile(OfWords):
     all rows are one run of x, and one of shared memory. `out` elements are written by one access.
     Digits of p and q; `grid` axes of blocks, of which the first counts chunks of q and the second
     those of p, or the other way round (`p_first`). `strided`: steps do not lie side by side.
-    `ahead`: asynchronous copies.
+    `ahead`: asynchronous copies. `to`: elements are converted between shared memory and y.
     """
 
     bytes: int
@@ -54,6 +55,7 @@ class WindowTile(OfWords):
     linear: bool = False
     ahead: bool = False
     streaming: tuple[bool, bool] = (False, False)
+    to: Conversion | None = None
 
     @property
     def rows(self) -> int:
@@ -144,7 +146,8 @@ class WindowTile(OfWords):
         residue = "p" if self.residue is None else self.residue
         given = (self.p_first, self.strided, self.linear, self.ahead, *self.streaming)
         widths = f"{self.align}_{self.wide}{self.out}{residue}{marked('pslacw', given)}"
-        return f"permute_tile_{self.bytes}_{sides}_{digits}_{widths}"
+        how = "" if self.to is None else self.to.name
+        return f"permute_tile_{self.bytes}_{sides}_{digits}_{widths}{how}"
 
 
 @lru_cache(maxsize=1024)
@@ -215,10 +218,16 @@ class _TileWriter:
         self.tile = tile
         what = f"Moves tiles of {tile.p} × {tile.q} elements of {tile.bytes} bytes."
         self.k = k = Builder(tile.name, block=tile.threads, doc=f"{what}\n{proof_of(tile)}")
-        self.x, self.y, self.x_size, self.y_size = arrays(k, tile.dtype, tile.wide * tile.unit)
-        self.blocks = Grid(k, tile.grid, tile.beyond)
-        self.p, self.q = Side(k, "p", tile.p_digits), Side(k, "q", tile.q_digits)
+        written = None if tile.to is None else tile.to.target
+        self.x, self.y, self.x_size, self.y_size = arrays(
+            k, tile.dtype, tile.wide * tile.unit, written
+        )
+        factors = tile.factors
+        self.blocks = Grid(k, tile.grid, tile.beyond, factors)
+        self.p = Side(k, "p", tile.p_digits, factors)
+        self.q = Side(k, "q", tile.q_digits, factors)
         self.lead = k.scalar("q_lead")
+        self.convert = None if tile.to is None else Converter(k, tile.to)
         self.let = Lets(k)
         self._require()
 
@@ -348,6 +357,9 @@ class _TileWriter:
         self.lane = k.let("along", k.thread % tile.along)
         self.own = k.let("own", k.thread // tile.along)
         self.got = k.registers("got", tile.dtype, tile.out * tile.unit)
+        self.made = self.got
+        if tile.to is not None:
+            self.made = k.registers("made", tile.to.target, tile.out)
         for t in range(tile.classes):
             line = self.let("line", self.own + t * tile.apart)
             inside = minimum(line, self.width - 1)  # offsets outside may have too many bits
@@ -356,7 +368,7 @@ class _TileWriter:
             for g in range(-(-tile.q // (tile.along * tile.out))):
                 u = self.let("u", (self.lane + g * tile.along) * tile.out - late)
                 passes = len(range(t, tile.lines, tile.classes))
-                self._lines(_Window(line, begin, stop, u, g), passes)
+                self._lines(_Window(line, inside, begin, stop, u, g), passes)
 
     def _window(self, begin: Expr) -> tuple[Expr, Expr]:
         """How late a line begins, and where its window ends."""
@@ -382,8 +394,8 @@ class _TileWriter:
             at = self.let("to_at", to + n * apart)
             with k.when((at + out * unit).le(end)):
                 for i in range(out):
-                    self._get(i, place + n * tile.further + i * tile.pitch)
-                self.y.put(at, self.got[0], width=out * unit, streaming=tile.streaming[1])
+                    self._get(i, place + n * tile.further + i * tile.pitch, window, n)
+                self.y.put(at, self.made[0], width=out * unit, streaming=tile.streaming[1])
         if out == 1:
             return
         lines = (self.p.inside + (tile.further - 1)) // tile.further
@@ -394,8 +406,8 @@ class _TileWriter:
                 inside = (u + i).ge(lift(0) - self.first).and_((u + i).lt(window.stop))
                 inside = inside.and_((n * tile.further).lt(left))
                 with k.when(inside.and_(to_one.ge(0)).and_(to_one.lt(self.y_size))):
-                    self._get(i, place + n * tile.further + i * tile.pitch)
-                    self.y.put(to_one, self.got[i])
+                    self._get(i, place + n * tile.further + i * tile.pitch, window, n)
+                    self.y.put(to_one, self.made[i])
 
     def _to(self, window: _Window) -> tuple[Expr, Expr]:
         """Where a thread's first step goes in y, and how far apart its lines are."""
@@ -418,17 +430,34 @@ class _TileWriter:
             return select(left.gt(0), self.y_size, lift(0))
         return to + ((left - 1) * self.p.writes[0] + tile.out) * tile.unit
 
-    def _get(self, i: int, place: Expr) -> None:
+    def _get(self, i: int, place: Expr, window: _Window, n: Expr) -> None:
+        """Element i of a word of y, in its n-th line."""
         unit = self.tile.unit
         self.got[i * unit] = self.memory.at(place * unit, width=unit)
+        if self.convert is not None:
+            self.made[i] = self.convert.value(self.got[i], self._factor(window, window.u + i, n))
+
+    def _factor(self, window: _Window, u: Expr, n: Expr) -> Expr | None:
+        """Which factor an element has. Those of a step outside are others', and never used."""
+        tile, q = self.tile, self.q
+        if not tile.factors:
+            return None
+        number = self.blocks.factor + n * tile.further * self.p.factors[0]
+        number = number + self.p.offset(window.inside, self.p.factors)
+        if tile.q_digits == 1:
+            return self.let("number", number + (self.first + u) * q.factors[0])
+        step = maximum(minimum(u, self.left - 1), lift(1 - tile.align))
+        steps = self.let("steps", step + self.lead + (tile.align - 1))
+        return self.let("number", number + q.offset(steps, q.factors))
 
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """What a thread has of the lines of one class: the first line, where it begins in y, where its
-    window stops, the thread's first step in it."""
+    """What a thread has of the lines of one class: the first line, and one that is inside; where it
+    begins in y, where its window stops, the thread's first step in it."""
 
     line: Expr
+    inside: Expr
     begin: Expr
     stop: Expr
     u: Expr

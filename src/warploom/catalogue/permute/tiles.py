@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import product
 
+from warploom.catalogue.permute.convert import Conversion
 from warploom.catalogue.permute.cost import SECTOR, Work
 from warploom.catalogue.permute.cuts import ONE, WHOLE, Cut, cut, numbered, prefixes, side_by_side
 from warploom.catalogue.permute.launch import (
@@ -51,7 +52,7 @@ def candidates(place: Place) -> Iterator[Candidate]:
     read = reading(moved)
     if not read or read[0] is moved.axes[0] or (read[0].read, moved.axes[0].write) != (1, 1):
         return
-    if is_aligned(place, read[0]):
+    if moved.to is None and is_aligned(place, read[0]):
         yield from _vectors(place, read[0])
     if all(axis.read >= 0 for axis in moved.axes):
         for p, q in _digits(moved, read):
@@ -155,10 +156,13 @@ def _shapes(place: Place, p: tuple[Axis, ...], q: tuple[Axis, ...]) -> Iterator[
     """Tiles with both sides no larger than the axes need."""
     moved = place.moved
     size, word = moved.bytes, max(1, 4 // moved.bytes)
-    align = max(word, SECTOR // size)
-    usual = WindowTile(size, 1, 1, align=align, out=word, p_digits=len(p), q_digits=len(q))
+    out = max(1, 4 // moved.written_bytes)
+    align = max(out, SECTOR // moved.written_bytes)
+    usual = WindowTile(
+        size, 1, 1, align=align, out=out, p_digits=len(p), q_digits=len(q), to=_to(moved)
+    )
     count = math.prod(axis.size for axis in p)
-    for q_side in _sides(math.prod(axis.size for axis in q) + align - 1, 32 * word):
+    for q_side in _sides(math.prod(axis.size for axis in q) + align - 1, 32 * out):
         for side in _sides(count + word - 1, 32 * word):
             p_side = side - (word - 1)
             tile = replace(usual, p=p_side, q=q_side)
@@ -172,6 +176,10 @@ def _shapes(place: Place, p: tuple[Axis, ...], q: tuple[Axis, ...]) -> Iterator[
         if count <= LINEAR and _goes_on(p, q):
             wide = 4 if size < 8 else 1
             yield replace(usual, p=count, q=q_side, wide=wide, linear=True)
+
+
+def _to(moved: Movement) -> Conversion | None:
+    return None if moved.to is None else moved.to.to
 
 
 def _sides(count: int, most: int) -> list[int]:
@@ -201,8 +209,9 @@ def _work(place: Place, tile: WindowTile, p: Cut, q: Cut) -> Work:
     moved, size = place.moved, place.moved.bytes
     blocks = p.chunks * q.chunks * moved.count // (p.count * q.count)
     rows = min(tile.rows, q.chunk + tile.align - 1)
+    total = math.ceil(moved.count * moved.mean_bytes)
     return Work(
-        "linear" if tile.linear else "tile", size, moved.count * size, moved.count * size / blocks,
+        "linear" if tile.linear else "tile", size, total, total / blocks,
         side_by_side(p, q, more=tile.align - 1) * size, _ends(place, p, q),
         tile.threads * _instructions(tile, rows), _held(tile, rows),
         (tile.p_digits > 1) + (tile.q_digits > 1), (rows - q.chunk) / q.chunk,
@@ -234,7 +243,7 @@ def _instructions(tile: WindowTile, rows: int) -> float:
 def _ends(place: Place, p: Cut, q: Cut) -> float:
     """Bytes from one sector of y that two blocks write to the next. Lines of a block that follow
     each other meet in the cache."""
-    moved, size = place.moved, place.moved.bytes
+    moved, size = place.moved, place.moved.written_bytes
     begins = [place.y_late + moved.first_write * size, q.count * size]
     begins += [axis.write * size for axis in moved.axes if axis not in q.digits]
     if all(begin % SECTOR == 0 for begin in begins):
@@ -251,6 +260,8 @@ def strided(place: Place) -> Candidate:
     p_axes = read[:1] or [ONE]
     q_axes = [axis for axis in moved.axes if axis not in p_axes][:1] or [ONE]
     p, q = (numbered(each, plain=True) for each in (p_axes, q_axes))
-    tile = WindowTile(moved.bytes, 32, 32, strided=True, p_digits=len(p), q_digits=len(q), grid=9)
+    tile = WindowTile(
+        moved.bytes, 32, 32, strided=True, p_digits=len(p), q_digits=len(q), grid=9, to=_to(moved)
+    )
     p_cut, q_cut = cut(p, tile.p) or WHOLE, cut(q, tile.q) or WHOLE
     return Candidate(None, tile, partial(tile_part, tile, place, p_cut, q_cut))
