@@ -42,6 +42,12 @@ class Source:
         lines = _lines(self.text)
         return lines[number - 1] if 1 <= number <= len(lines) else ""
 
+    def at(self, start: int, length: int = 1) -> Span:
+        """The place of a letter, by its number in the text."""
+        line = self.text.count("\n", 0, start) + 1
+        column = start - (self.text.rfind("\n", 0, start) + 1) + 1
+        return Span(self, line, column, max(1, length))
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -301,6 +307,20 @@ def _line(name: str, number: int) -> Span:
 @lru_cache(maxsize=8)
 def _file(name: str) -> Source:
     return Source(name, "".join(linecache.getlines(name)))
+
+
+@contextmanager
+def within(source: Source) -> Iterator[None]:
+    """What is wrong within it is wrong with this text: an error that has no place of its own gets
+    the text's first line that says something."""
+    try:
+        yield
+    except WarploomError as error:
+        if error.span is None:
+            start = len(source.text) - len(source.text.lstrip())
+            line = source.text[start:].partition("\n")[0].rstrip()
+            error.span = source.at(start, len(line))
+        raise
 
 
 def one_of(word: str, known: Iterable[str], cutoff: float = 0.5) -> str:

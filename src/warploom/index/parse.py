@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NoReturn
 
-from warploom.errors import ParseError, Source, Span
+from warploom.errors import ParseError, Source
 from warploom.index import ir
 from warploom.index.evaluate import HIGHEST
 from warploom.index.show import NEGATION, PRIORITY
@@ -197,11 +197,7 @@ class _Parser:
             self._operands.append(_build(waiting, parts))
 
     def _fail(self, message: str, token: _Token, advice: str = "") -> NoReturn:
-        before = self._source.text[: token.start]
-        line = before.count("\n") + 1
-        column = token.start - (before.rfind("\n") + 1) + 1
-        span = Span(self._source, line, column, max(1, len(token.text)))
-        raise ParseError(message, span, advice)
+        raise ParseError(message, self._source.at(token.start, len(token.text)), advice)
 
 
 def _quotient(left: ir.Expr, right: ir.Expr) -> ir.Expr:

@@ -21,7 +21,7 @@ from math import prod
 
 import numpy as np
 
-from warploom.errors import CheckError, ParseError
+from warploom.errors import CheckError, ParseError, Source, Span, WarploomError, within
 from warploom.layout.conversion.fragment import LANES, Fragment, check_fragment
 from warploom.layout.formats.cute import read_cute
 from warploom.layout.language.evaluate import Numbers, values
@@ -78,49 +78,104 @@ def read_tiled(text: str, operand: str | None = None) -> Tiled:
         raise ParseError(f"a text of {len(text)} letters is no TiledCopy")
     before = re.match(r"\s*([ABC]) of\s", text)
     operand = operand or (before[1] if before else None)
-    fields = dict(_FIELD.findall(text))
-    if "TiledCopy" in text:
-        if operand is not None:
-            raise ParseError("a TiledCopy has no operands", advice="leave the operand out")
-        return _copy(fields)
-    if operand not in OPERANDS:
-        raise ParseError(
-            "which operand of the TiledMMA is meant?", advice="write A of TiledMMA, or B, or C"
-        )
-    return _mma(fields, operand)
+    fields = Fields(text)
+    with within(fields.source):
+        if "TiledCopy" in text:
+            if operand is not None:
+                raise ParseError("a TiledCopy has no operands", advice="leave the operand out")
+            return _copy(fields)
+        if operand not in OPERANDS:
+            advice = "write A of TiledMMA, or B, or C"
+            raise ParseError("which operand of the TiledMMA is meant?", advice=advice)
+        return _mma(fields, operand)
 
 
-def _copy(fields: dict[str, str]) -> Tiled:
-    layout, tile = _strided(fields, "TiledLayout_TV"), _tuple(fields, "Tiler_MN")
+class Fields:
+    """The lines `Name: value` of a text, each with its place."""
+
+    def __init__(self, text: str) -> None:
+        self.source = Source("<tiled>", text)
+        self._found = {found[1]: found for found in _FIELD.finditer(text)}
+
+    def text(self, key: str) -> str:
+        return self._found[key][2] if key in self._found else ""
+
+    def span(self, key: str) -> Span | None:
+        if key not in self._found:
+            return None
+        return self.source.at(self._found[key].start(2), len(self._found[key][2]))
+
+    def layout(self, key: str) -> Strided:
+        if key not in self._found:
+            raise ParseError(f"{key} is missing", advice="give all that print() shows")
+        try:
+            found = read_cute(self.text(key))
+        except WarploomError as error:
+            start = self._found[key].start(2)
+            inside = 0 if error.span is None else error.span.column - 1
+            error.span = self.source.at(start + inside, error.span.length if error.span else 1)
+            raise
+        if not isinstance(found, Strided):
+            raise ParseError(f"{key} is no layout of shapes and strides", self.span(key))
+        return found
+
+    def sizes(self, key: str) -> tuple[int, ...]:
+        text = self.text(key)
+        if not re.fullmatch(r"\(_?[0-9]{1,6}(,\s*_?[0-9]{1,6})*\)", text):
+            said = f"{key} is {text[:40] or 'missing'}"
+            raise ParseError(said, self.span(key), "it is a tuple of sizes")
+        return tuple(int(number) for number in re.findall(r"[0-9]+", text))
+
+    def table(self, key: str) -> Numbers:
+        """[thread, value] → the number of an element."""
+        layout = self.layout(key)
+        sizes = sizes_of(layout)
+        if len(sizes) != 2 or prod(sizes) > 1 << 20:
+            raise CheckError(f"{key} is not of threads and values", self.span(key))
+        found = values(layout).reshape(sizes[::-1]).T
+        if found.min() < 0:
+            raise CheckError(f"{key} has a negative place", self.span(key))
+        return found
+
+
+def _copy(fields: Fields) -> Tiled:
+    tile = fields.sizes("Tiler_MN")
     if len(tile) != 2:
-        raise CheckError(f"Tiler_MN of {len(tile)} dimensions", advice="a tile is a matrix here")
-    if prod(sizes_of(_strided(fields, "ThrID"))) != 1:
+        said = f"Tiler_MN of {len(tile)} dimensions"
+        raise CheckError(said, fields.span("Tiler_MN"), "a tile is a matrix here")
+    if prod(sizes_of(fields.layout("ThrID"))) != 1:
         raise CheckError(
             "a copy atom of several threads, such as ldmatrix",
-            advice='use = "ldmatrix" in a pattern file stands for such loads',
+            fields.span("ThrID"),
+            'use = "ldmatrix" in a pattern file stands for such loads',
         )
-    moved = sizes_of(_strided(fields, "ValLayoutSrc"))
-    numbers = _table(layout, "TiledLayout_TV")
+    moved = sizes_of(fields.layout("ValLayoutSrc"))
+    numbers = fields.table("TiledLayout_TV")
     width = prod(moved[1:])
     if numbers.max() >= prod(tile) or numbers.shape[1] % width:
-        raise CheckError("TiledLayout_TV does not fit Tiler_MN and the values of the atom")
+        said = "TiledLayout_TV does not fit Tiler_MN and the values of the atom"
+        raise CheckError(said, fields.span("TiledLayout_TV"))
     return Tiled("TiledCopy", (tile[0], tile[1]), numbers, width)
 
 
-def _mma(fields: dict[str, str], operand: str) -> Tiled:
-    sizes = _tuple(fields, "Shape_MNK")
-    threads = _strided(fields, "ThrLayoutVMNK")
+def _mma(fields: Fields, operand: str) -> Tiled:
+    sizes = fields.sizes("Shape_MNK")
+    threads = fields.layout("ThrLayoutVMNK")
     if len(sizes) != 3 or len(sizes_of(threads)) != 4:
-        raise CheckError("Shape_MNK has three sizes, and ThrLayoutVMNK four")
-    if not re.fullmatch(r"\((_[0-9]*,?\s*){3}\)", fields.get("PermutationMNK", "")):
+        said = "Shape_MNK has three sizes, and ThrLayoutVMNK four"
+        raise CheckError(said, fields.span("Shape_MNK"))
+    if not re.fullmatch(r"\((_[0-9]*,?\s*){3}\)", fields.text("PermutationMNK")):
         raise CheckError(
-            "a TiledMMA with permutations", advice="PermutationMNK is (_,_,_) or sizes"
+            "a TiledMMA with permutations",
+            fields.span("PermutationMNK"),
+            "PermutationMNK is (_,_,_) or sizes",
         )
-    atom = _table(_strided(fields, f"Layout{operand}_TV"), f"Layout{operand}_TV")
+    atom = fields.table(f"Layout{operand}_TV")
     own = [sizes[mode] for mode in _MODES[operand]]
     lanes, *counts = sizes_of(threads)
     if lanes != atom.shape[0] or atom.max() >= prod(own):
-        raise CheckError(f"Layout{operand}_TV does not fit ThrLayoutVMNK and Shape_MNK")
+        said = f"Layout{operand}_TV does not fit ThrLayoutVMNK and Shape_MNK"
+        raise CheckError(said, fields.span(f"Layout{operand}_TV"))
     shape = [size * counts[mode] for size, mode in zip(own, _MODES[operand], strict=True)]
     number = values(threads).reshape(sizes_of(threads)[::-1]).T  # [v, m, n, k]
     found = np.full((int(number.max()) + 1, atom.shape[1]), -1)
@@ -129,32 +184,5 @@ def _mma(fields: dict[str, str], operand: str) -> Tiled:
         row, column = atom[place[0]] % own[0], atom[place[0]] // own[0]
         found[number[place]] = row + across * own[0] + (column + along * own[1]) * shape[0]
     if (found < 0).any():
-        raise CheckError("ThrLayoutVMNK leaves out threads")
+        raise CheckError("ThrLayoutVMNK leaves out threads", fields.span("ThrLayoutVMNK"))
     return Tiled(f"{operand} of TiledMMA", (shape[0], shape[1]), found, 1)
-
-
-def _strided(fields: dict[str, str], key: str) -> Strided:
-    if key not in fields:
-        raise ParseError(f"{key} is missing", advice="give all that print() shows")
-    found = read_cute(fields[key])
-    if not isinstance(found, Strided):
-        raise ParseError(f"{key} is no layout of shapes and strides")
-    return found
-
-
-def _tuple(fields: dict[str, str], key: str) -> tuple[int, ...]:
-    text = fields.get(key, "")
-    if not re.fullmatch(r"\(_?[0-9]{1,6}(,\s*_?[0-9]{1,6})*\)", text):
-        raise ParseError(f"{key} is {text[:40] or 'missing'}", advice="it is a tuple of sizes")
-    return tuple(int(number) for number in re.findall(r"[0-9]+", text))
-
-
-def _table(layout: Strided, key: str) -> Numbers:
-    """[thread, value] → the number of an element."""
-    sizes = sizes_of(layout)
-    if len(sizes) != 2 or prod(sizes) > 1 << 20:
-        raise CheckError(f"{key} is not of threads and values")
-    found = values(layout).reshape(sizes[::-1]).T
-    if found.min() < 0:
-        raise CheckError(f"{key} has a negative place")
-    return found

@@ -140,17 +140,7 @@ def _wmma_instruction(attribute: Attribute) -> list[int]:
 def _wmma_warps(found: Growing, attribute: Attribute, rank: int, deep: int | None) -> None:
     """Tiles of warps and registers, by bases (`ctaLayout`) or by `warpsPerCTA`; along `deep`, the
     dimension of k, all warps hold the same, and registers have no tiles."""
-    named = attribute.fields.get("ctaLayout")
-    if isinstance(named, dict):
-        inner = Attribute(attribute.name, named)
-        register, warp = inner.bases("register"), inner.bases("warp")
-    else:
-        counts = attribute.numbers("warpsPerCTA")
-        made = Growing(rank, "warp")
-        made.grow_all("warp", counts, list(range(rank))[::-1])
-        register, warp = [], [list(base) for base in made.bases["warp"]]
-    if any(len(base) != rank for base in (*register, *warp)):
-        raise attribute.wrong("ctaLayout", f"bases of {rank} coordinates")
+    register, warp = wmma_warps(attribute, rank)
     if deep is not None:
         register, warp = ([_without(b, deep) for b in each] for each in (register, warp))
         register = [base for base in register if any(base)]
@@ -160,6 +150,21 @@ def _wmma_warps(found: Growing, attribute: Attribute, rank: int, deep: int | Non
     found.times("register", register)
     found.times("warp", warp)
     found.sizes = [own * more for own, more in zip(found.sizes, sizes, strict=True)]
+
+
+def wmma_warps(attribute: Attribute, rank: int) -> tuple[list[list[int]], list[list[int]]]:
+    """Bases of registers' tiles and of warps, in tiles of an instruction."""
+    named = attribute.fields.get("ctaLayout")
+    if isinstance(named, dict):
+        inner = Attribute(attribute.name, named)
+        register, warp = inner.bases("register"), inner.bases("warp")
+    else:
+        made = Growing(rank, "warp")
+        made.grow_all("warp", attribute.numbers("warpsPerCTA"), list(range(rank))[::-1])
+        register, warp = [], [list(base) for base in made.bases["warp"]]
+    if any(len(base) != rank for base in (*register, *warp)):
+        raise attribute.wrong("ctaLayout", f"bases of {rank} coordinates")
+    return register, warp
 
 
 def _without(base: list[int], deep: int) -> list[int]:

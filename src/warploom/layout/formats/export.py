@@ -12,7 +12,7 @@ import re
 
 import numpy as np
 
-from warploom.errors import CheckError, EmitError, ParseError, WarploomError
+from warploom.errors import CheckError, EmitError, ParseError, Source, WarploomError, within
 from warploom.layout.formats.cute import SPELLINGS, of_elements, read_cute, taken_apart, write_cute
 from warploom.layout.formats.tilelang import read_tilelang, write_tilelang
 from warploom.layout.formats.triton import from_offset_bases, offset_bases
@@ -102,31 +102,38 @@ def read_cute_type(text: str) -> Layout:
     ...                     "Stride<_16,_1>>>"))
     'S<1,3,3> o (8,16):(16,1)'
     """
-    text = _COMMENT.sub("", text)
+    source = Source("<type>", text)
+    text = _COMMENT.sub(lambda comment: " " * len(comment[0]), text)  # places stay what they are
+    start, end = 0, len(text)
     if (named := _USING.fullmatch(text)) is not None:
-        text = named[1]
-    found, end = _read(text, 0)
-    if text[end:].strip() or not isinstance(found, Layout):
-        raise ParseError(f"{text[:60]!r} is no type of a layout", advice="cute::Layout<…>")
-    return check(simplify(found))
+        start, end = named.span(1)
+    with within(source):
+        found, last = _read(source, text, start)
+        if text[last:end].strip() or not isinstance(found, Layout):
+            raise ParseError(f"{text[:60]!r} is no type of a layout", advice="cute::Layout<…>")
+        return check(simplify(found))
 
 
-def _read(text: str, at: int, depth: int = 0) -> tuple[Layout | Tree, int]:
-    """A type or a number, and where it ends."""
+def _read(source: Source, text: str, at: int, depth: int = 0) -> tuple[Layout | Tree, int]:
+    """A type or a number, and where it ends; `text` is the source's without comments."""
     word = _WORD.match(text, at)
     if word is None or depth > MOST_DEPTH:
-        raise ParseError(f"'{text[at : at + 20]}' where a type should stand")
+        raise ParseError(f"'{text[at : at + 20]}' where a type should stand", source.at(at))
     at = word.end()
     if word["name"] is None:
         return int((word["constant"] or word["number"])[:20].replace("m", "-")), at
     parts: list[Layout | Tree] = []
     while (opening := _SEPARATOR[bool(parts)].match(text, at)) is not None:
-        part, at = _read(text, opening.end(), depth + 1)
+        part, at = _read(source, text, opening.end(), depth + 1)
         parts.append(part)
     closing = _CLOSING.match(text, at)
     if closing is None:
-        raise ParseError(f"'{text[at : at + 20]}' where '>' should stand")
-    return _made(word["name"], parts), closing.end()
+        raise ParseError(f"'{text[at : at + 20]}' where '>' should stand", source.at(at))
+    try:
+        return _made(word["name"], parts), closing.end()
+    except WarploomError as error:
+        error.span = error.span or source.at(word.start("name"), len(word["name"]))
+        raise
 
 
 class _Flag(tuple[int]):

@@ -10,13 +10,14 @@ A call is parsed, never run.
 from __future__ import annotations
 
 import ast
-from typing import Any
+import re
 
 from warploom.errors import ParseError, spelled
 from warploom.layout.conversion.fragment import Fragment, blocked, mma_operand, mma_result
 from warploom.layout.formats.fragment_bases import from_attribute, from_bases
 from warploom.layout.formats.gluon import OBJECTS, object_of
 from warploom.layout.formats.mlir import Attribute
+from warploom.layout.formats.python_call import Call, called, parse_call
 from warploom.layout.formats.shared_text import OF_BLOCKS
 
 _ADVICE = (
@@ -46,33 +47,48 @@ _PARAMETERS: dict[str, tuple[tuple[str, ...], ...]] = {
     "wmma_b": (("k",), ("version",), ("transposed",), ("warps",)),
 }  # fmt: skip
 _ALSO = {"blocked": "BlockedLayout"}
+_DASHED = re.compile(r"\s*(?:mma|wgmma|mfma|wmma)-[abc]\b")  # mma-a, as patterns are called
+
+
+def is_call(text: str) -> bool:
+    return ":" not in text and bool(called(_undashed(text)))
 
 
 def read_call(text: str, shape: tuple[int, ...] | None) -> Fragment:
     """The fragment that a call names."""
-    call = _call(text)
-    name = _ALSO.get(_name(call), _name(call))
+    call = parse_call(_undashed(text), "register layout", _ADVICE)
+    name = _ALSO.get(call.name, call.name)
     if name in OBJECTS and name not in _PARAMETERS:
-        return _of_object(object_of(call), shape, text.strip())
+        return _of_object(object_of(call), shape, call.text)
     if name not in _PARAMETERS:
-        raise unknown(name)
-    given = _arguments(call, name)
+        raise unknown(name, call)
+    parameters = _PARAMETERS[name]
+    aliases = {each: names[0] for names in parameters for each in names[1:]}
+    # Of one block these are empty; of several the whole object is read elsewhere.
+    aliases |= {each: each for each in OF_BLOCKS}
+    given = Given(call, call.arguments([names[0] for names in parameters], aliases))
     if name == "DistributedLinearLayout":
         return _linear(given)
     if shape is None:
-        raise shapeless(_name(call))
+        raise shapeless(call.name)
     match name:
         case "BlockedLayout":
-            if _lists_of_blocks(call):
-                return _of_object(object_of(call), shape, text.strip())
-            lists = [_numbers(given, names[0]) for names in _PARAMETERS[name]]
+            if any(
+                call.value(given.nodes[each], each) for each in OF_BLOCKS if each in given.nodes
+            ):
+                return _of_object(object_of(call), shape, call.text)
+            lists = [given.numbers(names[0]) for names in parameters]
             return blocked(shape, *lists)
         case "mma_c":
-            return mma_result(shape, _numbers(given, "warps", [1, 1]))
+            return mma_result(shape, given.numbers("warps", [1, 1]))
         case "mma_a" | "mma_b":
-            width = _number(given, "k", 2)
-            return mma_operand(shape, int(name == "mma_b"), width, _numbers(given, "warps", [1, 1]))
-    return from_attribute(_unit(name, given, shape), shape, text.strip())
+            width = given.number("k", 2)
+            return mma_operand(shape, int(name == "mma_b"), width, given.numbers("warps", [1, 1]))
+    return from_attribute(_unit(name, given, shape), shape, call.text)
+
+
+def _undashed(text: str) -> str:
+    return _DASHED.sub(lambda found: found[0].replace("-", "_"), text, count=1)
 
 
 def _of_object(attribute: Attribute, shape: tuple[int, ...] | None, text: str) -> Fragment:
@@ -102,29 +118,29 @@ def _of_any_size(attribute: Attribute, shape: tuple[int, ...]) -> Fragment | Non
 # -- results and operands of matrix units by name --------------------------------------------------
 
 
-def _unit(name: str, given: dict[str, Any], shape: tuple[int, ...]) -> Attribute:
+def _unit(name: str, given: Given, shape: tuple[int, ...]) -> Attribute:
     """The attribute that a name stands for."""
     unit, _, operand = name.partition("_")
     parent = _result(unit, given, shape)
     if operand == "c":
         return parent
-    width = _number(given, "k", {"wgmma": 2, "mfma": 4, "wmma": 8}[unit])
+    width = given.number("k", {"wgmma": 2, "mfma": 4, "wmma": 8}[unit])
     which = "ab".index(operand)
     return Attribute("ttg.dot_op", {"opIdx": which, "parent": parent, "kWidth": width})
 
 
-def _result(unit: str, given: dict[str, Any], shape: tuple[int, ...]) -> Attribute:
+def _result(unit: str, given: Given, shape: tuple[int, ...]) -> Attribute:
     if unit == "wgmma":
-        warps = _numbers(given, "warps", [4, 1])
-        columns = _number(given, "n", min(256, shape[-1]))
+        warps = given.numbers("warps", [4, 1])
+        columns = given.number("n", min(256, shape[-1]))
         return Attribute("ttg.nvidia_mma", {
             "versionMajor": 3, "versionMinor": 0, "warpsPerCTA": list(warps),
             "instrShape": [16, columns, 16],
         })  # fmt: skip
-    warps = _numbers(given, "warps", [1, 1])
-    turned = _truth(given, "transposed")
+    warps = given.numbers("warps", [1, 1])
+    turned = given.truth("transposed")
     if unit == "mfma":
-        side = _number(given, "side", 32)
+        side = given.number("side", 32)
         depth = {32: 8, 16: 16}.get(side)
         if depth is None:
             raise ParseError(f"MFMA of {side}×{side} elements", advice="side is 16 or 32")
@@ -132,7 +148,7 @@ def _result(unit: str, given: dict[str, Any], shape: tuple[int, ...]) -> Attribu
             "version": 3, "warpsPerCTA": list(warps), "instrShape": [side, side, depth],
             "isTransposed": turned,
         })  # fmt: skip
-    version = _number(given, "version", 2)
+    version = given.number("version", 2)
     return Attribute("ttg.amd_wmma", {
         "version": version, "isTranspose": turned, "warpsPerCTA": list(warps),
         "instrShape": [16, 16, 16],
@@ -142,21 +158,36 @@ def _result(unit: str, given: dict[str, Any], shape: tuple[int, ...]) -> Attribu
 # -- calls -----------------------------------------------------------------------------------------
 
 
-def _call(text: str) -> ast.Call:
-    try:
-        found = ast.parse(text.strip().replace("-", "_"), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        found = None
-    if not isinstance(found, ast.Call):
-        raise ParseError(f"'{text[:60]}' is no register layout", advice=_ADVICE)
-    return found
+class Given:
+    """What a call was given, under the first name of each parameter."""
 
+    def __init__(self, call: Call, nodes: dict[str, ast.expr]) -> None:
+        self.call, self.nodes = call, nodes
 
-def _name(call: ast.Call) -> str:
-    match call.func:
-        case ast.Name(name) | ast.Attribute(_, name):
-            return name
-    return ""
+    def _node(self, name: str) -> ast.expr:
+        if name not in self.nodes:
+            self.call.fail(f"{name} is missing in {self.call.name}", advice=_ADVICE)
+        return self.nodes[name]
+
+    def number(self, name: str, otherwise: int) -> int:
+        if name not in self.nodes:
+            return otherwise
+        return self.call.number(self.nodes[name], name)
+
+    def truth(self, name: str) -> bool:
+        return name in self.nodes and self.call.truth(self.nodes[name], name)
+
+    def numbers(self, name: str, otherwise: list[int] | None = None) -> list[int]:
+        if name not in self.nodes and otherwise is not None:
+            return otherwise
+        return self.call.numbers(self._node(name), name)
+
+    def lists(self, name: str) -> list[list[int]]:
+        """None of them where nothing, or None, is given."""
+        node = self.nodes.get(name)
+        if node is None or self.call.value(node, name) is None:
+            return []
+        return self.call.lists(node, name)
 
 
 def shapeless(name: str) -> ParseError:
@@ -165,81 +196,12 @@ def shapeless(name: str) -> ParseError:
     return ParseError(f"{name} does not say the shape", advice=advice)
 
 
-def unknown(name: str) -> ParseError:
-    return ParseError(f"no register layout is called '{name[:40]}'", advice=_ADVICE)
+def unknown(name: str, call: Call | None = None) -> ParseError:
+    where = None if call is None else call.span(call.node.func)
+    return ParseError(f"no register layout is called '{name[:40]}'", where, _ADVICE)
 
 
-def _lists_of_blocks(call: ast.Call) -> bool:
-    """Whether the object says how several blocks share the tensor."""
-    given = {str(each.arg): each.value for each in call.keywords}
-    return any(_literal(given, key, []) for key in OF_BLOCKS if key in given)
-
-
-def _linear(given: dict[str, Any]) -> Fragment:
+def _linear(given: Given) -> Fragment:
     names = {"register": "reg", "lane": "lane", "warp": "warp", "block": "block"}
-    bases = {name: _lists(given, f"{short}_bases") for name, short in names.items()}
-    return from_bases(bases, tuple(_numbers(given, "shape")), "bases")
-
-
-def _arguments(call: ast.Call, name: str) -> dict[str, Any]:
-    """What was given, under the first name of each parameter."""
-    parameters = _PARAMETERS[name]
-    if len(call.args) > len(parameters):
-        raise ParseError(f"{name} takes {len(parameters)} arguments, not {len(call.args)}")
-    found: dict[str, Any] = {
-        names[0]: value for names, value in zip(parameters, call.args, strict=False)
-    }
-    for keyword in call.keywords:
-        names = next((n for n in parameters if keyword.arg in n), None)
-        if names is None and keyword.arg in OF_BLOCKS:
-            continue  # of one block it is empty; of several the whole object is read elsewhere
-        if names is None or names[0] in found:
-            listed = ", ".join(n[-1] for n in parameters)
-            raise ParseError(f"'{keyword.arg}' in {name}", advice=f"it takes {listed}")
-        found[names[0]] = keyword.value
-    return found
-
-
-def _literal(given: dict[str, Any], name: str, otherwise: object) -> object:
-    if name not in given:
-        if otherwise is None:
-            raise ParseError(f"{name} is missing", advice=_ADVICE)
-        return otherwise
-    try:
-        return ast.literal_eval(given[name])
-    except (ValueError, TypeError, MemoryError, RecursionError):
-        raise ParseError(f"{name} is not made of numbers") from None
-
-
-def _number(given: dict[str, Any], name: str, otherwise: int | None = None) -> int:
-    found = _literal(given, name, otherwise)
-    if type(found) is not int:
-        raise ParseError(f"{name} is a number")
-    return found
-
-
-def _truth(given: dict[str, Any], name: str) -> bool:
-    found = _literal(given, name, False)
-    if type(found) is not bool:
-        raise ParseError(f"{name} is True or False")
-    return found
-
-
-def _numbers(given: dict[str, Any], name: str, otherwise: list[int] | None = None) -> list[int]:
-    found = _literal(given, name, otherwise)
-    if not isinstance(found, list | tuple) or not all(type(each) is int for each in found):
-        raise ParseError(f"{name} is a list of numbers")
-    if any(abs(each) > 1 << 20 for each in found):
-        raise ParseError(f"{name} has a number that is too large")
-    return list(found)
-
-
-def _lists(given: dict[str, Any], name: str) -> list[list[int]]:
-    found = _literal(given, name, [])
-    right = isinstance(found, list) and all(
-        isinstance(base, list | tuple) and all(type(n) is int for n in base) for base in found
-    )
-    if not right:
-        raise ParseError(f"{name} are lists of coordinates")
-    assert isinstance(found, list)
-    return [list(base) for base in found]
+    bases = {name: given.lists(f"{short}_bases") for name, short in names.items()}
+    return from_bases(bases, tuple(given.numbers("shape")), "bases")

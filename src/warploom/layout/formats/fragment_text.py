@@ -13,11 +13,11 @@ import math
 
 import numpy as np
 
-from warploom.errors import CheckError, ParseError
+from warploom.errors import CheckError, ParseError, Source, within
 from warploom.layout.conversion.fragment import LANES, Fragment, check_fragment
 from warploom.layout.formats.cute_tiled import is_tiled, read_tiled
 from warploom.layout.formats.fragment_bases import from_attribute, from_bases
-from warploom.layout.formats.fragment_call import read_call, shapeless, unknown
+from warploom.layout.formats.fragment_call import is_call, read_call, shapeless, unknown
 from warploom.layout.formats.given import given_layout
 from warploom.layout.formats.mlir import read_attribute
 from warploom.layout.formats.triton import read_bases
@@ -29,7 +29,12 @@ MOST_TEXT = 20_000
 
 def read_fragment(text: str, shape: tuple[int, ...] | None = None, lanes: int = LANES) -> Fragment:
     """A fragment in any text that we read; `lanes` are those of a warp, where threads are counted
-    without it."""
+    without it. What is wrong is shown at its place in the text."""
+    with within(Source("<layout>", text)):
+        return _read(text, shape, lanes)
+
+
+def _read(text: str, shape: tuple[int, ...] | None, lanes: int) -> Fragment:
     if is_tiled(text):
         return read_tiled(text).fragment(shape, lanes)
     if len(text) > MOST_TEXT:
@@ -42,7 +47,7 @@ def read_fragment(text: str, shape: tuple[int, ...] | None = None, lanes: int = 
         return from_attribute(read_attribute(text.strip()), shape, text.strip())
     if text.strip().isidentifier():
         raise unknown(text.strip())
-    if "(" in text and text.lstrip()[0].isalpha() and ":" not in text:
+    if is_call(text):
         return read_call(text, shape)
     return from_threads_and_values(text, shape, lanes)
 

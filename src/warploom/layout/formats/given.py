@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from warploom.errors import CheckError, ParseError, UnsupportedError, WarploomError, spelled
+from warploom.errors import (
+    CheckError,
+    ParseError,
+    Source,
+    UnsupportedError,
+    WarploomError,
+    spelled,
+    within,
+)
 from warploom.layout.formats.cute import read_cute
 from warploom.layout.formats.descriptor import is_descriptor, operand_layout, read_descriptor
 from warploom.layout.formats.encoding_shared import shared_layout
@@ -28,7 +36,15 @@ def given_layout(
     element_bytes: int | None = None,
     packed: int = 1,
 ) -> Layout:
-    """A layout in any text that we read; `packed` elements have `element_bytes`."""
+    """A layout in any text that we read; `packed` elements have `element_bytes`. What is wrong is
+    shown at its place in the text."""
+    with within(Source("<layout>", text)):
+        return _given(text, shape, element_bytes, packed)
+
+
+def _given(
+    text: str, shape: tuple[int, ...] | None, element_bytes: int | None, packed: int
+) -> Layout:
     if packed > 1:
         element_bytes = None
         if is_descriptor(text) or "nvmma" in text.lower():
@@ -48,7 +64,7 @@ def given_layout(
         return read_tilelang(text)
     if "Layout<" in text:
         return read_cute_type(text)
-    called = read_call(text, shape, element_bytes or 4)
+    called = read_call(text, shape, element_bytes)
     if called is not None:
         return called
     try:

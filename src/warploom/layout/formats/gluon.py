@@ -12,11 +12,11 @@ import ast
 from typing import Any
 
 from warploom.errors import ParseError
+from warploom.layout.formats.encoding_amd import wmma_warps
+from warploom.layout.formats.encoding_shared import shared_linear_of
+from warploom.layout.formats.linear import blocks_of, part_by_units, part_of_a_block
 from warploom.layout.formats.mlir import Attribute, Value
-
-MOST_TEXT = 20_000
-MOST_DEEP = 8
-MOST_NUMBER = 1 << 30
+from warploom.layout.formats.python_call import MOST_DEEP, Call, parse_call
 
 # Each object, the attribute that it is, and its fields in order with those of the attribute; what
 # has no counterpart there is named after itself.
@@ -56,6 +56,10 @@ OBJECTS: dict[str, tuple[str, dict[str, str]]] = {
         "rank": "rank", "transposed": "transposed", "fp4_padded": "fp4Padded",
         "cga_layout": "CGALayout",
     }),
+    "PaddedSharedLayout": ("ttg.padded_shared", {
+        "interval_padding_pairs": "pairs", "offset_bases": "offset", "cga_layout": "block",
+        "shape": "shape",
+    }),
     "SharedLinearLayout": ("ttg.shared_linear", {
         "offset_bases": "offset", "block_bases": "block", "alignment": "alignment",
     }),
@@ -73,70 +77,33 @@ def read_object(text: str) -> Attribute:
     >>> str(read_object("SliceLayout(dim=0, parent=BlockedLayout([1, 4]))"))
     '#ttg.slice<{dim = 0, parent = #ttg.blocked<{sizePerThread = [1, 4]}>}>'
     """
-    try:
-        call = ast.parse(text.strip()[: MOST_TEXT + 1], mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        call = None
-    if not isinstance(call, ast.Call) or len(text) > MOST_TEXT:
-        raise ParseError(f"'{text[:60]}' is no layout object", advice="write BlockedLayout(…)")
-    return object_of(call)
+    return object_of(parse_call(text, "layout object", "write BlockedLayout(…)"))
 
 
-def object_of(call: ast.Call, depth: int = 0) -> Attribute:
+def object_of(call: Call, depth: int = 0) -> Attribute:
     """The attribute that a call stands for."""
-    name = _ALSO.get(_name(call.func), _name(call.func))
+    name = _ALSO.get(call.name, call.name)
     if name not in OBJECTS:
-        raise ParseError(
-            f"no layout object is called '{name[:40]}'", advice=f"known are {', '.join(OBJECTS)}"
-        )
+        advice = f"known are {', '.join(OBJECTS)}"
+        call.fail(f"no layout object is called '{name[:40]}'", call.node.func, advice)
     if depth > MOST_DEEP:
-        raise ParseError(f"layout objects are at most {MOST_DEEP} deep")
+        call.fail(f"layout objects are at most {MOST_DEEP} deep")
     attribute, fields = OBJECTS[name]
-    if len(call.args) > len(fields):
-        raise ParseError(f"{name} takes {len(fields)} arguments, not {len(call.args)}")
-    given = dict(zip(fields, call.args, strict=False))
-    known = fields | (_EARLIER if "cga_layout" in fields else {})
-    for keyword in call.keywords:
-        if keyword.arg not in known or keyword.arg in given:
-            said = f"'{str(keyword.arg)[:40]}' in {name}"
-            raise ParseError(said, advice=f"it takes {', '.join(fields)}")
-        given[keyword.arg] = keyword.value
-    found = {known[key]: _value(key, value, name, depth) for key, value in given.items()}
-    return Attribute(attribute, _restated(attribute, found))
+    earlier = _EARLIER if "cga_layout" in fields else {}
+    given = call.arguments(tuple(fields), {each: each for each in earlier})
+    known = fields | earlier
+    found = {known[key]: _value(call, key, value, depth) for key, value in given.items()}
+    return _restated(call, attribute, found)
 
 
-def _name(function: ast.expr) -> str:
-    """`ttgl.BlockedLayout` is `BlockedLayout`."""
-    match function:
-        case ast.Name(name) | ast.Attribute(_, name):
-            return name
-    return ""
-
-
-def _value(key: str, value: ast.expr, name: str, depth: int) -> Any:
+def _value(call: Call, key: str, value: ast.expr, depth: int) -> Any:
     if isinstance(value, ast.Call):
-        return object_of(value, depth + 1)
-    try:
-        found = ast.literal_eval(value)
-    except (ValueError, TypeError, MemoryError, RecursionError, SyntaxError):
-        raise ParseError(f"{key} of {name} is not made of numbers") from None
-    return _plain(found, f"{key} of {name}")
+        return object_of(call.inside(value), depth + 1)
+    return call.value(value, key)
 
 
-def _plain(found: object, what: str, depth: int = 0) -> Any:
-    """Lists of numbers, as attributes have them."""
-    match found:
-        case None:
-            return None
-        case bool() | int() if abs(found) <= MOST_NUMBER:
-            return found
-        case list() | tuple() if depth < MOST_DEEP:
-            return [_plain(each, what, depth + 1) for each in found]
-    raise ParseError(f"{what} is {str(found)[:40]}", advice="numbers, truths and lists of them")
-
-
-def _restated(attribute: str, found: dict[str, Any]) -> dict[str, Value]:
-    """Fields that the attribute has in another form; those that say nothing are left out."""
+def _restated(call: Call, attribute: str, found: dict[str, Any]) -> Attribute:
+    """The attribute, whose fields may have another form; those that say nothing are left out."""
     empty = ("CGALayout", "rank", "shape", "tilesPerWarp", "elementBitWidth", "alignment")
     kept = {
         key: value
@@ -148,16 +115,38 @@ def _restated(attribute: str, found: dict[str, Any]) -> dict[str, Value]:
         case "ttg.nvidia_mma":
             version = kept.pop("version", [2, 0])
             if not isinstance(version, list) or len(version) != 2:
-                raise ParseError("the version of an NVMMADistributedLayout is [major, minor]")
-            return {"versionMajor": version[0], "versionMinor": version[1], **kept}
+                call.fail("the version of an NVMMADistributedLayout is [major, minor]")
+            kept = {"versionMajor": version[0], "versionMinor": version[1], **kept}
         case "ttg.amd_wmma":
             bases = {"register": kept.pop("register", []), "warp": kept.pop("warp", [])}
-            return {**kept, "ctaLayout": bases}
+            kept["ctaLayout"] = bases
         case "ttg.linear":
             kept.pop("shape", None)
         case "ttg.dot_op" if kept.get("kWidth") == 0:
             kept.pop("kWidth")
-    return kept
+        case "ttg.padded_shared":
+            return _padded(call, kept)
+    return Attribute(attribute, kept)
+
+
+def _padded(call: Call, fields: dict[str, Any]) -> Attribute:
+    """Intervals with their padding stand by place in the attribute, and bases of blocks count
+    elements there."""
+    pairs, shape, blocks = (fields.get(key) for key in ("pairs", "shape", "block"))
+    if not isinstance(pairs, list) or not pairs:
+        call.fail("a PaddedSharedLayout without pairs", advice="write [[32, 4], [256, 8]]")
+    if not isinstance(shape, list):
+        call.fail("a PaddedSharedLayout without shape", advice="it has the shape of the tensor")
+    kept: dict[str, Value] = {"offset": fields.get("offset") or []}
+    if not kept["offset"]:
+        kept = {"order": [*range(len(shape))][::-1], "shape": shape}
+        return Attribute(
+            "ttg.padded_shared", kept | ({"CGALayout": blocks} if blocks else {}), (pairs,)
+        )
+    if blocks:
+        _, placed = part_by_units(tuple(shape), blocks)
+        kept["block"] = [list(base) for base in placed]
+    return Attribute("ttg.padded_shared", kept, (pairs,))
 
 
 # -- written ---------------------------------------------------------------------------------------
@@ -176,7 +165,10 @@ def write_object(attribute: Attribute, shape: tuple[int, ...]) -> str:
         )
     name, fields = _NAMED[attribute.name]
     said = _stated(attribute, shape)
-    shown = [f"{key}={_shown(said[field], shape)}" for key, field in fields.items()]
+    missing = [field for field in fields.values() if field not in said]
+    if missing:
+        raise attribute.wrong(missing[0], f"what {name} needs")
+    shown = [f"{key}={_shown(said[field], shape, said)}" for key, field in fields.items()]
     return f"{name}({', '.join(shown)})"
 
 
@@ -185,21 +177,45 @@ def _stated(attribute: Attribute, shape: tuple[int, ...]) -> dict[str, Any]:
     fields: dict[str, Any] = dict(attribute.fields)
     rank = len(shape)
     usual: dict[str, Any] = {
-        "CGALayout": [], "rank": rank, "shape": list(shape), "transposed": False,
+        "rank": rank, "shape": list(shape), "transposed": False, "order": [*range(rank)][::-1],
         "fp4Padded": False, "alignment": 16, "kWidth": 0, "isTransposed": False,
         "isTranspose": False, "elementBitWidth": 32, "tilesPerWarp": [1] * rank,
         "register": [], "lane": [], "warp": [], "block": [], "instrShape": [16, 16, 16],
     }  # fmt: skip
-    if attribute.name == "ttg.nvidia_mma":
-        fields["version"] = [fields.get("versionMajor", 2), fields.get("versionMinor", 0)]
-    if attribute.name == "ttg.amd_wmma":
-        named = fields.get("ctaLayout")
-        fields |= named if isinstance(named, dict) else {}
+    match attribute.name:
+        case "ttg.nvidia_mma":
+            fields["version"] = [fields.get("versionMajor", 2), fields.get("versionMinor", 0)]
+        case "ttg.amd_wmma":
+            fields["isTranspose"] = attribute.truth("isTranspose") or attribute.truth(
+                "isTransposed"
+            )
+            tiles, warps = wmma_warps(attribute, rank)
+            fields |= {"register": tiles, "warp": warps}
+        case "ttg.nvmma_shared" if "elementBitWidth" not in fields:
+            raise attribute.wrong("elementBitWidth", "the bits of an element")
+        case "ttg.padded_shared":
+            linear = shared_linear_of(attribute, shape)
+            part = part_of_a_block(shape, linear.bases.get("block", ()))
+            fields = {
+                "pairs": attribute.places[0] if attribute.places else [],
+                "offset": [list(base) for base in linear.bases["offset"]],
+                "block": [
+                    [n // size for n, size in zip(base, part, strict=True)]
+                    for base in linear.bases.get("block", ())
+                ],
+            }
+    if attribute.name not in ("ttg.linear", "ttg.shared_linear", "ttg.padded_shared"):
+        fields["CGALayout"] = blocks_of(attribute, rank)
     return usual | fields
 
 
-def _shown(value: Any, shape: tuple[int, ...]) -> str:
+def _shown(value: Any, shape: tuple[int, ...], fields: dict[str, Any]) -> str:
     """A parent is of a tensor with one dimension more where a slice is taken of it."""
-    if isinstance(value, Attribute):
-        return write_object(value, shape)
-    return str(value)
+    if not isinstance(value, Attribute):
+        return str(value)
+    if "dim" in fields:
+        dimension = min(int(fields["dim"]), len(shape))
+        every = [base for key in ("register", "lane", "warp", "block") for base in value.bases(key)]
+        spanned = max((base[dimension] for base in every if dimension < len(base)), default=0)
+        shape = (*shape[:dimension], 1 << spanned.bit_length(), *shape[dimension:])
+    return write_object(value, shape)

@@ -108,6 +108,25 @@ def part_of_a_block(shape: tuple[int, ...], blocks: Sequence[Base]) -> tuple[int
     return tuple(found)
 
 
+def part_by_units(
+    shape: tuple[int, ...], blocks: Sequence[Sequence[int]]
+) -> tuple[tuple[int, ...], list[Base]]:
+    """What one of several blocks has of a tile, and where the others are: bases of blocks that
+    count such parts, as layout objects have them, in elements.
+
+    >>> part_by_units((64, 64), [(0, 1)])
+    ((64, 32), [(0, 32)])
+    """
+    if any(len(base) != len(shape) or min(base, default=0) < 0 for base in blocks):
+        raise CheckError(f"blocks at {str(blocks)[:40]}", advice="write [[0, 1]]")
+    part = [
+        size >> max((base[dimension] for base in blocks), default=0).bit_length()
+        for dimension, size in enumerate(shape)
+    ]
+    placed = [tuple(n * size for n, size in zip(base, part, strict=True)) for base in blocks]
+    return part_of_a_block(shape, placed), placed
+
+
 def check_shape(shape: Sequence[int]) -> None:
     total = 1
     for size in shape:

@@ -9,13 +9,14 @@ The function is parsed as an index expression, never run. One that gives several
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from math import prod
 
 import numpy as np
 
-from warploom.errors import CheckError, EmitError, ParseError
+from warploom.errors import CheckError, EmitError, ParseError, Source, WarploomError, within
 from warploom.index.evaluate import evaluate
-from warploom.index.ir import variables
+from warploom.index.ir import Expr, variables
 from warploom.index.parse import parse as parse_index
 from warploom.index.show import show as show_index
 from warploom.layout.language.build import row_major
@@ -58,6 +59,11 @@ def read_tilelang(text: str) -> Layout:
     >>> show(read_tilelang("T.Layout([8, 64], lambda i, j: [i, j ^ i * 8])"))
     'S<3,3,3> o (8,64):(64,1)'
     """
+    with within(Source("<tilelang>", text)):
+        return _read(text)
+
+
+def _read(text: str) -> Layout:
     found = _CALL.fullmatch(text) if len(text) <= MOST_TEXT else None
     if found is None:
         raise ParseError(
@@ -69,42 +75,60 @@ def read_tilelang(text: str) -> Layout:
         raise ParseError(f"{len(names)} coordinates, and a shape of {len(shape)} sizes")
     if not 1 <= prod(shape) <= MOST_TABLE:
         raise CheckError(f"a layout of {prod(shape)} elements", advice=f"at most {MOST_TABLE}")
-    return _recognised(_places(found[3].strip(), names, shape), shape)
+    body = found[3].strip()
+    start = text.index(body, found.start(3))
+    return _recognised(_places(Source("<tilelang>", text), start, body, names, shape), shape)
 
 
-def _places(body: str, names: list[str], shape: tuple[int, ...]) -> Numbers:
-    """The place of each element, by rows."""
+def _places(
+    source: Source, start: int, body: str, names: list[str], shape: tuple[int, ...]
+) -> Numbers:
+    """The place of each element, by rows; the function's body begins at `start` in the text."""
     grid = np.meshgrid(*(np.arange(size, dtype=np.int64) for size in shape), indexing="ij")
     env = {name: axis.ravel() for name, axis in zip(names, grid, strict=True)}
     result = np.zeros(prod(shape), dtype=np.int64)
-    for part in _parts(body):
-        parsed = parse_index(part, "<tilelang>")
+    for at, part in _parts(body):
+        parsed = _parsed(source, start + at, part)
         unknown = sorted(variables(parsed) - set(names))
         if unknown:
-            raise ParseError(f"unknown variable '{unknown[0][:40]}'", advice=", ".join(names))
+            found = re.search(rf"\b{re.escape(unknown[0])}\b", part)
+            where = source.at(start + at + (found.start() if found else 0), len(unknown[0]))
+            raise ParseError(f"unknown variable '{unknown[0][:40]}'", where, ", ".join(names))
         place = np.broadcast_to(np.asarray(evaluate(parsed, env), dtype=np.int64), result.shape)
         if place.min() < 0 or place.max() >= 1 << 40:
-            raise CheckError("a coordinate is negative or too large")
+            where = source.at(start + at, len(part))
+            raise CheckError("a coordinate is negative or too large", where)
         result = result * (int(place.max()) + 1) + place
     return result
 
 
-def _parts(body: str) -> list[str]:
-    """The expressions between brackets and commas; one without them."""
+def _parsed(source: Source, start: int, part: str) -> Expr:
+    """An expression that begins at `start`; what is wrong with it is shown in the whole text."""
+    before = re.sub(r"[^\n]", " ", source.text[:start])  # places in the text stay what they are
+    try:
+        return parse_index(before + part, source.name)
+    except WarploomError as error:
+        if error.span is not None:
+            error.span = replace(error.span, source=source)
+        raise
+
+
+def _parts(body: str) -> list[tuple[int, str]]:
+    """The expressions between brackets and commas, each with where it begins; one without them."""
     if not (body.startswith(("[", "(")) and body.endswith(("]", ")"))):
-        return [body]
-    inner, parts, depth, start = body[1:-1], list[str](), 0, 0
-    for at, letter in enumerate(inner):
+        return [(0, body)]
+    parts, depth, start = list[tuple[int, str]](), 0, 1
+    for at, letter in enumerate(body[1:-1], 1):
         depth += (letter in "([") - (letter in ")]")
         if depth < 0:
-            return [body]  # the brackets are not a pair: (a) ^ (b)
+            return [(0, body)]  # the brackets are not a pair: (a) ^ (b)
         if letter == "," and not depth:
-            parts.append(inner[start:at])
+            parts.append((start, body[start:at]))
             start = at + 1
-    last = inner[start:]
+    last = body[start:-1]
     if body[0] == "(" and not parts:
-        return [body]
-    return [*parts, last] if last.strip() else parts
+        return [(0, body)]
+    return [*parts, (start, last)] if last.strip() else parts
 
 
 def _recognised(places: Numbers, shape: tuple[int, ...]) -> Layout:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from warploom.errors import CheckError, ParseError
+from warploom.errors import CheckError, ParseError, Source
 from warploom.index.bits import BitMap
 from warploom.layout.formats.tma import MOST_SIDE
 from warploom.layout.language.build import column_major, row_major
@@ -251,15 +251,19 @@ def _number(coordinates: list[int], sizes: tuple[int, ...]) -> int:
 
 def read_bases(text: str) -> Bases:
     """Bases by the name of each input, as JSON or as Python writes them."""
+    source = Source("<bases>", text)
     try:
         found: Any = json.loads(text.replace("'", '"'))
-    except (json.JSONDecodeError, RecursionError):
-        raise ParseError("bases are JSON", advice='write {"lane": [[0, 1], [0, 2]]}') from None
+    except (json.JSONDecodeError, RecursionError) as error:
+        where = source.at(min(getattr(error, "pos", 0), max(0, len(text) - 1)))
+        advice = 'write {"lane": [[0, 1], [0, 2]]}'
+        raise ParseError("bases are JSON", where, advice) from None
     right = isinstance(found, dict) and all(
         isinstance(bases, list)
         and all(isinstance(b, list) and all(type(n) is int for n in b) for b in bases)
         for bases in found.values()
     )
     if not right:
-        raise ParseError("bases are lists of coordinates", advice='{"lane": [[0, 1], [0, 2]]}')
+        advice = 'write {"lane": [[0, 1], [0, 2]]}'
+        raise ParseError("bases are lists of coordinates", source.at(0, len(text)), advice)
     return dict(found)

@@ -127,10 +127,7 @@ class Reader:
         raise ParseError(message, self.span(token), advice)
 
     def span(self, token: Token) -> Span:
-        before = self.source.text[: token.start]
-        line = before.count("\n") + 1
-        column = token.start - (before.rfind("\n") + 1) + 1
-        return Span(self.source, line, column, max(1, len(token.text)))
+        return self.source.at(token.start, len(token.text))
 
     def checked(self, layout: ir.Layout, token: Token) -> ir.Layout:
         """The layout, if it is one; what is wrong is said at its first word."""
