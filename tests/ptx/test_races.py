@@ -61,6 +61,36 @@ def test_what_orders_memory(races: bool, reader: int, body: str) -> None:
     assert bool(report(body, reader).races) == races
 
 
+HANDED = """@%p1 st.shared.u32 [d], 7;
+SET
+@!%p2 bra E;
+L: LOOK
+setp.eq.u32 %p2, %r1, 0; @%p2 bra L;
+AFTER
+ld.shared.u32 %r2, [d];
+E:"""
+LOOK = "ld.acquire.gpu.global.u32 %r1, [%rd1+4];"
+
+
+@pytest.mark.parametrize(
+    ("races", "set_", "look", "after"),
+    [
+        (False, "@%p1 st.release.gpu.global.v2.u32 [%rd1], {1, 1};", LOOK, ""),
+        (False, "membar.gl; @%p1 st.volatile.global.v4.u32 [%rd1], {1, 1, 1, 1};", LOOK, ""),
+        (False, "@%p1 st.release.gpu.global.u32 [%rd1+4], 1;", "ld.acquire.gpu.global.v2.u32 {%r3, %r1}, [%rd1];", ""),
+        (False, "@%p1 st.release.gpu.global.u32 [%rd1+4], 1;", "ld.volatile.global.v2.u32 {%r3, %r1}, [%rd1];", "membar.gl;"),
+        (True, "@%p1 st.relaxed.gpu.global.v2.u32 [%rd1], {1, 1};", LOOK, ""),
+        (True, "@%p1 st.release.gpu.global.v2.u32 [%rd1], {1, 1};", LOOK.replace("acquire", "relaxed"), ""),
+        (True, "@%p1 st.release.gpu.global.v2.u32 [%rd1+8], {1, 1}; @%p1 st.relaxed.gpu.global.v2.u32 [%rd1], {1, 1};", LOOK, ""),
+    ],
+)  # fmt: skip
+def test_a_vector_releases_and_acquires_by_each_of_its_words(
+    races: bool, set_: str, look: str, after: str
+) -> None:
+    body = HANDED.replace("SET", set_).replace("LOOK", look).replace("AFTER", after)
+    assert bool(report(body, BLOCK).races) == races
+
+
 def test_branches_of_one_warp_meet_at_barriers_of_their_own() -> None:
     """What stands behind the two barriers runs at the same time, though one half goes first."""
     split = "setp.gt.u32 %p2, %t, 15; @%p2 bra B;\n{first}\nbra E;\nB: {second}\nE:"

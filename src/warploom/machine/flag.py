@@ -204,12 +204,18 @@ class Flags:
 
     def strong(
         self, clocks: Vector, region: Hashable, threads: Array, start: Array, semantics: Semantics,
-        order: Order, entries: Ints, failed: Mask | None = None,
+        order: Order, entries: Ints, failed: Mask | None = None, *, width: int = 0,
     ) -> None:  # fmt: skip
         """Strong accesses of one instruction, in the order of the threads.
 
-        `entries` are how they are written down; those that `failed` do not write.
+        `entries` are how they are written down; those that `failed` do not write. Of `width` bytes
+        each scalar is an access, in an order that the manual leaves open.
         """
+        parts = max(1, width // max(1, semantics.size))
+        if parts > 1:
+            start = (start[:, None] + np.arange(0, width, semantics.size)).reshape(-1)
+            threads, entries = np.repeat(threads, parts), np.repeat(entries, parts)
+            failed = None if failed is None else np.repeat(failed, parts)
         if not (semantics.kind.writes or order.acquires):
             self._read(clocks, region, threads, start, semantics, order, entries)
             return

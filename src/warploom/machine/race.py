@@ -322,14 +322,13 @@ class RaceDetector:
         shadow = self._shadow(region, size, start, width)
         mine = self.clocks.now(threads) | np.int64(self._number(label) << self.layout.code_bits)
         if self.last is not None and semantics.writes_for_readers:
-            of = self.clocks, self.flags, region, threads, start
+            by = self.clocks, self.flags, region, threads, start
             rows = None if writing is None else writing.rows
-            self.last.write(*of, width, semantics, label, mine, rows, failed)
+            self.last.write(*by, width, semantics, label, mine, rows, failed)
         if self.flags is not None:  # what an acquire orders is before the acquire itself
             if semantics.kind.strong:
-                self.flags.strong(
-                    self.vector, region, threads, start, semantics, order, mine, failed
-                )
+                of = self.vector, region, threads, start, semantics, order, mine, failed
+                self.flags.strong(*of, width=width)
             elif semantics.kind.writes:
                 self.flags.weak_write(region, start, width)
         first = start >> (shadow.unit.bit_length() - 1)
