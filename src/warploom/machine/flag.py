@@ -36,6 +36,17 @@ def _add_up(known: Known) -> None:
             each.flat()
 
 
+def _scalars(
+    threads: Array, start: Array, entries: Ints, width: int, size: int
+) -> tuple[Array, Array, Ints]:
+    """Accesses of many bytes, scalar by scalar."""
+    parts = np.arange(0, width, size or width or 1)
+    if parts.size < 2:
+        return threads, start, entries
+    start = (start[:, None] + parts).reshape(-1)
+    return np.repeat(threads, parts.size), start, np.repeat(entries, parts.size)
+
+
 @dataclass(frozen=True, slots=True)
 class Order:
     """What an access orders: nothing, if it is relaxed.
@@ -211,11 +222,7 @@ class Flags:
         `entries` are how they are written down; those that `failed` do not write. Of `width` bytes
         each scalar is an access, in an order that the manual leaves open.
         """
-        parts = max(1, width // max(1, semantics.size))
-        if parts > 1:
-            start = (start[:, None] + np.arange(0, width, semantics.size)).reshape(-1)
-            threads, entries = np.repeat(threads, parts), np.repeat(entries, parts)
-            failed = None if failed is None else np.repeat(failed, parts)
+        threads, start, entries = _scalars(threads, start, entries, width, semantics.size)
         if not (semantics.kind.writes or order.acquires):
             self._read(clocks, region, threads, start, semantics, order, entries)
             return
@@ -223,7 +230,7 @@ class Flags:
         trails = self.trails.setdefault(region, {})
         if order.releases:
             clocks.advance(threads)
-        only_read = [False] * threads.size if failed is None else failed.tolist()
+        only_read = [False] * threads.size if failed is None else failed.tolist()  # of one scalar
         every = zip(threads.tolist(), start.tolist(), entries.tolist(), only_read, strict=True)
         for thread, place, entry, unwritten in every:
             block = clocks.block_number(thread)
