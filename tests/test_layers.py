@@ -18,7 +18,7 @@ ORDER = (
     "sketch.explain", "sketch.code", "sketch.simt",
     "schedule",
     "loopnest", "array", "ptx",
-    "emit", "runtime", "trust", "catalogue", "report", "without_gpu", "bench",
+    "emit", "runtime", "trust", "catalogue", "report", "without_gpu", "verdict", "bench",
     "pipeline", "__init__", "pytest_plugin", "cli", "__main__",
 )  # fmt: skip
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext, suppress
 from pathlib import Path
@@ -63,11 +62,6 @@ def loaded(
     for each, value in (variables or {}).items():
         chosen.owner.set_variable(each, value)
     return chosen, deadline
-
-
-def left(deadline: float | None) -> float | None:
-    """Seconds until then."""
-    return None if deadline is None else max(0.0, deadline - time.monotonic())
 
 
 def finding(kind: str, error: WarploomError) -> dict[str, Any]:

@@ -11,14 +11,14 @@ from warploom.cli.declare import Context
 from warploom.cli.guard import Status
 from warploom.cli.output import kept_free, write_records
 from warploom.cli.ptx_arguments import parse_variables
-from warploom.cli.ptx_input import left, loaded, recorded, stopped
+from warploom.cli.ptx_input import loaded, recorded, stopped
 from warploom.cli.ptx_launch import launch_of
 from warploom.cli.say import echo
 from warploom.errors import DeviceError, KernelError, LimitError
 from warploom.machine.record import machine_named
 from warploom.options import from_environment
 from warploom.ptx.launch import Kernel, Report
-from warploom.ptx.patience import within
+from warploom.ptx.patience import left, within
 from warploom.ptx.ptxas import find_ptxas
 from warploom.ptx.traffic import TrafficRow, live_registers, traffic_rows
 from warploom.runtime.compile import Usage, ptx_usage

@@ -17,7 +17,7 @@ from warploom.cli.declare import Context
 from warploom.cli.guard import Status, check_meant, complain
 from warploom.cli.output import kept_free, write, write_records
 from warploom.cli.ptx_arguments import parse_variables
-from warploom.cli.ptx_input import finding, left, loaded, recorded
+from warploom.cli.ptx_input import finding, loaded, recorded
 from warploom.cli.ptx_launch import launch_of
 from warploom.cli.sanitize_forms import Sanitized, junit, printed, sarif
 from warploom.cli.say import echo
@@ -32,6 +32,7 @@ from warploom.errors import (
     raising_line,
 )
 from warploom.machine.report import number_of
+from warploom.ptx.patience import left
 from warploom.without_gpu.watching import Finding, Watch, watched
 
 KIND = "sanitize"

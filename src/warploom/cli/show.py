@@ -24,7 +24,7 @@ from warploom.cli.inputs import find_input, parse_parameters
 from warploom.cli.output import kept_free, write, write_records
 from warploom.cli.progress import progress
 from warploom.cli.ptx_arguments import parse_argument, parse_shape
-from warploom.cli.ptx_input import CUDA_ENDS, left, loaded
+from warploom.cli.ptx_input import CUDA_ENDS, loaded
 from warploom.cli.say import echo
 from warploom.errors import CheckError, ParseError
 from warploom.layout.patterns.tiles import load_tiles
@@ -33,6 +33,7 @@ from warploom.pipeline.named_nest import target_for
 from warploom.pipeline.nest import Nest
 from warploom.pipeline.pictures import picture
 from warploom.pipeline.tiles import tiles_solved
+from warploom.ptx.patience import left
 from warploom.report.fill import drawn, shown_fill
 from warploom.report.kernel import simulated
 from warploom.report.picture import Picture, check_name

@@ -47,6 +47,11 @@ def deadline_of(seconds: Any) -> float | None:
     return time.monotonic() + float(seconds)
 
 
+def left(deadline: float | None) -> float | None:
+    """Seconds until then."""
+    return None if deadline is None else max(0.0, deadline - time.monotonic())
+
+
 @contextmanager
 def within(deadline: float | None, what: str) -> Iterator[None]:
     """What goes on beyond the deadline, a time of `time.monotonic`, is a `LimitError`."""

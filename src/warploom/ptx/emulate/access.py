@@ -174,7 +174,7 @@ def _note_unwritten(
             unwritten.append(bad)
         elif region.parts is None and bad.any():
             thread = _thread(f, int(bad.argmax()), packed=False)
-            message = "reads shared memory that was never written"
+            message = f"reads {region.name} that was never written"
             raise site.error(f, message, thread, UninitialisedError)
 
 

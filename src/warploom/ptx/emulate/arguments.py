@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -67,6 +67,21 @@ def parameter_offsets(parameters: Sequence[ir.Variable]) -> tuple[list[int], int
 
 
 @dataclass(frozen=True, slots=True)
+class Fresh:
+    """An array that nobody has written yet: a kernel that reads there before it writes is found.
+
+    `marks` has a byte for each of its bytes, which becomes 1 as that is written.
+    """
+
+    array: npt.NDArray[Any]
+    marks: npt.NDArray[np.uint8]
+
+    @staticmethod
+    def of(array: npt.NDArray[Any]) -> Fresh:
+        return Fresh(array, np.zeros(array.nbytes, np.uint8))
+
+
+@dataclass(frozen=True, slots=True)
 class _Given:
     """An array among the arguments, and where the host keeps its bytes."""
 
@@ -75,6 +90,7 @@ class _Given:
     array: npt.NDArray[Any]
     start: int
     end: int
+    marks: npt.NDArray[np.uint8] | None = None
 
 
 def _place_arrays(
@@ -90,6 +106,8 @@ def _place_arrays(
         names = " and ".join(one.what for one in sorted(group, key=lambda one: one.path))
         frozen = not any(one.array.flags.writeable for one in group)
         region = memory.add(names, _bytes_of(group), frozen)
+        if len(group) == 1:
+            region.written = group[0].marks
         known |= {one.path: region.base + one.start - start for one in group}
     return known
 
@@ -122,6 +140,9 @@ def _arrays(parameters: Sequence[ir.Variable], args: Sequence[Any]) -> Iterator[
         if isinstance(arg, TensorMap):
             start = int(arg.array.__array_interface__["data"][0])
             yield _Given((number,), what, arg.array, start, start + arg.span)
+            continue
+        if isinstance(arg, Fresh):
+            yield replace(_given((number,), what, arg.array), marks=arg.marks)
             continue
         if isinstance(arg, Nested):
             for path, value in arg.inner((number,)):
@@ -173,6 +194,8 @@ def _argument(
 ) -> npt.NDArray[np.uint8]:
     size = byte_size(parameter)
     what = _what(number, parameter)
+    if isinstance(arg, Fresh):
+        arg = arg.array
     if isinstance(arg, TensorMap):
         arg = arg.encode(known[number])
     if parameter.sizes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import e as euler
-from math import log2
+from math import log, log2
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from warploom.ptx.field.elements import Elements, NotKnown
 
 Array = npt.NDArray[Any]
-LOG2_E = log2(euler)
+LOG2_E, LN_2 = log2(euler), log(2)
 
 
 @dataclass(slots=True)
@@ -28,6 +28,7 @@ class Literals:
     elements: Elements
     dtype: str = "f4"
     taken: dict[float, float] = field(default_factory=dict)
+    inverted: bool = False  # a quotient by a constant is a product with the constant below it
 
     def elements_of(self, values: Array) -> Array:
         doubles = np.asarray(values, np.float64)
@@ -176,6 +177,15 @@ def _exp(literals: Literals, x: Array) -> Array:
     return e.exp2(e.mul(x, np.broadcast_to(literals.elements_of(np.array(LOG2_E)), x.shape)))
 
 
+def _inverse(literals: Literals, x: Array) -> Array:
+    """Of a constant, as a compiler or its author has it: rounded, too, if that is asked for."""
+    e = literals.elements
+    constants = e["constant"][x]
+    if not literals.inverted or np.isnan(constants).any() or not (constants != 0).all():
+        return e.inverse(x)
+    return literals.elements_of(1 / constants)
+
+
 def _named(name: str) -> Function:
     return lambda literals, x: literals.elements.function(name, x)
 
@@ -184,8 +194,7 @@ FUNCTIONS: dict[str, Function] = {
     "add": lambda s, x, y: s.elements.add(x, y),
     "subtract": lambda s, x, y: s.elements.add(x, s.elements.neg(y)),
     "multiply": lambda s, x, y: s.elements.mul(x, y),
-    "divide": lambda s, x, y: s.elements.mul(x, s.elements.inverse(y)),
-    "true_divide": lambda s, x, y: s.elements.mul(x, s.elements.inverse(y)),
+    "divide": lambda s, x, y: s.elements.mul(x, _inverse(s, y)),
     "negative": lambda s, x: s.elements.neg(x),
     "positive": lambda _, x: x,
     "square": lambda s, x: s.elements.mul(x, x),
@@ -194,7 +203,9 @@ FUNCTIONS: dict[str, Function] = {
     "maximum": lambda s, x, y: _largest(s.elements, x, y),
     "minimum": lambda s, x, y: _smallest(s.elements, x, y),
     "absolute": _named("abs"), "sqrt": _named("sqrt"), "sin": _named("sin"), "cos": _named("cos"),
-    "tanh": _named("tanh"),
+    "tanh": _named("tanh"), "log2": _named("lg2"), "log": lambda s, x: s.elements.mul(
+        s.elements.function("lg2", x), np.broadcast_to(s.elements_of(np.array(LN_2)), x.shape)
+    ),
 }  # fmt: skip
 
 

@@ -6,11 +6,13 @@ depends on it is not known. Other functions are drawn by a key from what they ar
 extremum is drawn for itself, or by a key from all that was compared, in whatever order.
 
 What an element may be as a function of the inputs is bounded beside it: degrees, sizes of
-coefficients, exponentials.
+coefficients, exponentials. And each has its value for inputs that are numbers, without rounding but
+that of doubles: it decides nothing, and shows where two functions differ.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -18,6 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from warploom.errors import Span
 from warploom.ptx.field.digits import mixed
 from warploom.ptx.field.prime import Modulus, Primes
 
@@ -35,13 +38,19 @@ COLUMNS = {
     "degree": "f8", "degree_below": "f8", "size": "f8", "size_below": "f8",
     "terms": "f8",  # how many exponentials there may be in it
     "narrow": "f8",  # its degree in what was drawn from few values
+    "real": "f8",  # its value where inputs are certain numbers; NaN if these are not given
 }  # fmt: skip
 
+REAL: dict[str, Callable[..., Array]] = {
+    "abs": np.abs, "sqrt": np.sqrt, "sin": np.sin, "cos": np.cos, "tanh": np.tanh, "lg2": np.log2,
+}  # fmt: skip
 BOUNDS = ("degree", "degree_below", "size", "size_below", "narrow")
 
 
 class NotKnown(Exception):  # noqa: N818 - a verdict is made of it
     """A kernel does with its numbers what the field does not follow; the message says what."""
+
+    span: Span | None = None  # of the instruction
 
 
 class NonLinear(NotKnown):
@@ -89,19 +98,22 @@ class Elements:
                 self.columns[name] = np.zeros(more, old.dtype)
                 self.columns[name][: self.count] = old[: self.count]
         for name, column in self.columns.items():
-            column[first:end] = given.get(name, np.nan if name == "constant" else 0)
+            column[first:end] = given.get(name, np.nan if name in ("constant", "real") else 0)
         self.count = end
         return np.arange(first, end)
 
-    def inputs(self, count: int, r: Random, few: int = 0) -> Array:
-        """Inputs, each its own variable; or of so few values, which then are coefficients."""
+    def inputs(self, count: int, r: Random, few: int = 0, real: Array | float = np.nan) -> Array:
+        """Inputs, each its own variable; or of so few values, which then are coefficients.
+
+        `real` are numbers that they may be.
+        """
         draw = np.random.default_rng(r.randrange(1 << 63))
         if few:
             value = draw.integers(0, few, count, np.uint64)
             size = np.log2(few)
-            return self._new(count, a=value, b=value, size=size, narrow=1.0)
+            return self._new(count, a=value, b=value, size=size, narrow=1.0, real=real)
         a, b = (draw.integers(0, m.p, count, np.uint64) for _, m in self.moduli)
-        return self._new(count, a=a, b=b, degree=1.0)
+        return self._new(count, a=a, b=b, degree=1.0, real=real)
 
     def constants(self, values: Array) -> Array:
         """Floats as elements; each value is one element."""
@@ -117,28 +129,30 @@ class Elements:
             raise NotKnown("a NaN")
         above, below = (0, 1) if np.isinf(value) else value.as_integer_ratio()
         made = self._new(
-            1, constant=value, size=float(abs(above).bit_length()),
+            1, constant=value, real=value, size=float(abs(above).bit_length()),
             size_below=float(below.bit_length() - 1),
             **{name: above * pow(below, -1, m.p) % m.p for name, m in self.moduli},
         )  # fmt: skip
         self._constants[value] = int(made[0])
         return int(made[0])
 
-    def drawn_from(self, name: int, given: tuple[Array, ...], *digests: Array) -> Array:
+    def drawn_from(
+        self, name: int, given: tuple[Array, ...], real: Array, *digests: Array
+    ) -> Array:
         """Values of a function that is drawn: alike for what has the same digests."""
         self.functions += digests[0].size
         degrees = [(self["degree"][x] + self["degree_below"][x]).max(initial=0) for x in given]
         self.argument = max(self.argument, *map(float, degrees))
-        return self._drawn(name, *digests)
+        return self._drawn(name, real, *digests)
 
-    def _drawn(self, name: int, *digests: Array) -> Array:
+    def _drawn(self, name: int, real: Array, *digests: Array) -> Array:
         total = np.full(digests[0].shape, self.key ^ name, np.uint64)
         for each in digests:
             total = mixed(total ^ each)
         a, b = (
             mixed(total ^ np.uint64(n)) % np.uint64(m.p) for n, (_, m) in enumerate(self.moduli)
         )
-        return self._new(total.size, a=a, b=b, degree=1.0)
+        return self._new(total.size, a=a, b=b, degree=1.0, real=real)
 
     # -- what is asked ------------------------------------------------------------------------
 
@@ -209,7 +223,10 @@ class Elements:
         made = {name: getattr(m, op)(self[name][x], self[name][y]) for name, m in self.moduli}
         c = self._bounds(x, y, op)
         exponential = self["exponential"][x] | self["exponential"][y]
-        return self._new(x.size, **made, exponential=exponential, **c)
+        u, v = self["real"][x], self["real"][y]
+        with np.errstate(all="ignore"):
+            real = u + v if op == "add" else u * v
+        return self._new(x.size, **made, exponential=exponential, real=real, **c)
 
     def _bounds(self, x: Array, y: Array, op: str) -> dict[str, Array]:
         """What is known of a sum or a product as a function of the inputs."""
@@ -242,8 +259,11 @@ class Elements:
         if ((self["b"][x] == 0) | ~self["exponential"][x] & (self["a"][x] == 0)).any():
             raise NotKnown("a division by what is always zero")
         made = {name: m.inverted(self[name][x]) for name, m in self.moduli}
+        with np.errstate(all="ignore"):
+            real = 1 / self["real"][x]
         return self._new(
-            x.size, **made, exponential=self["exponential"][x], degree=self["degree_below"][x],
+            x.size, **made, real=real, exponential=self["exponential"][x],
+            degree=self["degree_below"][x],
             degree_below=self["degree"][x], size=self["size_below"][x],
             size_below=self["size"][x], terms=self["terms"][x], narrow=self["narrow"][x],
         )  # fmt: skip
@@ -260,8 +280,11 @@ class Elements:
         rows, columns = (self["terms"][each].sum(axis=-1) for each in (x, y))
         terms = rows[..., :, None] + columns[..., None, :]
         bounds = self._product_bounds(x, y, before)
+        with np.errstate(all="ignore"):
+            real = self["real"][x] @ np.swapaxes(self["real"][y], -1, -2) + self["real"][before]
         return self._new(
-            before.size, **made, **{name: each.reshape(-1) for name, each in bounds.items()},
+            before.size, **made, real=real.reshape(-1),
+            **{name: each.reshape(-1) for name, each in bounds.items()},
             terms=(terms + self["terms"][before]).reshape(-1),
             exponential=(exponential | self["exponential"][before]).reshape(-1),
         ).reshape(before.shape)  # fmt: skip
@@ -317,8 +340,10 @@ class Elements:
         if z.size:
             scales = self["size_below"][z]
             self.scales = min(self.scales[0], scales.min()), max(self.scales[1], scales.max())
+        with np.errstate(all="ignore"):
+            real = np.exp2(self["real"][z])
         out[rest] = self._new(
-            rest.size, b=self.pair.exp(self["a"][z]), exponential=True, terms=1.0,
+            rest.size, b=self.pair.exp(self["a"][z]), real=real, exponential=True, terms=1.0,
             degree=np.exp2(np.minimum(self["size"][z], 1000.0)), narrow=self["narrow"][z],
         )  # fmt: skip
         return out
@@ -338,11 +363,12 @@ class Elements:
         return out
 
     def _drawn_extreme(self, x: Array, y: Array, least: bool) -> Array:
+        real = (np.minimum if least else np.maximum)(self["real"][x], self["real"][y])
         if not self.by_key:
             first = np.arange(self.count, self.count + x.size, dtype=np.uint64)
-            return self._drawn(_FRESH, first)
+            return self._drawn(_FRESH, real, first)
         compared = self.pair.p.mul(self._compared(x, least), self._compared(y, least))
-        made = self.drawn_from(1 + least, (x, y), compared)
+        made = self.drawn_from(1 + least, (x, y), real, compared)
         self["compared"][made], self["least"][made] = compared, least
         return made
 
@@ -359,7 +385,9 @@ class Elements:
         if any(self.infinite(x).any() for x in given):
             raise NotKnown(f"{name} of an infinite number")
         number = int.from_bytes(name.encode()[:8].ljust(8), "little")
-        return self.drawn_from(number, given, *map(self.digest, given))
+        with np.errstate(all="ignore"):
+            real = REAL[name](*(self["real"][x] for x in given))
+        return self.drawn_from(number, given, real, *map(self.digest, given))
 
 
 def _few_bits(x: Array) -> Array:

@@ -16,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from warploom.errors import Span
 from warploom.ptx.field.digits import Digits
 from warploom.ptx.field.elements import Elements, NonLinear, NotKnown
 from warploom.ptx.field.floats import Field
@@ -78,6 +79,7 @@ class Answer:
     draws: int = 0
     apart: tuple[Array, ...] = ()
     narrow: int | None = None  # the input that was drawn from few values
+    span: Span | None = None  # of what is not known
 
 
 Once = Callable[[Field, Random, int | None], list[tuple[Array, Array]]]
@@ -87,7 +89,7 @@ def decided(once: Once, inputs: int, seed: int) -> Answer:
     """`once` computes pairs of results in a field that was drawn; it is told which of so many
     inputs is to be drawn from few values, if any."""
     ways: list[int | None] = [None, *range(inputs)]
-    why = ""
+    why: NotKnown | None = None
     for narrow in ways:
         try:
             found = _drawn(once, narrow, Random(seed), by_key=False)
@@ -95,10 +97,14 @@ def decided(once: Once, inputs: int, seed: int) -> Answer:
                 found = _drawn(once, narrow, Random(seed), by_key=True)
             return found
         except NonLinear as error:
-            why = why or str(error)
+            why = why or error
         except NotKnown as error:
-            return Answer("unknown", str(error))
-    return Answer("unknown", why)
+            return _unknown(error)
+    return Answer("unknown") if why is None else _unknown(why)
+
+
+def _unknown(error: NotKnown) -> Answer:
+    return Answer("unknown", str(error), span=error.span)
 
 
 def _drawn(once: Once, narrow: int | None, r: Random, *, by_key: bool) -> Answer:
@@ -114,4 +120,6 @@ def _drawn(once: Once, narrow: int | None, r: Random, *, by_key: bool) -> Answer
         left += min(0.0, max((each.error for each in found), default=-inf))
         if left <= ENOUGH:
             return Answer("equal", error=left, draws=draw, narrow=narrow)
-    return Answer("unknown", f"the error stays at 2^{left:.0f}", left, MOST_DRAWS)
+        if left / draw * MOST_DRAWS > ENOUGH:
+            break
+    return Answer("unknown", f"a draw may err by 2^{left / draw:.0f}", left, draw)

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.machine.memory import Memory, Region
+from warploom.machine.memory import WINDOWS, Memory, Region
 from warploom.machine.record import NVIDIA
 from warploom.ptx.emulate.asked import Asked, triple
 from warploom.ptx.emulate.compile import compile_function
 from warploom.ptx.emulate.excuse import Excused
 from warploom.ptx.emulate.trial import Trial
 from warploom.ptx.field.digits import COPIES
+from warploom.ptx.field.elements import NotKnown
 from warploom.ptx.field.floats import Field, FieldArithmetic
 from warploom.ptx.field.steps import step_of
 from warploom.ptx.launch import Kernel
@@ -30,14 +31,17 @@ _SIZES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2}
 @dataclass(slots=True, eq=False)
 class Floats:
     """An array of floats: `bits` stand for it among the arguments of a launch, or under a tensor
-    map. `numbers` are those of its elements, -1 for what nobody wrote."""
+    map. `numbers` are those of its elements, -1 for what nobody wrote. One float may be the
+    argument itself, by its place among them."""
 
     kind: str  # f16, bf16, f32, f64
     numbers: Array
-    bits: Array = dataclass_field(init=False)
+    bits: Array = dataclass_field(default_factory=lambda: np.zeros(0, np.uint8))
+    argument: int | None = None
 
     def __post_init__(self) -> None:
-        self.bits = np.zeros(self.numbers.shape, f"u{_SIZES[self.kind]}")
+        if not self.bits.size:
+            self.bits = np.zeros(self.numbers.shape, f"u{_SIZES[self.kind]}")
 
     def words(self, field: Field, r: Random) -> Array:
         """By copy and element; what nobody wrote is no element's."""
@@ -52,11 +56,13 @@ class Floats:
 def run(
     kernel: Kernel, grid: Any, block: Any, args: Sequence[Any], floats: Sequence[Floats],
     field: Field, r: Random, *, shared_bytes: int = 0, deadline: float | None = None,
-    cluster: Any = 1,
+    cluster: Any = 1, others: Sequence[Array] = (),
 ) -> None:  # fmt: skip
-    """Runs a kernel; then the arrays of floats hold what it wrote."""
+    """Runs a kernel; then the arrays of floats hold what it wrote, and so do the `others`, which
+    are not floats."""
     _, memory, symbols = kernel._ready(args)
-    places = [_place(memory, each) for each in floats]
+    places = [_place_of(kernel, memory, symbols, each) for each in floats]
+    besides = [_place(memory, each) for each in others]
     memory.copy(COPIES)
     for each, (region, start) in zip(floats, places, strict=True):
         _bytes(region, start, each)[:] = each.words(field, r).view(np.uint8).reshape(COPIES, -1)
@@ -72,16 +78,36 @@ def run(
     for each, (region, start) in zip(floats, places, strict=True):
         raw = np.ascontiguousarray(_bytes(region, start, each))
         each.numbers = _read(raw.view(each.bits.dtype), each, field)
+    for array, (region, start) in zip(others, besides, strict=True):
+        raw = _copies(region, start, array.nbytes)
+        if (raw != raw[0]).any():
+            raise NotKnown("whole numbers that depend on floats, or that nobody wrote")
+        array.reshape(-1).view(np.uint8)[:] = raw[0]
 
 
-def _place(memory: Memory, given: Floats) -> tuple[Region, int]:
+def _place(memory: Memory, array: Array) -> tuple[Region, int]:
     """Where an array was put."""
-    region = next(each for each in memory.regions if np.shares_memory(each.data, given.bits))
-    return region, given.bits.ctypes.data - region.data.ctypes.data
+    region = next(each for each in memory.regions if np.shares_memory(each.data, array))
+    return region, array.ctypes.data - region.data.ctypes.data
+
+
+def _place_of(
+    kernel: Kernel, memory: Memory, symbols: dict[str, int], given: Floats
+) -> tuple[Region, int]:
+    """Where floats were put: as an array, or as an argument itself."""
+    if given.argument is None:
+        return _place(memory, given.bits)
+    region = next(each for each in memory.regions if each.space == "param")
+    name = kernel.function.parameters[given.argument].name
+    return region, symbols[name] + WINDOWS["param"] - region.base
 
 
 def _bytes(region: Region, start: int, given: Floats) -> Array:
-    return region.data.reshape(COPIES, -1)[:, start : start + given.bits.nbytes]
+    return _copies(region, start, given.bits.nbytes)
+
+
+def _copies(region: Region, start: int, size: int) -> Array:
+    return region.data.reshape(COPIES, -1)[:, start : start + size]
 
 
 def _read(words: Array, given: Floats, field: Field) -> Array:

@@ -146,8 +146,8 @@ class told:  # noqa: N801 - read as a word
         return
 
     def __exit__(self, _: Any, error: Any, __: Any) -> None:
-        if isinstance(error, NotKnown) and not hasattr(error, "span"):
-            error.span = self.ctx.module.span(self.ins)  # type: ignore[attr-defined]
+        if isinstance(error, NotKnown) and error.span is None:
+            error.span = self.ctx.module.span(self.ins)
 
 
 def _unknown(ctx: Context, ins: Instruction, what: str) -> Step:

@@ -1,0 +1,133 @@
+"""What is said of a kernel: the verdict of each shape, why, and what was checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from warploom.errors import KernelError, Span, WarploomError
+from warploom.verdict.floats import Counterexample
+
+Verdict = Literal["equal", "different", "unknown"]
+ORDER = ("different", "unknown", "equal")  # of several shapes the first decides
+CLAIM = (
+    "equal as functions over the reals, where no denominator vanishes; rounding and overflow are "
+    "not looked at"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a kernel is not equal, or why that is not known: `what` in one word."""
+
+    what: str
+    message: str
+    span: Span | None = None
+    advice: str = ""
+
+    @staticmethod
+    def of(what: str, error: WarploomError) -> Reason:
+        return Reason(what, error.message, error.span, error.advice)
+
+    @property
+    def text(self) -> str:
+        return str(WarploomError(self.message, self.span, self.advice))
+
+    def record(self) -> dict[str, Any]:
+        place = {} if self.span is None else {
+            "file": self.span.source.name, "line": self.span.line
+        }  # fmt: skip
+        return {"what": self.what, "message": self.message, **place, "advice": self.advice}
+
+
+@dataclass(slots=True)
+class Judged:
+    """One shape. `error`: log2 of how likely *equal* is wrong. `schedule`: for what one run of the
+    kernel stands. `constants`: of the reference, and the floats that they were taken for."""
+
+    sizes: dict[str, int]
+    verdict: Verdict = "unknown"
+    reasons: list[Reason] = field(default_factory=list)
+    error: float | None = None
+    draws: int = 0
+    schedule: str = ""
+    assumed: tuple[str, ...] = ()
+    constants: dict[float, float] = field(default_factory=dict)
+    fixed: tuple[str, ...] = ()  # arguments that were the same in all runs
+    counterexample: Counterexample | None = None
+    seconds: float = 0.0
+
+    @property
+    def name(self) -> str:
+        return ", ".join(f"{k}={v}" for k, v in self.sizes.items()) or "this shape"
+
+    def lines(self) -> list[str]:
+        """What a person reads."""
+        out = [f"{self.name}: {self.verdict}"]
+        out += [f"  {line}" for each in self.reasons for line in each.text.split("\n")]
+        if self.counterexample is not None:
+            out.append(f"  {self.counterexample.text}")
+        if self.error is not None:
+            out.append(f"  error below 2^{self.error:.0f}, in {self.draws} draws")
+        if self.schedule:
+            out.append(f"  schedule: {self.schedule}")
+        out += [f"  assumed: {each}" for each in self.assumed]
+        if self.fixed:
+            out.append(f"  for the values of {', '.join(self.fixed)} that were given")
+        for value, taken in sorted(self.constants.items()):
+            out.append(f"  the constant {value!r} of the reference is taken for {taken!r}")
+        return out
+
+    def record(self) -> dict[str, Any]:
+        found = self.counterexample
+        return {
+            "shape": self.sizes, "verdict": self.verdict,
+            "reasons": [each.record() for each in self.reasons], "error_log2": self.error,
+            "draws": self.draws, "schedule": self.schedule, "assumed": list(self.assumed),
+            "constants": [
+                {"value": value, "taken": taken} for value, taken in sorted(self.constants.items())
+            ],
+            "fixed": list(self.fixed),
+            "counterexample": None if found is None else {
+                "output": found.output, "index": list(found.index), "kernel": found.kernel,
+                "reference": found.reference, "inputs": found.how, "seed": found.seed,
+            },
+            "seconds": self.seconds,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What `warploom.judge` gives: it prints as a short text."""
+
+    kernel: str
+    reference: str
+    shapes: tuple[Judged, ...]
+    seed: int
+
+    @property
+    def verdict(self) -> Verdict:
+        return min((each.verdict for each in self.shapes), key=ORDER.index)
+
+    @property
+    def counterexample(self) -> Counterexample | None:
+        return next((e.counterexample for e in self.shapes if e.counterexample is not None), None)
+
+    def record(self) -> dict[str, Any]:
+        """As `--json` writes it."""
+        return {
+            "kind": "judge", "verdict": self.verdict, "kernel": self.kernel,
+            "reference": self.reference, "claim": CLAIM, "seed": self.seed,
+            "shapes": [each.record() for each in self.shapes],
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        head = f"{self.kernel} and {self.reference}: {self.verdict}"
+        out = [head, *(line for each in self.shapes for line in each.lines())]
+        if self.verdict == "equal":
+            out.append(CLAIM)
+        return "\n".join(out)
+
+
+def fault(error: KernelError) -> Reason:
+    return Reason.of("fault", error)

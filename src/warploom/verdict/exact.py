@@ -1,0 +1,162 @@
+"""A case on elements of prime fields: what the kernel writes, and what its reference gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from random import Random
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.ptx.field.arrays import Exact, Literals
+from warploom.ptx.field.digits import Digits
+from warploom.ptx.field.elements import Elements, NotKnown
+from warploom.ptx.field.equal import FEW, Answer, decided
+from warploom.ptx.field.floats import Field
+from warploom.ptx.field.run import UNWRITTEN, Floats, run
+from warploom.ptx.launch import Kernel
+from warploom.ptx.types import types_of
+from warploom.verdict.case import Argument, Case
+from warploom.verdict.reference import Reference
+
+Array = npt.NDArray[Any]
+Pairs = list[tuple[Array, Array]]
+
+
+@dataclass(slots=True)
+class Exactly:
+    """`real`: by output, the values of the draw that was last for inputs that are numbers, of the
+    kernel and of the reference. `taken`: constants of the reference, and for which floats of the
+    kernel they were taken."""
+
+    kernel: Kernel
+    case: Case
+    reference: Reference
+    deadline: float | None
+    literal: str = "f4"  # the type whose floats stand for constants of the reference
+    inverted: bool = False  # also for one over a constant that something is divided by
+    how: str = "normal"
+    seed: int = 0
+    real: list[tuple[Array, Array]] = field(default_factory=list)
+    taken: dict[float, float] = field(default_factory=dict)
+
+    @property
+    def compared(self) -> list[Argument]:
+        """What has to be as the reference has it: outputs, and inputs, which stay as they are."""
+        return [*self.case.outputs, *self.case.kept]
+
+    def once(self, drawn: Field, r: Random, narrow: int | None) -> Pairs:
+        e, case = drawn.elements, self.case
+        case.fill(np.random.default_rng(self.seed), self.how)
+        floats = self._floats(e, r, narrow)
+        before = {name: each.numbers.copy() for name, each in floats.items()}
+        given = self._given(e, before)
+        others = [each for each in case.named.values() if each.name not in floats]
+        run(
+            self.kernel, case.grid, case.block, case.passed(), list(floats.values()), drawn, r,
+            shared_bytes=case.shared, deadline=self.deadline, cluster=case.cluster or 1,
+            others=[each.memory for each in others],
+        )  # fmt: skip
+        pairs = self._pairs(e, given, before, floats)
+        self.real = [(e["real"][x], e["real"][y]) for x, y in pairs]
+        return pairs
+
+    def _floats(self, e: Elements, r: Random, narrow: int | None) -> dict[str, Floats]:
+        found: dict[str, Floats] = {}
+        free = [each.name for each in self.case.free]
+        for each in self.case.named.values():
+            if not each.said.is_float:
+                continue
+            values = each.numbers().reshape(-1)
+            if each.said.is_free:
+                few = FEW if narrow is not None and free[narrow] == each.name else 0
+                numbers = e.inputs(values.size, r, few, values)
+            elif each.start is None:
+                numbers = np.full(values.size, UNWRITTEN)
+            else:
+                numbers = e.constants(values)
+            bits = each.memory.view(f"u{each.memory.dtype.itemsize}")
+            place = each.place if each.is_scalar else None
+            found[each.name] = Floats(
+                each.said.kind, numbers.reshape(each.memory.shape), bits, place
+            )
+        return found
+
+    def _given(self, e: Elements, numbers: dict[str, Array]) -> dict[str, Any]:
+        """What the reference is called with, at the start of the launch."""
+        literals = Literals(e, self.literal, self.taken, self.inverted)
+        found = self.case.given()
+        for name, each in numbers.items():
+            if name in found:
+                found[name] = Exact(literals, each.reshape(self.case.named[name].shape))
+        return found
+
+    def _pairs(
+        self, e: Elements, given: dict[str, Any], before: dict[str, Array],
+        floats: dict[str, Floats],
+    ) -> Pairs:  # fmt: skip
+        outputs = {each.name: each.shape for each in self.case.outputs}
+        wanted = self.reference.of(given, outputs)
+        pairs: Pairs = []
+        for name, result in zip(outputs, wanted, strict=True):
+            if name not in floats:
+                pairs.append(self._whole(e, name, result))
+                continue
+            found = floats[name].numbers.reshape(-1)
+            if (found == UNWRITTEN).any():
+                at = int((found == UNWRITTEN).argmax())
+                raise NotKnown(f"{name}[{at}] is no number: unwritten, or with changed bits")
+            literals = Literals(e, self.literal, self.taken, self.inverted)
+            numbers = result.numbers if isinstance(result, Exact) else literals.elements_of(result)
+            pairs.append((found, np.asarray(numbers).reshape(-1)))
+        for each in self.case.kept:
+            if each.name in floats:
+                now = floats[each.name].numbers.reshape(-1)
+                if (now == UNWRITTEN).any():
+                    raise NotKnown(f"the input {each.name} is no number any more")
+                pairs.append((now, before[each.name].reshape(-1)))
+            else:
+                pairs.append((
+                    e.constants(each.memory.reshape(-1)),
+                    e.constants(np.asarray(each.start).reshape(-1)),
+                ))  # fmt: skip
+        return pairs
+
+    def _whole(self, e: Elements, name: str, result: Any) -> tuple[Array, Array]:
+        """Whole numbers are the same in all draws."""
+        if isinstance(result, Exact):
+            raise NotKnown(f"'{name}' holds whole numbers, and the reference gives floats")
+        found = self.case.named[name].memory.reshape(-1)
+        wanted = np.asarray(result).reshape(-1)
+        if wanted.dtype.kind not in "biu":
+            raise NotKnown(f"'{name}' holds whole numbers, and the reference gives floats")
+        return e.constants(found), e.constants(wanted)
+
+    def answer(self) -> Answer:
+        """Whether both are the same; by which floats constants are taken does not matter."""
+        found = Answer("unknown")
+        for way in product(literals_of(self.kernel), (False, True)):
+            self.literal, self.inverted = way
+            self.taken.clear()
+            found = decided(self.once, len(self.case.free), self.seed)
+            if found.verdict != "different" or (not self.taken and self.inverted):
+                break
+        return found
+
+    def again(self, how: str, seed: int, narrow: int | None) -> None:
+        """One more draw, with other numbers for the inputs; then `real` has its values."""
+        self.how, self.seed = how, seed
+        r = Random(seed)
+        drawn = Field(Elements.drawn(r), Digits.drawn(r))
+        drawn.elements.by_key = True
+        self.once(drawn, r, narrow)
+
+
+def literals_of(kernel: Kernel) -> Sequence[str]:
+    """Types whose floats constants may be rounded to, the likeliest first."""
+    used = {kind for step in kernel.function.instructions() for kind in types_of(step)}
+    more = [name for name, kinds in (("f8", {"f64"}), ("f2", {"f16", "f16x2"})) if used & kinds]
+    return ["f4", *more]

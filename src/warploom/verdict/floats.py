@@ -1,0 +1,140 @@
+"""A case on floats: plain launches, what they find, and inputs on which two functions differ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.machine.report import Report
+from warploom.ptx.emulate.arguments import Fresh
+from warploom.ptx.launch import Kernel
+from warploom.ptx.patience import left
+from warploom.verdict.case import Argument, Case
+from warploom.verdict.reference import Reference
+
+Array = npt.NDArray[Any]
+ROUNDING = {"f16": 2.0**-11, "bf16": 2.0**-8, "f32": 2.0**-24, "f64": 2.0**-53}
+APART = 8.0  # times the rounding that was seen, and times a unit in the last place
+GROSS = 64.0  # likewise, where rounding is only estimated
+
+
+@dataclass(frozen=True, slots=True)
+class Counterexample:
+    """Inputs on which the kernel's result is not that of the reference, whatever is rounded."""
+
+    output: str
+    index: tuple[int, ...]
+    kernel: float
+    reference: float
+    how: str  # the distribution of the inputs
+    seed: int
+    arrays: dict[str, Array]
+
+    @property
+    def text(self) -> str:
+        at = ",".join(map(str, self.index))
+        place = f"{self.output}[{at}]" if self.index else self.output
+        return (
+            f"{place} is {self.kernel:.9g}, and {self.reference:.9g} by the reference "
+            f"({self.how} inputs, seed {self.seed})"
+        )
+
+
+class Launches:
+    """Launches of one kernel, each with the module's variables as they were at first."""
+
+    def __init__(self, kernel: Kernel, deadline: float | None) -> None:
+        self.kernel, self.deadline = kernel, deadline
+        self.marks: dict[str, Array] = {}  # of the launch that was last: which bytes it wrote
+        self._variables = {k: v.copy() for k, v in kernel.owner.variables.items()}
+
+    def restore(self) -> None:
+        for name, value in self._variables.items():
+            self.kernel.owner.variables[name][...] = value
+
+    def changed(self) -> list[str]:
+        """Variables that do not hold what they did: what a later launch may find."""
+        now = self.kernel.owner.variables
+        return [k for k, v in self._variables.items() if now[k].tobytes() != v.tobytes()]
+
+    def run(self, case: Case, *, prove: bool = False, keep: bool = False) -> Report:
+        """`prove`: with all checks, and outputs that nobody wrote."""
+        if not keep:
+            self.restore()
+        args = case.passed(fresh=prove)
+        try:
+            return self.kernel.launch(
+                case.grid, case.block, args, shared_bytes=case.shared, cluster=case.cluster,
+                races="all" if prove else False, prove=prove, seconds=left(self.deadline),
+                engine="numpy" if prove else "auto",
+            )  # fmt: skip
+        finally:
+            self.marks = {
+                each.name: args[each.place].marks
+                for each in case.named.values()
+                if isinstance(args[each.place], Fresh)
+            }
+
+
+def unwritten(case: Case, marks: dict[str, Array]) -> list[tuple[str, int, int]]:
+    """Outputs that are not written as a whole: the first element that is not, and how many."""
+    found = []
+    for name, each in marks.items():
+        size = case.named[name].memory.dtype.itemsize
+        missing = ~each.reshape(-1, size).all(axis=1)
+        if missing.any():
+            found.append((name, int(missing.argmax()), int(missing.sum())))
+    return found
+
+
+def values(compared: list[Argument]) -> list[Array]:
+    """What outputs hold, as doubles."""
+    return [each.numbers().astype(np.float64).reshape(-1) for each in compared]
+
+
+def furthest(found: Array, kernel: Array, reference: Array, kind: str) -> int | None:
+    """The element that is furthest from the reference, for another reason than rounding: `kernel`
+    is what it would be without. None if rounding may be all."""
+    with np.errstate(all="ignore"):
+        good = np.isfinite(found) & np.isfinite(kernel) & np.isfinite(reference)
+        rounded = np.abs(found - kernel)
+        scale = np.maximum(np.abs(kernel), np.abs(reference))
+        relative = rounded[good] / np.maximum(np.abs(kernel[good]), 1e-300)
+        usual = float(np.quantile(relative, 0.9)) if relative.size else 0.0
+        noise = np.maximum(rounded, min(usual, 1.0) * np.abs(kernel))
+        apart = np.minimum(np.abs(kernel - reference), np.abs(found - reference))
+        limit = APART * np.maximum(noise, ROUNDING.get(kind, 0.0) * scale)
+        far = np.where(good & (apart > limit), apart / np.maximum(limit, 1e-300), 0.0)
+    return int(far.argmax()) if far.any() else None
+
+
+def grossly(found: Array, reference: Array, shaken: list[Array], unit: float) -> int | None:
+    """The same where it is not known what the kernel gives without rounding: by how much the
+    reference changes as its inputs do, a little."""
+    with np.errstate(all="ignore"):
+        good = np.isfinite(reference)
+        moved = np.max([np.abs(each - reference) for each in shaken], axis=0)
+        largest = float(np.abs(reference[good]).max(initial=0))
+        limit = GROSS * (np.nan_to_num(moved) + unit * np.abs(reference)) + unit * largest
+        wrong = ~np.isfinite(found) | (np.abs(found - reference) > limit)
+        far = np.where(good & wrong, np.nan_to_num(np.abs(found - reference), nan=np.inf), -1.0)
+    return int(far.argmax()) if (far >= 0).any() else None
+
+
+def doubles(case: Case, reference: Reference, given: dict[str, Any]) -> list[Array]:
+    """The results of the reference on doubles."""
+    outputs = {each.name: each.shape for each in case.outputs}
+    made = reference.of(given, outputs)
+    return [np.asarray(each, np.float64).reshape(-1) for each in made]
+
+
+def shaken(case: Case, given: dict[str, Any], unit: float, draw: np.random.Generator) -> Any:
+    """The inputs, each a little away."""
+    found = dict(given)
+    for each in case.free:
+        value = np.asarray(given[each.name], np.float64)
+        found[each.name] = value * (1 + unit * draw.uniform(-1, 1, value.shape))
+    return found

@@ -1,0 +1,353 @@
+"""`warploom.judge`: is a kernel equal to its reference, for all inputs of a shape?
+
+Three things have to hold for *equal*: the run stands for all schedules, what the kernel writes is
+the same function of its inputs over the reals as the reference, and plain launches find no fault.
+What is not shown is *unknown*. *Different* is what a plain launch on floats shows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import product
+from secrets import randbelow
+from typing import Any
+
+import numpy as np
+
+from warploom.errors import CheckError, KernelError, LimitError, ParseError, Span, located
+from warploom.machine.proof import Proof, Reach
+from warploom.ptx.demangle import demangled
+from warploom.ptx.field.elements import NotKnown
+from warploom.ptx.field.equal import Answer
+from warploom.ptx.findings import race_findings
+from warploom.ptx.launch import Kernel
+from warploom.ptx.patience import deadline_of, within
+from warploom.ptx.types import types_of
+from warploom.verdict.answer import Judged, Judgement, Reason, fault
+from warploom.verdict.argument import Said, said
+from warploom.verdict.case import DISTRIBUTIONS, Argument, Case, case_of
+from warploom.verdict.exact import Exactly
+from warploom.verdict.floats import (
+    Counterexample,
+    Launches,
+    doubles,
+    furthest,
+    grossly,
+    shaken,
+    unwritten,
+    values,
+)
+from warploom.verdict.reference import Reference
+from warploom.without_gpu.cuda_kernel import CudaKernel
+from warploom.without_gpu.front import DEFAULT_ARCH
+
+SECONDS = 60.0
+MOST_SHAPES = 64
+SEEDS = 1 << 31
+SHAKEN = 3
+MOST_RACES = 3  # that are told: one may show at many lines
+
+
+class Question:
+    """What is asked of one kernel; `of` answers it for one shape."""
+
+    def __init__(self, kernel: Kernel, reference: Reference, seed: int, seconds: float) -> None:
+        self.kernel, self.reference = kernel, reference
+        self.seed, self.seconds = seed, seconds
+
+    def of(self, case: Case) -> Judged:
+        started = time.monotonic()
+        found = Judged(case.sizes, fixed=_fixed(case))
+        trial = _Trial(self, case, found, deadline_of(self.seconds))
+        try:
+            with within(trial.deadline, "the judgement of this shape"):
+                trial.run()
+        except LimitError as error:
+            found.verdict = "unknown"
+            found.reasons.append(Reason.of("limit", error))
+        except KernelError as error:
+            found.verdict = "different"
+            found.reasons.append(fault(error))
+        found.seconds = time.monotonic() - started
+        return found
+
+
+class _Trial:
+    """One shape on its way to a verdict."""
+
+    def __init__(self, asked: Question, case: Case, found: Judged, deadline: float | None) -> None:
+        self.asked, self.case, self.found, self.deadline = asked, case, found, deadline
+        self.kernel, self.reference, self.seed = asked.kernel, asked.reference, asked.seed
+        self.launches = Launches(asked.kernel, deadline)
+        self.exactly = Exactly(asked.kernel, case, asked.reference, deadline, seed=asked.seed)
+
+    def run(self) -> None:
+        found = self.found
+        doubts = self._checked()
+        if found.reasons:
+            found.verdict = "different"
+            return
+        answer = self.exactly.answer()
+        found.draws = answer.draws
+        found.constants = dict(self.exactly.taken)
+        found.counterexample = self._apart(answer)
+        if found.counterexample is not None:
+            found.verdict = "different"
+            return
+        found.reasons += doubts
+        match answer.verdict:
+            case "different":
+                what = "over the reals it is not known to be the reference, and no inputs were "
+                what += "found on which it is further from it than rounding explains"
+                found.reasons.append(Reason("function", what))
+            case "unknown":
+                found.reasons.append(Reason("not followed", answer.why, self._line(answer.span)))
+            case "equal":
+                found.error = answer.error
+        found.verdict = "unknown" if found.reasons else "equal"
+
+    # -- plain launches ---------------------------------------------------------------------------
+
+    def _checked(self) -> list[Reason]:
+        """A launch with all checks: what is wrong goes to the reasons, what is open comes back."""
+        case, found = self.case, self.found
+        case.fill(np.random.default_rng(self.seed), "normal")
+        before = {each.name: each.memory.copy() for each in case.kept}
+        report = self.launches.run(case, prove=True)
+        races = race_findings(self.kernel.owner, report.races)
+        found.reasons += [Reason.of("race", each.error) for each in races[:MOST_RACES]]
+        for name, first, count in unwritten(case, self.launches.marks):
+            message = f"{count} elements of {name} are not written, the first is {name}[{first}]"
+            found.reasons.append(Reason("unwritten", message))
+        for name, start in before.items():
+            if case.named[name].memory.tobytes() != start.tobytes():
+                message = f"it writes to its input {name}"
+                advice = f"say {name}=…=inout if it is meant to"
+                found.reasons.append(Reason("writes input", message, None, advice))
+        return [*self._scheduled(report.proof), *self._lasting()]
+
+    def _scheduled(self, proof: Proof | None) -> list[Reason]:
+        if proof is None:
+            return [Reason("schedule", "nothing is known of other schedules")]
+        self.found.schedule, self.found.assumed = proof.text, proof.assumed
+        if proof.reach is not Reach.THIS_SCHEDULE:
+            # What data decides are whole numbers, which stay: floats decide nothing, or the run
+            # on elements says so.
+            return []
+        return [Reason("schedule", e.message, self._line(e.span)) for e in proof.failed]
+
+    def _line(self, span: Span | None) -> Span | None:
+        """A place in the source, where one is known, and else in the PTX."""
+        place = None if span is None else self.kernel.owner.places.at(span)
+        return (place.span() if place else None) or span
+
+    def _lasting(self) -> list[Reason]:
+        """What a launch leaves for the next one."""
+        found = [
+            Reason("state", f"it leaves something in the variable '{name}' for the next launch")
+            for name in self.launches.changed()
+        ]
+        if self.kernel.owner.heap.was_used:
+            found.append(Reason("state", "it takes memory by malloc, which is not followed"))
+        if found:
+            self._next_launch()
+        return found
+
+    def _next_launch(self) -> None:
+        """Another launch, with other inputs, that finds what the first left."""
+        example = self._gross("normal", self.seed + 1, keep=True)
+        if example is not None:
+            self.found.counterexample = example
+            message = "a second launch, with other inputs, is wrong by what the first one left"
+            self.found.reasons.append(Reason("state", message))
+
+    # -- counterexamples --------------------------------------------------------------------------
+
+    def _apart(self, answer: Answer) -> Counterexample | None:
+        """Inputs on which a plain launch is not as the reference."""
+        for number, how in enumerate(DISTRIBUTIONS if answer.verdict != "equal" else ()):
+            seed = self.seed + number
+            if answer.verdict == "unknown":
+                example = self._gross(how, seed) if how in ("normal", "whole") else None
+            else:
+                example = self._replayed(how, seed, answer)
+            if example is not None:
+                return example
+        return None
+
+    def _replayed(self, how: str, seed: int, answer: Answer) -> Counterexample | None:
+        """Beside what both functions are without rounding, a launch on the same inputs."""
+        try:
+            self.exactly.again(how, seed, answer.narrow)
+        except NotKnown:
+            return None
+        case = self.case
+        case.fill(np.random.default_rng(seed), how)
+        inputs = _arrays(case)
+        self.launches.run(case)
+        compared = self.exactly.compared
+        for each, found, (kernel, wanted) in zip(
+            compared, values(compared), self.exactly.real, strict=True
+        ):
+            at = furthest(found, kernel, wanted, each.said.kind)
+            if at is not None:
+                return _example(each, at, found, wanted, how, seed, inputs)
+        return None
+
+    def _gross(self, how: str, seed: int, *, keep: bool = False) -> Counterexample | None:
+        """A launch that is further from the reference than any rounding that may be expected."""
+        case, draw = self.case, np.random.default_rng(seed)
+        case.fill(draw, how)
+        inputs, given = _arrays(case), {k: np.copy(v) for k, v in case.given().items()}
+        unit = _unit(self.kernel)
+        wanted = doubles(case, self.reference, given)
+        moved = [
+            doubles(case, self.reference, shaken(case, given, unit, draw)) for _ in range(SHAKEN)
+        ]
+        with suppress(KernelError):
+            self.launches.run(case, keep=keep)
+            for number, each in enumerate(case.outputs):
+                found = values([each])[0]
+                near = [one[number] for one in moved]
+                at = grossly(found, wanted[number], near, unit)
+                if at is not None:
+                    return _example(each, at, found, wanted[number], how, seed, inputs)
+        return None
+
+
+def _unit(kernel: Kernel) -> float:
+    """How coarse the numbers may be that a kernel computes with."""
+    used = {kind.removesuffix("x2") for s in kernel.function.instructions() for kind in types_of(s)}
+    if "bf16" in used:
+        return 2.0**-7
+    if used & {"f16", "tf32"}:
+        return 2.0**-9
+    return 2.0**-16
+
+
+def _example(
+    each: Argument, at: int, found: Any, wanted: Any, how: str, seed: int, inputs: Any
+) -> Counterexample:
+    index = tuple(int(n) for n in np.unravel_index(at, each.shape)) if each.shape else ()
+    return Counterexample(
+        each.name, index, float(found[at]), float(wanted[at]), how, seed, inputs
+    )  # fmt: skip
+
+
+def _arrays(case: Case) -> dict[str, Any]:
+    return {each.name: each.memory.copy() for each in case.named.values()}
+
+
+def _fixed(case: Case) -> tuple[str, ...]:
+    named = [e.name for e in case.named.values() if e.start is not None and not e.said.is_output]
+    return (*named, *(name for name in case.whole if name not in case.sizes))
+
+
+# -- the call --------------------------------------------------------------------------------------
+
+
+def shapes_of(sizes: Mapping[str, Any]) -> list[dict[str, int]]:
+    """Every combination of the sizes."""
+    listed: dict[str, Sequence[int]] = {}
+    for name, given in sizes.items():
+        values_ = list(given) if isinstance(given, list | tuple | range) else [given]
+        if not values_ or not all(type(each) is int and each > 0 for each in values_):
+            raise ParseError(f"the size {name}={given!r:.60}", advice="give whole numbers above 0")
+        listed[name] = values_
+    found = [dict(zip(listed, each, strict=True)) for each in product(*listed.values())]
+    if len(found) > MOST_SHAPES:
+        raise ParseError(f"{len(found)} shapes; at most {MOST_SHAPES} are judged at a time")
+    return found
+
+
+@located
+def judge(
+    kernel: Any, reference: Callable[..., Any], args: Mapping[str, Any], *, grid: Any = 1,
+    block: Any = 32, shape: Mapping[str, Any] | None = None, cluster: Any = None,
+    shared_bytes: Any = 0, name: str | None = None, arch: str = DEFAULT_ARCH,
+    seconds: float = SECONDS, seed: int | None = None,
+) -> Judgement:  # fmt: skip
+    """Whether a kernel is equal to its reference, for all inputs of a shape, without a GPU.
+
+    `kernel` is CUDA or PTX text, or a file of it, of which `name` chooses a kernel. `reference` is
+    a function on NumPy arrays whose parameters bear names of arguments and sizes. `args` says what
+    each argument is, in the kernel's order: `f32[rows,n]` stands for any values, `f32[n]=out` is
+    what the kernel writes, `i32=n` a number. `shape` gives the sizes, each one number or several.
+    `grid` and `block` are expressions of the sizes. Each shape has `seconds`.
+
+    The verdict is *equal* if the kernel gives the reference's results as functions over the reals,
+    in every schedule; rounding is not looked at. It is *different* if some inputs show it, or if
+    the kernel does something wrong. All else is *unknown*, with the reasons.
+
+    >>> import warploom
+    >>> text = '''
+    ... .version 7.0
+    ... .target sm_80
+    ... .address_size 64
+    ... .visible .entry twice(.param .u64 p, .param .u64 q) {
+    ...   .reg .b32 %r1; .reg .f32 %f1; .reg .b64 %rd<6>;
+    ...   ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q];
+    ...   mov.u32 %r1, %tid.x;
+    ...   mul.wide.u32 %rd3, %r1, 4;
+    ...   add.s64 %rd4, %rd1, %rd3; add.s64 %rd5, %rd2, %rd3;
+    ...   ld.global.f32 %f1, [%rd4];
+    ...   add.f32 %f1, %f1, %f1;
+    ...   st.global.f32 [%rd5], %f1;
+    ...   ret;
+    ... }'''
+    >>> args = {"x": "f32[32]", "y": "f32[32]=out"}
+    >>> warploom.judge(text, lambda x: 2 * x, args).verdict
+    'equal'
+    >>> warploom.judge(text, lambda x: x * x, args).verdict
+    'different'
+    """
+    if not isinstance(args, Mapping):
+        advice = 'give {"x": "f32[n]", "y": "f32[n]=out", "n": "i32=n"}'
+        raise CheckError(f"the arguments are a {type(args).__name__}", advice=advice)
+    chosen = (
+        kernel if isinstance(kernel, Kernel) else CudaKernel(kernel, name, arch, seconds).kernel
+    )
+    listed = [said(each, text) for each, text in args.items()]
+    cases = Shapes(
+        listed, _joined(grid), _joined(block), None if cluster is None else _joined(cluster),
+        str(shared_bytes),
+    )  # fmt: skip
+    return judged(chosen, Reference(reference), cases, shape or {}, seconds, seed)
+
+
+def _joined(given: Any) -> str:
+    return ",".join(map(str, given)) if isinstance(given, list | tuple) else str(given)
+
+
+@dataclass(frozen=True, slots=True)
+class Shapes:
+    """What is said of launches, over sizes."""
+
+    args: Sequence[Said]
+    grid: str
+    block: str
+    cluster: str | None = None
+    shared: str = "0"
+
+    def at(self, sizes: Mapping[str, int], seed: int) -> Case:
+        return case_of(
+            self.args, sizes, self.grid, self.block, self.cluster, self.shared, seed
+        )  # fmt: skip
+
+
+def judged(
+    kernel: Kernel, reference: Reference, shapes: Shapes, sizes: Mapping[str, Any], seconds: float,
+    seed: int | None = None,
+) -> Judgement:  # fmt: skip
+    """Primes and inputs are drawn anew in every call, so that no kernel can be made for them; a
+    `seed` repeats a call."""
+    chosen = randbelow(SEEDS) if seed is None else seed
+    if not isinstance(chosen, int) or chosen < 0:
+        raise CheckError(f"the seed {chosen!r:.40}", advice="give 0 or more")
+    cases = [shapes.at(each, chosen) for each in shapes_of(sizes)]
+    question = Question(kernel, reference, chosen, seconds)
+    found = tuple(question.of(each) for each in cases)
+    return Judgement(demangled(kernel.name), reference.name, found, chosen)
