@@ -29,7 +29,8 @@ class Computation:
     shape: Mapping[str, Any] = field(default_factory=lambda: {"n": N})
 
     def judged(self, name: str, **more: Any) -> Judgement:
-        options = {"grid": self.grid, "block": self.block, "shape": self.shape, "seed": 7} | more
+        options: dict[str, Any] = {"grid": self.grid, "block": self.block, "shape": self.shape}
+        options |= {"seed": 7} | more
         return judge(KERNELS.kernel(name), self.reference, self.args, **options)
 
 

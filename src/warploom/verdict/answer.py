@@ -8,7 +8,7 @@ from typing import Any, Literal
 from warploom.errors import KernelError, Span, WarploomError
 from warploom.verdict.floats import Counterexample
 
-Verdict = Literal["equal", "different", "unknown"]
+Ruling = Literal["equal", "different", "unknown"]
 ORDER = ("different", "unknown", "equal")  # of several shapes the first decides
 CLAIM = (
     "equal as functions over the reals, where no denominator vanishes; rounding and overflow are "
@@ -46,7 +46,7 @@ class Judged:
     kernel stands. `constants`: of the reference, and the floats that they were taken for."""
 
     sizes: dict[str, int]
-    verdict: Verdict = "unknown"
+    verdict: Ruling = "unknown"
     reasons: list[Reason] = field(default_factory=list)
     error: float | None = None
     draws: int = 0
@@ -106,7 +106,7 @@ class Judgement:
     seed: int
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Ruling:
         return min((each.verdict for each in self.shapes), key=ORDER.index)
 
     @property

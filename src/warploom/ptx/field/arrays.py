@@ -178,7 +178,7 @@ def _exp(literals: Literals, x: Array) -> Array:
 
 
 def _inverse(literals: Literals, x: Array) -> Array:
-    """Of a constant, as a compiler or its author has it: rounded, too, if that is asked for."""
+    """One over something; of a constant rounded, too, where that is asked for."""
     e = literals.elements
     constants = e["constant"][x]
     if not literals.inverted or np.isnan(constants).any() or not (constants != 0).all():
