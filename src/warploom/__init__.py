@@ -26,6 +26,7 @@ Run and write kernels:
   compile          a function on arrays, of whatever the calls above return
   load             a kernel of the catalogue as a function on arrays
   permute          a tensor with its axes in another order, moved by a kernel
+  moves            other movements of tensors: rows by number, frames, parts, windows
   kernels          the names of the catalogue
   device_function  a function of a warp, to include in a kernel of your own
   show             the picture of a result: a page, figures, a few lines
@@ -48,6 +49,7 @@ from warploom.pictured import Pictured, PublicResult
 if TYPE_CHECKING:
     from warploom.array import build
     from warploom.catalogue import entries
+    from warploom.catalogue import moves as moves
     from warploom.catalogue.loaded import load as load
     from warploom.catalogue.permute.call import permute as permute
     from warploom.errors import WarploomError as WarploomError
@@ -102,6 +104,7 @@ _PUBLIC = {
     "kernels": ("warploom.catalogue", "entries"),
     "load": ("warploom.catalogue.loaded", "load"),
     "map_array": ("warploom.pipeline.mapping", "mapped"),
+    "moves": ("warploom.catalogue.moves", None),
     "permute": ("warploom.catalogue.permute.call", "permute"),
     "show": ("warploom.pipeline.pictures", "picture"),
     "solve": ("warploom.pipeline.warp_result", "solved"),

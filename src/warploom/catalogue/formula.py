@@ -7,6 +7,7 @@ The plain expressions run on the CPU and are what tests compare with; a gradient
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -19,6 +20,58 @@ Tensor = Any
 def copied(tensor: Tensor) -> Tensor:
     """In memory order, and never the memory of another tensor."""
     return tensor.clone(memory_format=import_module("torch").contiguous_format)
+
+
+def converted(
+    x: Tensor, axes: Sequence[int], dtype: Any, scale: float = 1.0, shift: float = 0.0
+) -> Tensor:
+    """A permutation with a conversion, a factor and a shift."""
+    torch = import_module("torch")
+    wide = torch.float64 if torch.float64 in (x.dtype, dtype) else torch.float32
+    return copied((x.to(wide) * scale + shift).to(dtype).permute(axes))
+
+
+def pairs(widths: Sequence[int]) -> list[tuple[int, int]]:
+    """What is before and after each axis, of numbers in a row."""
+    return list(zip(widths[::2], widths[1::2], strict=True))
+
+
+def framed(shape: Sequence[int], widths: Sequence[int]) -> tuple[int, ...]:
+    return tuple(a + n + b for n, (a, b) in zip(shape, pairs(widths), strict=True))
+
+
+def in_frame(x: Tensor, widths: Sequence[int], value: float = 0.0) -> Tensor:
+    """A frame of a value around a tensor."""
+    made = x.new_full(framed(x.shape, widths), value)
+    made[_within(x.shape, widths)] = x
+    return made
+
+
+def frame_gradient(
+    ops: Any, gradient: Tensor, shape: Sequence[int], widths: Sequence[int], _: float = 0.0
+) -> Tensor:
+    return ops.permute(gradient[_within(shape, widths)], list(range(len(shape))))
+
+
+def _within(shape: Sequence[int], widths: Sequence[int]) -> tuple[slice, ...]:
+    known = zip(shape, pairs(widths), strict=True)
+    return tuple(slice(before, before + n) for n, (before, _) in known)
+
+
+def with_rows(shape: Sequence[int], count: int, axis: int) -> tuple[int, ...]:
+    at = axis % len(shape)
+    return (*shape[:at], count, *shape[at + 1 :])
+
+
+def rows(x: Tensor, index: Tensor, axis: int = 0) -> Tensor:
+    """Rows by their numbers, which count from the end where they are below zero."""
+    return x.index_select(axis, index.where(index >= 0, index + x.shape[axis]))
+
+
+def rows_gradient(_: Any, gradient: Tensor, x: Tensor, index: Tensor, axis: int = 0) -> Tensor:
+    """A row that was taken several times has the sum."""
+    numbers = index.where(index >= 0, index + x.shape[axis])
+    return gradient.new_zeros(x.shape).index_add(axis, numbers, gradient)
 
 
 def padded(tensor: Tensor, by: int) -> Tensor:

@@ -18,6 +18,8 @@ from warploom.catalogue import find, formula
 from warploom.catalogue.entry import Parameter
 from warploom.catalogue.loaded import Loaded
 from warploom.catalogue.permute.call import permute
+from warploom.catalogue.permute.frame_call import pad
+from warploom.catalogue.permute.take_call import take
 from warploom.errors import DeviceError, missing_extra
 from warploom.runtime.plan import Given, Named, Plan, Planner
 from warploom.runtime.view import View
@@ -44,6 +46,7 @@ class Operator:
     bilinear: bool = False
     axes: int = 2  # that the first tensor has at least
     run: Callable[..., Tensor] | None = None  # where no kernel of the catalogue is named so
+    dtype: Callable[..., Any] | None = None  # of the result, if not that of the first tensor
 
     @property
     def name(self) -> str:
@@ -166,6 +169,49 @@ OPERATORS = (
 )
 
 
+# Movements that no kernel of the catalogue is named after.
+MOVES = (
+    Operator(
+        "permute-to",
+        "Tensor x, int[] axes, ScalarType dtype, float scale=1.0, float shift=0.0",
+        settings=lambda *_: {},
+        shape=lambda x, axes, *_: tuple(x.shape[axis] for axis in axes),
+        plain=formula.converted,
+        gradients=(
+            lambda ops, gradient, _, axes, dtype, scale=1.0, *__: ops.permute_to(
+                gradient, _inverse(axes), dtype, scale
+            ),
+        ),
+        axes=0,
+        run=lambda x, axes, dtype, scale=1.0, shift=0.0: permute(
+            _moved(x), tuple(axes), dtype=dtype, scale=scale, shift=shift
+        ),
+        dtype=lambda *given: given[2],
+    ),
+    Operator(
+        "pad",
+        "Tensor x, int[] widths, float value=0.0",
+        settings=lambda *_: {},
+        shape=lambda x, widths, *_: formula.framed(x.shape, widths),
+        plain=formula.in_frame,
+        gradients=(formula.frame_gradient,),
+        axes=0,
+        run=lambda x, widths, value=0.0: pad(_moved(x), formula.pairs(widths), value),
+    ),
+    Operator(
+        "take",
+        "Tensor x, Tensor index, int axis=0",
+        settings=lambda *_: {},
+        shape=lambda x, index, axis=0: formula.with_rows(x.shape, index.shape[0], axis),
+        plain=formula.rows,
+        gradients=(formula.rows_gradient, lambda *_: None),
+        bilinear=True,
+        axes=1,
+        run=lambda x, index, axis=0: take(_moved(x), index.detach(), axis),
+    ),
+)
+
+
 # -- a kernel for each kind of arguments -----------------------------------------------------------
 
 
@@ -232,7 +278,7 @@ def _registered() -> tuple[Any, Any]:
         raise missing_extra("torch", "torch") from None
     library = torch.library.Library(NAMESPACE, "DEF")
     ops = getattr(torch.ops, NAMESPACE)
-    for each in OPERATORS:
+    for each in (*OPERATORS, *MOVES):
         _register(torch, library, ops, each)
     return library, ops
 
@@ -251,7 +297,10 @@ def _register(torch: Any, library: Any, ops: Any, operator: Operator) -> None:
 
     def fake(*arguments: Any, **options: Any) -> Tensor:
         operator.check(arguments[0].shape)
-        return arguments[0].new_empty(operator.shape(*arguments, **options))
+        shape = operator.shape(*arguments, **options)
+        if operator.dtype is None:
+            return arguments[0].new_empty(shape)
+        return arguments[0].new_empty(shape, dtype=operator.dtype(*arguments, **options))
 
     torch.library.register_fake(f"{NAMESPACE}::{name}", fake, lib=library)
     if operator.gradients:

@@ -86,6 +86,17 @@ def bits_of(array: Any) -> Move | None:
     return lambda given: given.view(byte)
 
 
+def blank(array: Any, shape: Shape) -> Any:
+    """A new array of the same library, type and device, its elements undefined."""
+    new = getattr(array, "new_empty", None)
+    if new is not None:
+        return new(shape)
+    name = library_of(array)
+    if name not in ("numpy", "cupy"):
+        raise DeviceError(f"an array like a {name} array cannot be made", advice="use CuPy's")
+    return import_module(name).empty(shape, array.dtype)
+
+
 class Library(Protocol):
     """A library whose arrays lie on a GPU, or in host memory."""
 
@@ -103,8 +114,9 @@ class Library(Protocol):
         """Whether what is computed now is recorded for a gradient."""
         ...
 
-    def recorded(self, run: Move, back: Move, array: Any) -> Any:
-        """What `run` makes of an array, recorded: `back` makes its gradient of the result's."""
+    def recorded(self, run: Callable[..., Any], back: Move, *arrays: Any) -> Any:
+        """What `run` makes of arrays, recorded: `back` makes their gradients of the result's, as a
+        tuple where there are several."""
         ...
 
 
@@ -130,8 +142,8 @@ class _NumpyArrays:
     def wants_gradients(self) -> bool:
         return False
 
-    def recorded(self, run: Move, back: Move, array: Any) -> Any:  # noqa: ARG002
-        return run(array)
+    def recorded(self, run: Callable[..., Any], back: Move, *arrays: Any) -> Any:  # noqa: ARG002
+        return run(*arrays)
 
 
 class _TorchArrays:
@@ -184,8 +196,8 @@ class _TorchArrays:
     def wants_gradients(self) -> bool:
         return bool(self._torch.is_grad_enabled())
 
-    def recorded(self, run: Move, back: Move, array: Any) -> Any:
-        return _moved(self._torch).apply(array, run, back)
+    def recorded(self, run: Callable[..., Any], back: Move, *arrays: Any) -> Any:
+        return _moved(self._torch).apply(run, back, *arrays)
 
 
 @lru_cache(maxsize=1)
@@ -194,13 +206,14 @@ def _moved(torch: Any) -> Any:
 
     class Moved(torch.autograd.Function):  # type: ignore[misc]
         @staticmethod
-        def forward(ctx: Any, array: Any, run: Move, back: Move) -> Any:
+        def forward(ctx: Any, run: Callable[..., Any], back: Move, *arrays: Any) -> Any:
             ctx.back = back
-            return run(array)
+            return run(*arrays)
 
         @staticmethod
         def backward(ctx: Any, gradient: Any) -> Any:
-            return ctx.back(gradient.resolve_conj().resolve_neg()), None, None
+            found = ctx.back(gradient.resolve_conj().resolve_neg())
+            return (None, None, *(found if isinstance(found, tuple) else (found,)))
 
     return Moved
 
@@ -228,8 +241,8 @@ class _CupyArrays:
     def wants_gradients(self) -> bool:
         return False
 
-    def recorded(self, run: Move, back: Move, array: Any) -> Any:  # noqa: ARG002
-        return run(array)
+    def recorded(self, run: Callable[..., Any], back: Move, *arrays: Any) -> Any:  # noqa: ARG002
+        return run(*arrays)
 
 
 class _OtherArrays:
@@ -252,8 +265,8 @@ class _OtherArrays:
     def wants_gradients(self) -> bool:
         return False
 
-    def recorded(self, run: Move, back: Move, array: Any) -> Any:  # noqa: ARG002
-        return run(array)
+    def recorded(self, run: Callable[..., Any], back: Move, *arrays: Any) -> Any:  # noqa: ARG002
+        return run(*arrays)
 
 
 def library(array: Any) -> Library:

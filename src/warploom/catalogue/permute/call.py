@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from warploom.catalogue.permute.axes import Axes, checked_axes
-from warploom.catalogue.permute.convert import Asked, Factors, asked
+from warploom.catalogue.permute.convert import Asked, asked
 from warploom.catalogue.permute.launch import Part, Spec, kernel_of
 from warploom.catalogue.permute.problem import WIDEST, Movement, movement
 from warploom.catalogue.permute.rule import parts
@@ -28,7 +28,7 @@ from warploom.runtime.driver import Configurations, Table
 from warploom.runtime.gpu import GpuFunction, stream_handle
 from warploom.runtime.host import HostFunction
 from warploom.runtime.launcher import quick
-from warploom.runtime.library import READERS, Library, bits_of, library, reader_of
+from warploom.runtime.library import READERS, Library, bits_of, blank, library, reader_of
 from warploom.runtime.view import View, is_complex, view
 
 How = tuple[Any, Any, Any, int | None]  # dtype, scale, shift, along
@@ -208,7 +208,7 @@ class _Call:
     ) -> None:
         self.x, self.order, self.out, self.to = x, order, out, to
         self.dtype = x.dtype if to is None else to.to.target
-        self.device = _device_of(x, device)
+        self.device = device_of(x, device)
         self.shape = tuple(x.shape[axis] for axis in order)
         self.size = x.dtype.bytes
         self._check()
@@ -258,22 +258,17 @@ class _Call:
         y_late = 0 if self.out is None else self.out.pointer & _OUT_MASK
         moved = self.movement(x_late, y_late)
         found = parts(moved, x_late, y_late, plain=self.device == "c")
-        made = library(self.x.owner)
-        make = made.maker(_public(self.shape, self.x), self.dtype, self.x.device)
+        make = library(self.x.owner).maker(_public(self.shape, self.x), self.dtype, self.x.device)
         if is_complex(self.x.owner):
             make = _complex_maker(self.x, self.shape)
         spans = (
             _bytes(moved.bytes, moved.read_span), _bytes(moved.written_bytes, moved.write_span)
         )  # fmt: skip
-        function: _GpuPlan | _HostPlan
-        if self.device == "cuda" and found:
-            function = _GpuPlan(found, self.x.device, make, made, spans)
-        else:
-            function = _HostPlan(found, self.device, make, spans)
+        run = run_of(found, self.x, self.device, make, spans)
         if not self.x.tracked:
-            return function.run
+            return run
         order = self.order[: len(_public(self.shape, self.x))]
-        return _recording(function.run, made, partial(permute, **self._back(order)))
+        return _recording(run, library(self.x.owner), partial(permute, **self._back(order)))
 
     def _back(self, order: Axes) -> dict[str, Any]:
         """How the gradient goes the other way."""
@@ -291,19 +286,14 @@ def _public(shape: tuple[int, ...], x: View) -> tuple[int, ...]:
 
 
 def _complex_maker(x: View, shape: tuple[int, ...]) -> Callable[[], Any]:
-    owner = x.owner
-    new = getattr(owner, "new_empty", None)
-    if new is not None:
-        return lambda: new(shape[:-1])
-    module = __import__(type(owner).__module__.partition(".")[0])
-    return lambda: module.empty(shape[:-1], owner.dtype)
+    return lambda: blank(x.owner, shape[:-1])
 
 
 def _bytes(size: int, span: tuple[int, int]) -> tuple[int, int]:
     return span[0] * size, span[1] * size
 
 
-def _device_of(x: View, device: Device) -> Device:
+def device_of(x: View, device: Device) -> Device:
     if x.where == "gpu":
         if device not in ("auto", "cuda"):
             raise DeviceError(
@@ -363,6 +353,15 @@ def _recording(run: Run, made: Library, back: Callable[[Any], Any]) -> Run:
         )
 
     return call
+
+
+def run_of(
+    found: Sequence[Part], x: View, device: Device, make: Callable[[], Any], spans: Spans
+) -> Run:
+    """Launches on arrays like this one: `make` makes the output, `spans` are the bytes in use."""
+    if device == "cuda" and found:
+        return _GpuPlan(found, x.device, make, library(x.owner), spans).run
+    return _HostPlan(found, device, make, spans).run
 
 
 # -- in host memory --------------------------------------------------------------------------------
@@ -452,7 +451,7 @@ def arguments(part: Part, x: int, y: int) -> list[Any]:
     return list(made.values())
 
 
-def _number(param: Param, numbers: Factors) -> Any:
+def _number(param: Param, numbers: Sequence[float]) -> Any:
     """What is passed by value: a table, or one number."""
     made = np.array(numbers, param.dtype.numpy)
     return made if isinstance(param, ArrayParam) else made[0]

@@ -11,18 +11,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from warploom.catalogue.permute.box import Box, box_kernel
-from warploom.catalogue.permute.convert import Factors
 from warploom.catalogue.permute.cost import Work
 from warploom.catalogue.permute.cuts import ONE, Cut
 from warploom.catalogue.permute.frame import added, reciprocal
 from warploom.catalogue.permute.gather import Gather, gather_kernel
+from warploom.catalogue.permute.padded import Padded, padded_kernel
 from warploom.catalogue.permute.planes import Planes, planes_kernel
 from warploom.catalogue.permute.problem import MOST_AXES, Axis, Movement
 from warploom.catalogue.permute.tile import WindowTile, tile_kernel
 from warploom.catalogue.permute.vector import Vectors, vector_kernel
 from warploom.kernel.ir import Kernel
 
-Spec = WindowTile | Box | Gather | Vectors | Planes
+Spec = WindowTile | Box | Gather | Vectors | Planes | Padded
 
 GRIDS = (2, 3, 5, MOST_AXES + 1)  # axes that blocks are counted out over
 MOST_BEYOND = 65535  # blocks along the second and third axis of a grid
@@ -37,7 +37,9 @@ class Part:
     scalars: dict[str, int]
     x_begin: int
     y_begin: int
-    numbers: dict[str, Factors] = field(default_factory=dict)  # what conversions are passed
+    numbers: Mapping[str, Sequence[float]] = field(
+        default_factory=dict
+    )  # what conversions are passed
 
     @property
     def grid(self) -> tuple[int, int, int]:
@@ -78,6 +80,8 @@ def kernel_of(spec: Spec) -> Kernel:
             return gather_kernel(spec)
         case Planes():
             return planes_kernel(spec)
+        case Padded():
+            return padded_kernel(spec)
 
 
 @dataclass(frozen=True, slots=True)

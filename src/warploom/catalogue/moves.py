@@ -1,0 +1,286 @@
+"""Movements of tensors beside permutations: rows by number, frames, parts, windows.
+
+Each gives a new tensor of the library that it was given, on its device, and runs as
+`warploom.permute` does: on a GPU on the current stream, in host memory by C for this processor, or
+on an emulator. PyTorch records a gradient where one is wanted. What is no movement, such as the sum
+of windows that overlap, is refused.
+
+>>> import numpy as np
+>>> from warploom import moves
+>>> x = np.arange(6).reshape(2, 3)
+>>> moves.pad(x, ((0, 0), (1, 1))).tolist()
+[[0, 0, 1, 2, 0], [0, 3, 4, 5, 0]]
+>>> moves.take(x, [2, 0], axis=1).tolist()
+[[2, 0], [5, 3]]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from warploom.catalogue.permute.call import permute
+from warploom.catalogue.permute.frame_call import pad
+from warploom.catalogue.permute.take_call import take
+from warploom.errors import CheckError, DeviceError, located
+from warploom.index.ir import whole_number
+from warploom.runtime.callable import Device
+from warploom.runtime.library import blank, library
+from warploom.runtime.view import library_of, view
+
+__all__ = [
+    "col2im", "concatenate", "crop", "deinterleave", "im2col", "interleave", "pad", "permute",
+    "split", "take", "windows",
+]  # fmt: skip
+
+Pair = Sequence[int]
+
+
+@located
+def crop(x: Any, ranges: Sequence[Any], *, device: Device = "auto") -> Any:
+    """A part of a tensor, as a tensor of its own: for each axis a slice, (start, stop), or None."""
+    if len(ranges) != x.ndim:
+        raise CheckError(f"{len(ranges)} ranges for {x.ndim} axes", advice="None leaves an axis")
+    kept = tuple(each if isinstance(each, slice) else slice(*(each or (None,))) for each in ranges)
+    return _copied(x[kept], device)
+
+
+@located
+def split(x: Any, sizes: int | Sequence[int], axis: int = 0, *, device: Device = "auto") -> Any:
+    """Parts of these sizes along an axis, each a tensor of its own; or so many alike."""
+    at = _axis(axis, x.ndim)
+    count = x.shape[at]
+    if isinstance(sizes, int):
+        if sizes < 1 or count % sizes:
+            raise CheckError(f"an axis of {count} in {sizes} parts", advice="give their sizes")
+        sizes = [count // sizes] * sizes
+    if sum(sizes) != count or min(sizes, default=0) < 0:
+        raise CheckError(f"parts of {tuple(sizes)} along an axis of {count}")
+    starts = [sum(sizes[:i]) for i in range(len(sizes))]
+    return [
+        _copied(_slice(x, at, slice(start, start + size)), device)
+        for start, size in zip(starts, sizes, strict=True)
+    ]
+
+
+@located
+def concatenate(parts: Sequence[Any], axis: int = 0, *, device: Device = "auto") -> Any:
+    """Tensors one after the other along an axis; all other sizes are the same."""
+    first, at = _alike(parts, axis)
+    sizes = [part.shape[at] for part in parts]
+    shape = (*first.shape[:at], sum(sizes), *first.shape[at + 1 :])
+
+    def run(*given: Any) -> Any:
+        out, start = blank(first, shape), 0
+        for part, size in zip(given, sizes, strict=True):
+            permute(part, range(part.ndim), _slice(out, at, slice(start, start + size)),
+                    device=device)  # fmt: skip
+            start += size
+        return out
+
+    return library(first).recorded(run, lambda g: tuple(split(g, sizes, at)), *parts)
+
+
+@located
+def interleave(parts: Any, axis: int = 0, *, device: Device = "auto") -> Any:
+    """Elements of each tensor in turn along an axis. `parts` are tensors alike, or one tensor whose
+    first axis counts them, which is a single launch."""
+    if isinstance(parts, list | tuple):
+        first, at = _alike(parts, axis)
+        count = len(parts)
+        if any(part.shape != first.shape for part in parts):
+            raise CheckError("tensors of several shapes", advice="interleave those of one shape")
+
+        def run(*given: Any) -> Any:
+            out = blank(first, _longer(first.shape, at, count))
+            for number, part in enumerate(given):
+                target = _slice(out, at, slice(number, None, count))
+                permute(part, range(part.ndim), target, device=device)
+            return out
+
+        return library(first).recorded(run, lambda g: tuple(deinterleave(g, count, at)), *parts)
+    at = _axis(axis, parts.ndim - 1)
+    order = (*range(1, at + 2), 0, *range(at + 2, parts.ndim))
+    return permute(parts, order, device=device).reshape(
+        _longer(parts.shape[1:], at, parts.shape[0])
+    )
+
+
+@located
+def deinterleave(x: Any, count: int, axis: int = 0, *, device: Device = "auto") -> Any:
+    """A tensor whose first axis counts the parts that were interleaved along an axis."""
+    at = _axis(axis, x.ndim)
+    if count < 1 or x.shape[at] % count:
+        raise CheckError(f"an axis of {x.shape[at]} in {count} parts")
+    apart = x.reshape((*x.shape[:at], x.shape[at] // count, count, *x.shape[at + 1 :]))
+    order = (at + 1, *(axis for axis in range(apart.ndim) if axis != at + 1))
+    return permute(apart, order, device=device)
+
+
+@located
+def windows(
+    x: Any, size: Sequence[int], step: Sequence[int] | int = 1, *, device: Device = "auto"
+) -> Any:
+    """All windows of these sizes along the last axes, each `step` after the one before: their
+    places are axes where those were, and their elements follow as the last ones."""
+    count = len(size)
+    steps = _several(step, count, "step")
+    found = _windowed(x, list(range(x.ndim - count, x.ndim)), size, steps, [1] * count)
+    return _copied(found, device)
+
+
+@located
+def im2col(
+    x: Any,
+    kernel: Pair | int,
+    stride: Pair | int = 1,
+    padding: Pair | int = 0,
+    dilation: Pair | int = 1,
+    *,
+    device: Device = "auto",
+) -> Any:
+    """Windows of images as columns: (N, C, H, W) becomes (N, C · kernel, windows), as by
+    `torch.nn.functional.unfold`."""
+    if x.ndim != 4:
+        raise CheckError(f"a tensor of {x.ndim} axes", advice="images are of shape (N, C, H, W)")
+    sides, steps, around, apart = _four(kernel, stride, padding, dilation)
+    if any(around):
+        x = pad(x, ((0, 0), (0, 0), *((each, each) for each in around)), device=device)
+    found = _windowed(x, [2, 3], sides, steps, apart)
+    places = found.shape[2] * found.shape[3]
+    columns = permute(found, (0, 1, 4, 5, 2, 3), device=device)
+    return columns.reshape((x.shape[0], x.shape[1] * math.prod(sides), places))
+
+
+@located
+def col2im(
+    columns: Any,
+    size: Pair,
+    kernel: Pair | int,
+    stride: Pair | int = 1,
+    padding: Pair | int = 0,
+    dilation: Pair | int = 1,
+    *,
+    device: Device = "auto",
+) -> Any:
+    """The images of this size whose windows these are, as by `torch.nn.functional.fold`; zero where
+    no window is. Windows that overlap would have to be added up, and are refused."""
+    sides, steps, around, apart = _four(kernel, stride, padding, dilation)
+    spans = [(side - 1) * each + 1 for side, each in zip(sides, apart, strict=True)]
+    if any(step < span for step, span in zip(steps, spans, strict=True)):
+        raise CheckError(
+            f"windows of {tuple(spans)} overlap, {tuple(steps)} apart: their sum is no movement",
+            advice="use torch.nn.functional.fold, or windows as far apart as they are long",
+        )
+    whole = [side + 2 * each for side, each in zip(size, around, strict=True)]
+    counts = [(n - span) // step + 1 for n, span, step in zip(whole, spans, steps, strict=True)]
+    batch, rows, places = columns.shape
+    channels = rows // math.prod(sides)
+    if places != math.prod(counts) or rows % math.prod(sides):
+        raise CheckError(
+            f"columns of {tuple(columns.shape)}, but images of {tuple(size)} have"
+            f" {math.prod(counts)} windows of {math.prod(sides)} elements"
+        )
+    covered = all(n == count * span and step == span for n, count, span, step in
+                  zip(whole, counts, spans, steps, strict=True)) and apart == [1, 1]  # fmt: skip
+
+    def run(given: Any) -> Any:
+        out = blank(given, (batch, channels, *whole))
+        if not covered:
+            out[...] = 0
+        target = _windowed(out, [2, 3], sides, steps, apart)
+        parts = given.reshape((batch, channels, *sides, *counts))
+        permute(parts, (0, 1, 4, 5, 2, 3), target, device=device)
+        if not any(around):
+            return out
+        inner = [slice(each, each + n) for each, n in zip(around, size, strict=True)]
+        return _copied(out[(slice(None), slice(None), *inner)], device)
+
+    back = partial(im2col, kernel=sides, stride=steps, padding=around, dilation=apart)
+    return library(columns).recorded(run, back, columns)
+
+
+# -- what they share -------------------------------------------------------------------------------
+
+
+def _copied(x: Any, device: Device) -> Any:
+    return permute(x, range(x.ndim), device=device)
+
+
+def _axis(axis: int, count: int) -> int:
+    number = whole_number(axis)
+    if number is None or not -count <= number < count:
+        raise CheckError(f"the tensor has no axis {axis!r:.20}", advice=f"it has {count}")
+    return number % count
+
+
+def _slice(x: Any, axis: int, part: slice) -> Any:
+    return x[(*[slice(None)] * axis, part)]
+
+
+def _longer(shape: Sequence[int], axis: int, times: int) -> tuple[int, ...]:
+    return (*shape[:axis], shape[axis] * times, *shape[axis + 1 :])
+
+
+def _alike(parts: Sequence[Any], axis: int) -> tuple[Any, int]:
+    """The first of several tensors, and the axis: all have its type, device and other sizes."""
+    if not parts:
+        raise CheckError("there are no tensors to put together")
+    first, *others = views = [view(each, "parts") for each in parts]
+    at = _axis(axis, parts[0].ndim)
+    wanted = [n for i, n in enumerate(first.shape) if i != at]
+    for each in others:
+        if [n for i, n in enumerate(each.shape) if i != at] != wanted:
+            raise CheckError(f"tensors of {first.shape} and {each.shape} along axis {at}")
+        if (each.dtype, each.where, each.device) != (first.dtype, first.where, first.device):
+            raise DeviceError("tensors of several types or devices", advice="convert them first")
+    return views[0].owner, at
+
+
+def _several(given: Sequence[int] | int, count: int, name: str) -> list[int]:
+    numbers = [given] * count if isinstance(given, int) else list(given)
+    if len(numbers) != count or any(whole_number(each) is None for each in numbers):
+        raise CheckError(f"'{name}' is a whole number, or {count} of them, not {given!r:.40}")
+    return numbers
+
+
+def _four(
+    kernel: Any, stride: Any, padding: Any, dilation: Any
+) -> tuple[list[int], list[int], list[int], list[int]]:
+    """The options of windows of images, along both axes."""
+    sides, steps, apart = (
+        _several(each, 2, name)
+        for each, name in ((kernel, "kernel"), (stride, "stride"), (dilation, "dilation"))
+    )
+    around = _several(padding, 2, "padding")
+    if min(*sides, *steps, *apart) < 1 or min(around) < 0:
+        raise CheckError("windows, their steps and what is between them are at least 1")
+    return sides, steps, around, apart
+
+
+def _windowed(
+    x: Any, axes: Sequence[int], size: Sequence[int], steps: Sequence[int], apart: Sequence[int]
+) -> Any:
+    """A view with the windows along some axes: where they are, then, as last axes, what they
+    have."""
+    for axis, side, step, each in zip(axes, size, steps, apart, strict=True):
+        span = (side - 1) * each + 1
+        if min(side, step, each) < 1 or span > x.shape[axis]:
+            raise CheckError(f"windows of {span} along an axis of {x.shape[axis]}")
+        if library_of(x) == "torch":
+            x = x.unfold(axis, span, step)[..., ::each]
+            continue
+        count = (x.shape[axis] - span) // step + 1
+        shape = (*x.shape[:axis], count, *x.shape[axis + 1 :], side)
+        strides = list(x.strides)
+        strides[axis] *= step
+        x = _strided(x, shape, (*strides, x.strides[axis] * each))
+    return x
+
+
+def _strided(x: Any, shape: Sequence[int], strides: Sequence[int]) -> Any:
+    tricks = import_module(f"{library_of(x)}.lib.stride_tricks")
+    return tricks.as_strided(x, shape, strides)
