@@ -1,7 +1,8 @@
 """Loops that wait: an mbarrier is asked until its answer is yes, and nothing else is done.
 
 Comes in: the blocks of a kernel that ran. Goes out: the waits that are asked in such a loop, and
-the registers that such a loop may have changed depending on how often it went round.
+the registers that such a loop may have changed depending on how often it went round. What decides
+within a loop only how long to sleep, as a clock does in libcu++, decides nothing else.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from warploom.ptx.emulate.code import Code
+from warploom.ptx.emulate.code import Code, CodeBlock
 from warploom.ptx.emulate.context import CARRY
 from warploom.ptx.emulate.poison import PoisonTransfer
 from warploom.ptx.ir import (
@@ -23,9 +24,9 @@ from warploom.ptx.ir import (
     Spelling,
 )
 from warploom.ptx.known import keys_of, record_of, registers, split_operands
+from warploom.ptx.prove.ways import LONGEST, Ways, ways
 from warploom.ptx.types import is_signed, size_of, types_of
 
-LONGEST = 16  # blocks of such a loop
 ASKS = frozenset({"test_wait", "try_wait"})
 Position = tuple[int, int | None]  # a block and an instruction of it; its end, if that is None
 
@@ -58,6 +59,7 @@ class Spins:
     carried: dict[str, Instruction] = field(default_factory=dict)
     into: dict[int, list[int]] = field(default_factory=dict)  # by block, those that come before
     loops: dict[int, tuple[int, int]] = field(default_factory=dict)  # by last block: wait, way out
+    idle: set[int] = field(default_factory=set)  # blocks from which all ways only lead to a wait
     ran: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -87,16 +89,31 @@ class Spins:
         if found is None:
             return
         start, again, out = found
-        loop = self._loop(rank, again, start)
-        if loop is None or out in loop:
+        loop = self._waiting(again, rank)
+        if loop is None or out in loop.blocks:
+            return
+        asks = [each for each in loop.blocks for i in self.instructions(each) if is_wait(i)]
+        if len(asks) != 1 or asks[0] not in loop.certain or self._wait(asks[0]).start != start:
             return
         self.asked.add(start)
         self.loops[rank] = (start, out)
-        self.carry([ins for each in loop for ins in self.instructions(each)])
-        asks = [any(i.start == start for i in self.instructions(each)) for each in loop]
-        self._skip(loop[: asks.index(True)], set())
+        self.idle |= set(loop.blocks)
+        after = loop.from_on(asks[0])
+        self.carry([ins for each in after for ins in self.instructions(each)])
+        self._skip([each for each in loop.blocks if each not in after], set())
 
-    def _skip(self, path: list[int], but: set[str]) -> None:
+    def _wait(self, rank: int) -> Instruction:
+        return next(ins for ins in self.instructions(rank) if is_wait(ins))
+
+    def _waiting(self, first: int, last: int) -> Ways | None:
+        """The ways from one block to another, on which nothing is done but to ask."""
+
+        def quiet(block: CodeBlock) -> bool:
+            return all(_is_quiet(flow) or is_wait(flow.instruction) for flow in block.passages)
+
+        return ways(self.code.blocks, first, last, quiet)
+
+    def _skip(self, path: Iterable[int], but: set[str]) -> None:
         """Blocks that run only where the answer was no: what they write tells how often it was."""
         for each in path:
             for ins in self.instructions(each):
@@ -110,10 +127,10 @@ class Spins:
             return
         first, no, yes = found
         for last, (second, out) in self.loops.items():
-            path = self.path(last, no, is_wait)
+            path = self._waiting(no, last)
             if path is None or out != yes:
                 continue
-            inside = [ins for each in path for ins in self.instructions(each)]
+            inside = [ins for each in path.blocks for ins in self.instructions(each)]
             waits = [ins for ins in inside if is_wait(ins)]
             mine = next(ins for ins in self.instructions(rank) if ins.start == first)
             written = {key for ins in inside for key in written_keys(ins)}
@@ -122,7 +139,8 @@ class Spins:
             )
             if same and not written & set(read_keys(mine)):
                 self.asked.add(first)
-                self._skip(path, set(written_keys(waits[0])))
+                self.idle |= set(path.blocks)
+                self._skip(path.blocks, set(written_keys(waits[0])))
                 self._tell_early(rank, mine, set(written_keys(waits[0])))
 
     def _tell_early(self, rank: int, wait: Instruction, again: set[str]) -> None:
@@ -161,15 +179,6 @@ class Spins:
         no, yes = block.successors if taken_on_no else block.successors[::-1]
         (start,) = sources
         return start, no, yes
-
-    def _loop(self, rank: int, again: int, wait: int) -> list[int] | None:
-        """The blocks from where a wait is asked again up to the branch; None where there is more
-        in between than waiting."""
-        path = self.path(rank, again, is_wait)
-        if path is None:
-            return None
-        asks = [i.start for each in path for i in self.instructions(each) if is_wait(i)]
-        return path if asks == [wait] else None
 
     def path(self, rank: int, again: int, asks: Callable[[Instruction], bool]) -> list[int] | None:
         """The blocks of a straight way from one to another, on which nothing is done but to ask."""

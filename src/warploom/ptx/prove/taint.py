@@ -211,7 +211,7 @@ class TaintFlow:
             yield from self._decided_by(flow)
         for rank in sorted(self.spins.ran):
             leaving = self.code.blocks[rank].leaving
-            if leaving is not None:
+            if leaving is not None and rank not in self.spins.idle:
                 yield from self._uses(leaving.instruction, read_keys(leaving.instruction), "branch")
 
     def stored(self, stores: Iterable[Instruction]) -> Iterator[Dependence]:
@@ -269,6 +269,8 @@ def _varies(operands: tuple[Operand, ...]) -> bool:
 def _acts(flow: PoisonTransfer) -> bool:
     """Whether it matters to others that an instruction is done: it has an effect, or is done by
     several lanes together."""
+    if flow.instruction.opcode == "nanosleep":
+        return False
     return not flow.plain or flow.across or flow.instruction.opcode in ("shfl", "brkpt")
 
 
@@ -288,7 +290,7 @@ def _deciding(flow: PoisonTransfer) -> Iterator[Deciding]:
     if ins.opcode in ("shfl", "vote", "match", "redux", "elect"):
         yield "lanes", operands[1 if ins.opcode == "elect" else 2 :], Taint.NONE
         return
-    if flow.plain and not addresses:
+    if (flow.plain and not addresses) or ins.opcode == "nanosleep":
         return
     if ins.opcode == "wgmma":
         plain = tuple(each for each in operands[1:] if not isinstance(each, Vector))
