@@ -103,7 +103,9 @@ def test_a_clock_decides_only_how_long_to_sleep(schedule: int | None) -> None:
 AWAY = "add.u64 %l9, %l2, %l3;"
 TELLS = {
     "a branch by a count": ("DONE:", "DONE:\nsetp.gt.u32 %p4, %r7, 1;\n@%p4 bra END;", "order"),
-    "an address by the time": (AWAY, AWAY + "\nand.b64 %l8, %l8, 4;\nadd.u64 %l9, %l9, %l8;", "order"),
+    "an address by the time": (
+        AWAY, AWAY + "\nand.b64 %l8, %l8, 4;\nadd.u64 %l9, %l9, %l8;", "order",
+    ),
     "an address by which way it went": (AWAY, AWAY + "\nadd.u64 %l9, %l9, %l10;", "order"),
     "a way out by the time": ("@%p5 bra SHORT;", "@%p5 bra DONE;", "waits"),
     "an exit by the time": ("@%p5 bra SHORT;", "@%p5 exit;", "waits"),
