@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import re
 
-from warploom.errors import CheckError
+from warploom.errors import CheckError, spelled
 from warploom.layout.formats.encoding_shared import shared_layout
 from warploom.layout.formats.gluon import object_of
 from warploom.layout.formats.linear import part_by_units, part_of_a_block
@@ -58,7 +58,10 @@ def read_call(text: str, shape: tuple[int, ...] | None, element_bytes: int | Non
     given = _Given(parse_call(text, "call", f"write {name}(…)"), name)
     shape = shape or given.own_shape()
     if shape is None:
-        given.call.fail(f"{name} does not say the shape", advice="give the pattern it is for")
+        given.call.fail(
+            f"{name} does not say the shape",
+            advice=f"give {spelled('--shape 64x64', 'shape=(64, 64)')}",
+        )
     if name in (f"{_NVMMA}.get_default_for", f"{_PADDED}.with_identity_for"):
         return _made(given, shape, element_bytes)
     if given.is_of_attribute():
