@@ -7,7 +7,8 @@ from typing import Literal
 
 # Languages in which kernels are written: `emit/language.py`.
 LANGUAGES = ("cuda", "hip", "opencl", "c")
-SPELLINGS = ("cute", "triton", "tilelang")  # other words for layouts: `layout/formats/export.py`
+# Other words for layouts: `layout/formats/export.py`.
+SPELLINGS = ("cute", "triton", "ttgir", "gluon", "tilelang")
 # Devices where a run takes the time that it takes: `runtime/`.
 TIMED: tuple[Literal["cuda", "opencl", "c"], ...] = ("cuda", "opencl", "c")
 CONVERSIONS = ("nothing", "renames", "shuffles", "shared", "matrices")  # ways: `layout/conversion/`

@@ -54,6 +54,7 @@ COMMANDS = (
     of(0, "layout tiles", "layout", "tiles", "tiles.toml", "--certificate", "tiles.json"),
     of(2, "", "layout", "tiles", SUMS),
     of(0, "layout show", "layout", "show", "(32,32):(32,1)"),
+    of(0, "layout show", "layout", "show", "mma_c()", "--shape", "16x8", "--emit", "gluon"),
     of(3, "layout solve", "layout", "solve", "stencil:34x34:f32", "--seconds", "0"),
     of(1, "layout solve", "layout", "solve", "torn.toml", "--class", "pad"),
     of(1, "layout check", "layout", "check", "(32,32):(32,1)", "rcd:32x32"),

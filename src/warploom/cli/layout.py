@@ -36,6 +36,8 @@ from warploom.search.outcome_json import outcome_record
 SPELLINGS = {
     "cute": "CuTe",
     "triton": "Triton",
+    "ttgir": "Triton's IR",
+    "gluon": "Gluon",
     "tilelang": "TileLang",
 }  # languages that not every layout has words in
 

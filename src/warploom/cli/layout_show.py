@@ -11,10 +11,12 @@ from warploom.cli.declare import STDOUT, Context
 from warploom.cli.guard import Status, run
 from warploom.cli.layout_check import check_lines, grid_lines, measured_lines
 from warploom.cli.layout_input import known_export, readers
+from warploom.cli.layout_registers import registers_shown
 from warploom.cli.output import kept_free, write, write_records
 from warploom.cli.say import echo
 from warploom.emit.index_function import exported
 from warploom.errors import ParseError, one_of
+from warploom.layout.formats.fragment_text import is_registers
 from warploom.layout.formats.function_name import function_name
 from warploom.layout.formats.given import given_layout, row_major_addresses, sizes
 from warploom.layout.language.evaluate import Numbers
@@ -27,8 +29,13 @@ from warploom.pipeline.pictures import picture as draw
 from warploom.report.picture import check_name
 
 
-def show(asked: ShowLayout, _context: Context) -> None:
-    run(partial(_shown, asked))
+def show(asked: ShowLayout, context: Context) -> None:
+    run(partial(_either, asked, context))
+
+
+def _either(asked: ShowLayout, context: Context) -> Status:
+    """Of shared memory, or of registers."""
+    return registers_shown(asked, context) if is_registers(asked.layout) else _shown(asked)
 
 
 def _shown(asked: ShowLayout) -> Status:

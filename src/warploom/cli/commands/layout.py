@@ -142,7 +142,7 @@ Exit status:
 
 
 def _emit_option() -> Any:
-    said = "Write an index function, a CuTe type, Triton bases or a TileLang layout."
+    said = "Write an index function, or the layout in another tool's words."
     return option(None, "--emit", metavar="|".join((*LANGUAGES, *SPELLINGS)), help=said)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from warploom.errors import CheckError, ParseError
 from warploom.layout.formats.encoding_amd import mfma, mfma_operand, wmma, wmma_operand
-from warploom.layout.formats.encoding_shared import SHARED, shared_linear_of
+from warploom.layout.formats.encoding_shared import ALIGNMENT, SHARED, shared_linear_of
 from warploom.layout.formats.linear import (
     Growing,
     Linear,
@@ -236,5 +236,6 @@ def written_linear(layout: Linear) -> Attribute:
     fields: dict[str, Value] = {
         name: [list(base) for base in bases] for name, bases in layout.bases.items()
     }
-    name = "ttg.shared_linear" if "offset" in layout.bases else "ttg.linear"
-    return Attribute(name, fields)
+    if "offset" in layout.bases:
+        return Attribute("ttg.shared_linear", fields | {"alignment": ALIGNMENT})
+    return Attribute("ttg.linear", fields)

@@ -29,6 +29,7 @@ SHARED = (
     "ttg.swizzled_shared", "ttg.nvmma_shared", "ttg.shared_linear", "ttg.padded_shared",
     "ttg.amd_rotating_shared", "ttng.tensor_memory_encoding",
 )  # fmt: skip
+ALIGNMENT = 16  # bytes, where a shared_linear says nothing else
 _PHASES = {0: (1, 1), 32: (4, 2), 64: (2, 4), 128: (1, 8)}  # swizzle bytes → perPhase, maxPhase
 
 

@@ -1,5 +1,5 @@
-"""A layout as what others use: a type of CuTe, bases of Triton; each read again
-and compared with the layout that it came from.
+"""A layout as what others use: a type of CuTe, bases of Triton, attributes of its IR, objects of
+Gluon, a layout of TileLang; each read again and compared with the layout that it came from.
 
     using place = cute::ComposedLayout<cute::Swizzle<3,3,3>, cute::Int<0>, cute::Layout<
         cute::Shape<cute::Int<8>, cute::Int<64>>, cute::Stride<cute::Int<64>, cute::Int<1>>>>;
@@ -14,6 +14,8 @@ import numpy as np
 
 from warploom.errors import CheckError, EmitError, ParseError, Source, WarploomError, within
 from warploom.layout.formats.cute import SPELLINGS, of_elements, read_cute, taken_apart, write_cute
+from warploom.layout.formats.gluon import write_object
+from warploom.layout.formats.shared_attribute import attributes_of
 from warploom.layout.formats.tilelang import read_tilelang, write_tilelang
 from warploom.layout.formats.triton import from_offset_bases, offset_bases
 from warploom.layout.language.check import check
@@ -42,9 +44,23 @@ def exported_to(layout: Layout, how: str, name: str, element_bytes: int, packed:
         text = write_tilelang(layout, name)
         _same(layout, read_tilelang(text), "TileLang's layout")
         return text
+    if how in ("gluon", "ttgir"):
+        return _attributes(layout, how, name, None if packed > 1 else element_bytes)
     bases = offset_bases(layout)
     _same(layout, from_offset_bases(bases["offset"], sizes_of(layout)), "Triton's bases")
     return json.dumps(bases) + "\n"
+
+
+def _attributes(layout: Layout, how: str, name: str, element_bytes: int | None) -> str:
+    """An attribute, or an object, with a name; others that say the same are comments after it."""
+    if not (name.isidentifier() and name.isascii()):
+        raise EmitError(f"{name[:40]!r} is no name of a layout")
+    first, *others = attributes_of(layout, element_bytes)
+    if how == "ttgir":
+        return f"#{name} = {first}\n" + "".join(f"// {each}\n" for each in others)
+    shape = sizes_of(layout)
+    more = "".join(f"# {write_object(each, shape)}\n" for each in others)
+    return f"{name} = {write_object(first, shape)}\n{more}"
 
 
 def _spelled(layout: Layout, element_bytes: int, packed: int) -> str:

@@ -14,6 +14,7 @@ import re
 
 from warploom.errors import ParseError, spelled
 from warploom.layout.conversion.fragment import Fragment, blocked, mma_operand, mma_result
+from warploom.layout.formats.encoding import REGISTERS
 from warploom.layout.formats.fragment_bases import from_attribute, from_bases
 from warploom.layout.formats.gluon import OBJECTS, object_of
 from warploom.layout.formats.mlir import Attribute
@@ -52,6 +53,15 @@ _DASHED = re.compile(r"\s*(?:mma|wgmma|mfma|wmma)-[abc]\b")  # mma-a, as pattern
 
 def is_call(text: str) -> bool:
     return ":" not in text and bool(called(_undashed(text)))
+
+
+def names_registers(text: str) -> bool:
+    """Whether a text calls what is known here."""
+    name = called(_undashed(text))
+    name = _ALSO.get(name, name)
+    return is_call(text) and (
+        name in _PARAMETERS or (name in OBJECTS and OBJECTS[name][0] in REGISTERS)
+    )
 
 
 def read_call(text: str, shape: tuple[int, ...] | None) -> Fragment:

@@ -10,14 +10,22 @@ taken from it.
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 
 from warploom.errors import CheckError, ParseError, Source, within
 from warploom.layout.conversion.fragment import LANES, Fragment, check_fragment
 from warploom.layout.formats.cute_tiled import is_tiled, read_tiled
+from warploom.layout.formats.encoding import REGISTERS
 from warploom.layout.formats.fragment_bases import from_attribute, from_bases
-from warploom.layout.formats.fragment_call import is_call, read_call, shapeless, unknown
+from warploom.layout.formats.fragment_call import (
+    is_call,
+    names_registers,
+    read_call,
+    shapeless,
+    unknown,
+)
 from warploom.layout.formats.given import given_layout
 from warploom.layout.formats.mlir import read_attribute
 from warploom.layout.formats.triton import read_bases
@@ -25,6 +33,16 @@ from warploom.layout.language.evaluate import values
 from warploom.layout.language.expression import sizes_of
 
 MOST_TEXT = 20_000
+_BASES = re.compile(r"""\s*\{\s*["'](?:register|lane|warp|block)["']""")
+_ATTRIBUTE = re.compile(r"\s*#(?:\w+\s*=\s*#)?([\w.]+)")
+
+
+def is_registers(text: str) -> bool:
+    """Whether a text can only be a layout of registers. Threads and values look like any layout."""
+    if is_tiled(text) or _BASES.match(text):
+        return True
+    attribute = _ATTRIBUTE.match(text)
+    return names_registers(text) if attribute is None else attribute[1] in REGISTERS
 
 
 def read_fragment(text: str, shape: tuple[int, ...] | None = None, lanes: int = LANES) -> Fragment:

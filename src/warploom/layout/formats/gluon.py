@@ -13,7 +13,7 @@ from typing import Any
 
 from warploom.errors import ParseError
 from warploom.layout.formats.encoding_amd import wmma_warps
-from warploom.layout.formats.encoding_shared import shared_linear_of
+from warploom.layout.formats.encoding_shared import ALIGNMENT, shared_linear_of
 from warploom.layout.formats.linear import blocks_of, part_by_units, part_of_a_block
 from warploom.layout.formats.mlir import Attribute, Value
 from warploom.layout.formats.python_call import MOST_DEEP, Call, parse_call
@@ -178,7 +178,7 @@ def _stated(attribute: Attribute, shape: tuple[int, ...]) -> dict[str, Any]:
     rank = len(shape)
     usual: dict[str, Any] = {
         "rank": rank, "shape": list(shape), "transposed": False, "order": [*range(rank)][::-1],
-        "fp4Padded": False, "alignment": 16, "kWidth": 0, "isTransposed": False,
+        "fp4Padded": False, "alignment": ALIGNMENT, "kWidth": 0, "isTransposed": False,
         "isTranspose": False, "elementBitWidth": 32, "tilesPerWarp": [1] * rank,
         "register": [], "lane": [], "warp": [], "block": [], "instrShape": [16, 16, 16],
     }  # fmt: skip

@@ -16,11 +16,12 @@ from warploom.errors import CheckError, ParseError, Source
 from warploom.layout.language.parse import MOST_DEPTH, Reader, Token
 
 _TOKEN = re.compile(
-    r"(?P<space>\s+)|(?P<attribute>#[A-Za-z_][\w.$-]*)|(?P<plus>:\s*\+)"
+    r"(?P<space>\s+|//[^\n]*)|(?P<attribute>#[A-Za-z_][\w.$-]*)|(?P<plus>:\s*\+)"
     r"|(?P<number>-?[0-9]+)(?![\w.])|(?P<name>[A-Za-z_]\w*)|(?P<symbol>[<>{}\[\](),:=])",
     re.ASCII,
 )
 
+_AFTER_BRACES = ("alignment",)  # of shared_linear: <{offset = …, block = …}, alignment = 16>
 Value: TypeAlias = "int | bool | str | list[Value] | Attribute | dict[str, Value]"
 
 
@@ -77,11 +78,15 @@ class Attribute:
 
 
 def read_attribute(text: str, aliases: Mapping[str, Attribute] | None = None) -> Attribute:
-    """
+    """An attribute, perhaps with the name that it is given: `#mine = #ttg.blocked<{…}>`.
+
     >>> read_attribute("#ttg.slice<{dim = 0, parent = #b}>", {"b": Attribute("ttg.b")}).name
     'ttg.slice'
     """
     reader = Reader(Source("<attribute>", text), _TOKEN)
+    if reader.next.kind == "attribute" and [each.text for each in reader.rest()[1:2]] == ["="]:
+        reader.take()
+        reader.take()
     found = _attribute(reader, aliases or {}, 0)
     if reader.next.kind != "end":
         reader.fail(f"'{reader.next.text[:40]}' after an attribute", reader.next)
@@ -171,11 +176,13 @@ def _number(reader: Reader) -> Value:
 def written(attribute: Attribute) -> str:
     """The attribute as Triton prints it, without aliases."""
     braced = not attribute.name.startswith("ttng.tensor_memory")
-    entries = ", ".join(f"{key} = {_shown(value)}" for key, value in attribute.fields.items())
+    shown = {key: f"{key} = {_shown(value)}" for key, value in attribute.fields.items()}
+    after = "".join(f", {shown.pop(key)}" for key in _AFTER_BRACES if braced and key in shown)
+    entries = ", ".join(shown.values())
     placed = [_placed(each) for each in attribute.places]
     if not braced:
         return f"#{attribute.name}<{', '.join([*placed, entries])}>"
-    return f"#{attribute.name}<{' '.join([*placed, '{' + entries + '}'])}>"
+    return f"#{attribute.name}<{' '.join([*placed, '{' + entries + '}'])}{after}>"
 
 
 def _shown(value: Value) -> str:

@@ -21,7 +21,7 @@ from warploom.layout.language.build import column_major, row_major
 from warploom.layout.language.check import MOST_ELEMENTS, check
 from warploom.layout.language.evaluate import values
 from warploom.layout.language.expression import sizes_of
-from warploom.layout.language.facts import as_matrix, as_swizzle, facts_of
+from warploom.layout.language.facts import as_matrix, as_swizzle, is_injective
 from warploom.layout.language.ir import (
     Compose,
     Layout,
@@ -188,7 +188,8 @@ def paddings(pairs: Sequence[Sequence[int]]) -> list[Layout]:
 
 
 def offset_bases(layout: Layout) -> Bases:
-    """The bases of `offset`; refused where the layout is not linear or leaves gaps.
+    """The bases of `offset`; zeros where no element's offset has a bit. Refused where the layout is
+    not linear, or leaves other gaps.
 
     >>> offset_bases(swizzled_shared((8, 64), 8, 1, 8))["offset"][-3:]
     [[1, 8], [2, 16], [4, 32]]
@@ -197,11 +198,18 @@ def offset_bases(layout: Layout) -> Bases:
     matrix = as_matrix(values(layout))
     if any(size & (size - 1) for size in sizes) or matrix is None or matrix.offset:
         raise CheckError("Triton's bases are of linear layouts of powers of two")
-    if not facts_of(layout).bijective:
-        raise CheckError("Triton's bases are of layouts without gaps")
-    bits = len(matrix.columns)
-    inverse = BitMap(matrix.columns, 0, bits, (bits,)).inverse()
-    return {"offset": [_coordinates(column, sizes) for column in inverse.columns]}
+    bits, every = len(matrix.columns), 0
+    for column in matrix.columns:
+        every |= column
+    used = [bit for bit in range(every.bit_length()) if every >> bit & 1]
+    if len(used) != bits or not is_injective(values(layout)):
+        raise CheckError("Triton's bases are of layouts without gaps, but for whole bits")
+    packed = [sum(1 << n for n, bit in enumerate(used) if c >> bit & 1) for c in matrix.columns]
+    inverse = BitMap(tuple(packed), 0, bits, (bits,)).inverse()
+    found = [[0] * len(sizes) for _ in range(every.bit_length())]
+    for bit, column in zip(used, inverse.columns, strict=True):
+        found[bit] = _coordinates(column, sizes)
+    return {"offset": found}
 
 
 def from_offset_bases(bases: list[list[int]], shape: tuple[int, ...]) -> Layout:
