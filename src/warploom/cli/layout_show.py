@@ -34,7 +34,7 @@ def show(asked: ShowLayout, context: Context) -> None:
 
 
 def _either(asked: ShowLayout, context: Context) -> Status:
-    """Of shared memory, or of registers."""
+    """Shows a layout of shared memory, or one of registers."""
     return registers_shown(asked, context) if is_registers(asked.layout) else _shown(asked)
 
 
