@@ -8,6 +8,7 @@ does without them:
   read before, and copies (not what was written);
 - bulk copies tell the mbarriers of their own block without a fence behind `mbarrier.init`;
 - bulk copies overwrite what was read plainly, without a fence between the two ways to memory;
+- threads that end let others pass a barrier of the block, who know what those did;
 - in kernels with acquires, lanes that meet at a shuffle, a vote or a reduction have acquired what
   one of them has, and overwrite what another has read (`company`).
 """
@@ -25,7 +26,7 @@ from warploom.machine.async_completion import PendingCompletions
 from warploom.machine.clock import Array, Clocks, Layout, Mask, Vector
 from warploom.machine.company import Company
 from warploom.machine.flag import Flags
-from warploom.machine.proxy import ASYNC_OWN, BEGUN, MET, NARROW, Ways, by_way
+from warploom.machine.proxy import ASYNC_OWN, BEGUN, ENDED, MET, NARROW, Ways, by_way
 from warploom.machine.semantics import ConflictScope, Semantics
 from warploom.machine.shadow import Judge
 
@@ -56,6 +57,7 @@ class Judges:
     ways: Ways
     map: int = 0  # the way of those who read the tensor map that is read now
     narrow: bool = False  # somebody was told something in too small a scope
+    after_ends: bool = False  # somebody passed a barrier when others had ended
     company: Company | None = None  # of lanes that meet, where that may be asked
     _clocks: Clocks | None = field(default=None, init=False)
 
@@ -112,6 +114,9 @@ class Judges:
         if lenient and self.narrow and not plain:
             unordered = found
             found = lambda entries, threads: self._less(unordered, NARROW, entries, threads)  # noqa: E731
+        if lenient and self.after_ends:
+            before = found
+            found = lambda entries, threads: self._less(before, ENDED, entries, threads)  # noqa: E731
         if not lenient or self.company is None or other.asynchronous or other.under_way:
             return found
         return lambda entries, threads: self._apart(found, entries, threads, other)
@@ -220,6 +225,14 @@ class Judges:
         return told(source, tick, inside, threads) | told(
             by_way(NARROW, source), tick, inside, threads
         )
+
+    def ended(self, gone: Array, threads: Array) -> None:
+        """By practice threads that ended have come to a barrier that these threads pass."""
+        self.after_ends = True
+        self.vector.advance(gone)
+        for thread in gone.tolist():
+            known = self.vector.knowledge(thread).renamed(self.ways.plainly(ENDED))
+            self.vector.learn(threads, known)
 
     # -- causes ---------------------------------------------------------------------------------
 

@@ -133,6 +133,7 @@ class RaceDetector:
         self.flags = Flags() if flags else None
         self.ways = Ways(self.layout)
         self.judges = Judges(self.layout, self.flags, meetings and flags, self.ways)
+        self.strict = strict
         self.lenient = (False, True) if strict else (True,)
         self.races: list[Race] = []
         self.rounding: list[Race] = []  # writes that differ by rounding alone

@@ -510,7 +510,7 @@ class Kernel:
             for name, each in given.items()
         }
         if "maxnreg" in numbers:
-            return numbers["maxnreg"]
+            return numbers["maxnreg"] // 8 * 8  # as a warp is given them
         if not numbers.keys() & {"maxntid", "reqntid"}:
             return None
         most = numbers.get("maxntid", numbers.get("reqntid", threads))

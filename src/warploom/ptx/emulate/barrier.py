@@ -68,6 +68,7 @@ class _Waiting:
     users: dict[int, Instruction] = field(default_factory=dict)  # by place in the code
     masks: dict[int, Mask] = field(default_factory=dict)  # who waits
     partial: bool = False
+    aligned: bool = False
     board: Board | None = None  # what those that arrived had done and seen, for races
 
     @staticmethod
@@ -128,6 +129,7 @@ class BlockBarriers:
             waiting = self.waiting[number] = _Waiting.nobody(self.batch)
         self._agree(f, barrier, waiting, mask)
         waiting.partial |= barrier.partial
+        waiting.aligned |= barrier.aligned
         waiting.arrived += mask
         waiting.place[mask] = rank
         waiting.users[rank] = barrier.instruction
@@ -233,8 +235,9 @@ class BlockBarriers:
             self._note_go(batch.skeleton, number, waiting, done, open_)
         going = [(rank, mask & open_) for rank, mask in waiting.masks.items()]
         going = [(rank, mask) for rank, mask in going if mask.any()]
-        if waiting.partial and batch.races is not None:
-            self._meet(waiting, done, going)
+        gone = self._gone(done)
+        if (waiting.partial or gone.any()) and batch.races is not None:
+            self._meet(waiting, done, going, gone)
             self._count(np.flatnonzero(done))
         else:
             self._pass(np.flatnonzero(done))
@@ -243,6 +246,15 @@ class BlockBarriers:
         if not waiting.arrived.any():
             del self.waiting[number]
         return going
+
+    def _gone(self, done: Mask) -> Mask:
+        """Threads that ended, where that does not count as coming to a barrier of these blocks: it
+        does by practice. By the manual it lets others go, and orders nothing."""
+        races = self.batch.races
+        if races is None or not races.strict:
+            return done[:0]
+        found: Mask = done[self.batch.block_of] & ~self.batch.alive
+        return found
 
     def _reduce(self, done: Mask, holds: Mask, came: Mask) -> None:
         """Keeps, for each block that is complete, how many threads' predicates hold and how many
@@ -274,7 +286,7 @@ class BlockBarriers:
                 waiting.board = clocks.new_clock(self.batch.blocks)
             clocks.release(threads, waiting.board, self.batch.block_of[threads])
 
-    def _meet(self, waiting: _Waiting, done: Mask, going: Going) -> None:
+    def _meet(self, waiting: _Waiting, done: Mask, going: Going, gone: Mask) -> None:
         """Those that waited see what all that arrived had done and seen."""
         batch = self.batch
         assert batch.races is not None
@@ -290,6 +302,10 @@ class BlockBarriers:
         clocks.release(threads[rest], waiting.board, block[rest])
         clocks.acquire(threads[rest], waiting.board, block[rest])
         waiting.board.wipe(np.flatnonzero(done))
+        if not waiting.partial:
+            for one in np.unique(batch.block_of[gone]).tolist():
+                ended = np.flatnonzero(gone & (batch.block_of == one))
+                batch.races.judges.ended(ended, threads[block == one])
 
     # -- for proofs -----------------------------------------------------------------------------
 
@@ -312,12 +328,23 @@ class BlockBarriers:
         if left.any():
             message = "some lanes of a warp come to a barrier, which is complete without them"
             skeleton.fail("barrier", message, self.span)
+        if waiting.aligned and skeleton.strict:
+            self._note_ended(skeleton, waiting, done, open_)
         for block in np.flatnonzero(done).tolist():
             group = ("barrier", block, number)
             going = np.flatnonzero(there & open_ & (self.batch.block_of == block))
             if going.size:
                 skeleton.go(going, group, self.span)
             skeleton.generations[group] = skeleton.generations.get(group, 0) + 1
+
+    def _note_ended(self, skeleton: Skeleton, waiting: _Waiting, done: Mask, open_: Mask) -> None:
+        """aligned: by the manual all threads of the block, or of the warps, come to the barrier."""
+        assert self.span is not None
+        batch = self.batch
+        whole = (waiting.needed == 0)[batch.block_of] & done[batch.block_of]
+        if ((whole | open_) & ~batch.alive).any():
+            message = "by the manual all threads come to what is .aligned, and some have ended"
+            skeleton.fail_once("aligned", message, self.span)
 
     def _note_all(self, skeleton: Skeleton, f: Frame, number: int, barrier: Barrier) -> None:
         """All threads came at once, and go on."""

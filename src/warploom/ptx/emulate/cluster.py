@@ -28,6 +28,11 @@ from warploom.ptx.types import DTYPES, type_of
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 _NOT_COME = -1
+DIVIDED = (
+    "lanes of one warp come to the cluster's barrier by different instructions, which only "
+    "barrier.cluster without .aligned allows"
+)
+ENDED = "by the manual all threads of a warp come to what is .aligned, and some have ended"
 
 
 @dataclass(slots=True)
@@ -36,6 +41,8 @@ class ClusterPhases:
 
     phase: Array  # by cluster
     came: Array  # by thread: the phase that it arrived in and has not waited for
+    by: Array  # … and by which aligned instruction; 0 for one that is not
+    arrivals: list[tuple[Instruction, Span]] = field(default_factory=list)  # aligned ones
     gathered: dict[int, Knowledge | None] = field(default_factory=dict)  # of those that arrived
     known: dict[int, Knowledge | None] = field(default_factory=dict)  # … in the phase before
 
@@ -44,15 +51,17 @@ class ClusterPhases:
         found = batch.special_state.get("clusters")
         if found is None:
             clusters = np.zeros(batch.blocks // batch.cluster_size, np.int64)
-            found = ClusterPhases(clusters, np.full(batch.threads, _NOT_COME))
+            came, by = np.full(batch.threads, _NOT_COME), np.zeros(batch.threads, np.int64)
+            found = ClusterPhases(clusters, came, by)
             batch.special_state["clusters"] = found
         assert isinstance(found, ClusterPhases)
         return found
 
-    def arrive(self, f: Frame, releases: bool, span: Span) -> None:
+    def arrive(self, f: Frame, releases: bool, ins: Instruction, span: Span) -> None:
         cluster_of = _cluster_of(f.batch)
         threads = f.index
         self.came[threads] = self.phase[cluster_of[threads]]
+        self.by[threads] = self._number(ins, span)
         if f.batch.skeleton is not None:
             self._note(f.batch.skeleton, Act.COME, threads, cluster_of, 0, span)
         races = f.batch.races
@@ -64,6 +73,16 @@ class ClusterPhases:
                 told = races.published(thread, Scope.CLUSTER, releases)
                 self.gathered[cluster] = joined(self.gathered.get(cluster), told)
         self.settle(f.batch)
+
+    def _number(self, ins: Instruction, span: Span) -> int:
+        """Of an aligned arrival, from 1 on."""
+        if "aligned" not in ins.modifiers:
+            return 0
+        known = [each.start for each, _ in self.arrivals]
+        if ins.start not in known:
+            self.arrivals.append((ins, span))
+            return len(self.arrivals)
+        return 1 + known.index(ins.start)
 
     def _note(
         self, skeleton: Skeleton, act: Act, threads: Array, cluster_of: Array, late: int, span: Span
@@ -85,10 +104,26 @@ class ClusterPhases:
         missing = np.bincount(cluster_of, batch.alive & ~here, self.phase.size) > 0
         some = np.bincount(cluster_of, here, self.phase.size) > 0
         for cluster in np.flatnonzero(some & ~missing).tolist():
+            self._refuse_divided(batch, here & (cluster_of == cluster))
             self.phase[cluster] += 1
             known = self.known[cluster] = self.gathered.pop(cluster, None)
             if known is not None:
                 known.flat()  # once, not by each that waits
+
+    def _refuse_divided(self, batch: Batch, here: Mask) -> None:
+        """Lanes of one warp that arrived by different instructions, of which one is aligned."""
+        starts, number = batch.warp_starts, self.by
+        low = np.minimum.reduceat(np.where(here, number, 1 << 62), starts)
+        high = np.maximum.reduceat(np.where(here, number, -1), starts)
+        for warp in np.flatnonzero((low < high) & (high > 0)).tolist():
+            thread = int(starts[warp]) + int(here[starts[warp] :].argmax())
+            ins, span = self.arrivals[int(high[warp]) - 1]
+            where = batch.where(thread)
+            raise SynchronisationError(f"{ins.name}: {DIVIDED}; {where}", span)
+        every = (high > 0)[batch.warp_of]
+        if batch.skeleton is not None and batch.skeleton.strict and (every & ~here).any():
+            span = self.arrivals[int(high[high > 0][0]) - 1][1]
+            batch.skeleton.fail_once("aligned", ENDED, span)
 
 
 def _cluster_of(batch: Batch) -> Array:
@@ -123,6 +158,8 @@ class ClusterWaits:
         going: Going = []
         for rank, mask in list(self.masks.items()):
             ready = mask & passed
+            if self._barriers[rank].aligned:
+                ready &= self._whole(rank, mask)
             if not ready.any():
                 continue
             going.append((rank, ready))
@@ -135,6 +172,19 @@ class ClusterWaits:
             phases.passed(self.batch, np.flatnonzero(ready), span)
             self._learn(phases, np.flatnonzero(ready), cluster_of)
         return going
+
+    def _whole(self, rank: int, mask: Mask) -> Mask:
+        """Threads whose warps have come as a whole; it is refused if some come elsewhere."""
+        starts, warp_of = self.batch.warp_starts, self.batch.warp_of
+        others = np.logical_or.reduce([m for r, m in self.masks.items() if r != rank] or [~mask])
+        divided = np.logical_or.reduceat(mask, starts) & np.logical_or.reduceat(
+            others & (len(self.masks) > 1), starts
+        )
+        if divided.any():
+            thread = int(starts[int(divided.argmax())])
+            raise self.fail(self._barriers[rank].instruction, DIVIDED, thread)
+        lacking = np.logical_or.reduceat(self.batch.alive & ~mask, starts)
+        return ~lacking[warp_of]
 
     def _learn(self, phases: ClusterPhases, threads: Array, cluster_of: Array) -> None:
         if self.batch.races is None:
@@ -153,6 +203,8 @@ class ClusterWaits:
     def stuck(self) -> DeviceError | None:
         for rank, mask in self.masks.items():
             message = "not all threads of the cluster come to its barrier"
+            if self._barriers[rank].aligned and not self._whole(rank, mask)[mask].all():
+                message = "not all lanes of the warp come here"
             return self.fail(self._barriers[rank].instruction, message, int(mask.argmax()))
         return None
 
@@ -168,7 +220,7 @@ def arrive(ctx: Context, ins: Instruction) -> Step:
             where = f.batch.where(int(f.index[int(again.argmax())]))
             message = f"{ins.name}: arrives again without having waited; {where}"
             raise SynchronisationError(message, span)
-        phases.arrive(f, releases, span)
+        phases.arrive(f, releases, ins, span)
 
     return step
 

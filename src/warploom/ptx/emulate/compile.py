@@ -306,7 +306,8 @@ def _barrier(ctx: Context, ins: ir.Instruction) -> Barrier:
     if "warp" in ins.modifiers:
         return Barrier(ins, members=ctx.read(ins.operands[0], "b32"), guard=guard, span=span)
     if "cluster" in ins.modifiers:
-        return Barrier(ins, guard=guard, cluster=True, span=span)
+        aligned = "aligned" in ins.modifiers
+        return Barrier(ins, guard=guard, cluster=True, aligned=aligned, span=span)
     reduces = "red" in ins.modifiers
     plain = ins.operands[1:-1] if reduces else ins.operands
     if guard is not None and reduces:

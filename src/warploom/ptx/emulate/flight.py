@@ -23,6 +23,7 @@ Mask = npt.NDArray[np.bool_]
 # Sums that are there now, for which threads, and what they lack.
 Landed = tuple[Frame, list[int], Array, Array | None]
 WARPS = 4  # of a warpgroup
+_STEP = np.uint64(0x9E3779B97F4A7C15)  # odd: no path is another one's beginning
 
 
 @dataclass(slots=True, eq=False)
@@ -49,6 +50,7 @@ class Flight:
     under_way: list[Product] = field(default_factory=list)
     # By instruction: how often each warp came there, and how that is complained of.
     coming: dict[int, tuple[Array, Frame, Complaint]] = field(default_factory=dict)
+    path: Array | None = None  # of each warp: a number that is made of where it came, in order
 
     # Of warpgroups, counted through the batch: the number by which they tell that reading is done.
     sources: dict[int, int] = field(default_factory=dict)
@@ -69,10 +71,14 @@ class Flight:
                 races.vector.learn(who[self.closed[who] == closed], known)
 
     def come(self, f: Frame, site: int, threads: Array, fail: Complaint) -> None:
-        """The warps of these threads, a row each, make a product."""
+        """The warps of these threads, a row each, come to an instruction of their warpgroup."""
         if site not in self.coming:
             self.coming[site] = (np.zeros(f.batch.warp_starts.size, np.int64), f, fail)
-        self.coming[site][0][f.batch.warp_of[threads[:, 0]]] += 1
+        warps = f.batch.warp_of[threads[:, 0]]
+        self.coming[site][0][warps] += 1
+        if self.path is None:
+            self.path = np.zeros(f.batch.warp_starts.size, np.uint64)
+        self.path[warps] = self.path[warps] * _STEP + np.uint64(list(self.coming).index(site) + 1)
 
     def finish(self) -> None:
         """All threads have ended: of a warpgroup, all warps have come to the same products."""
@@ -86,6 +92,16 @@ class Flight:
                 warp = inside * WARPS + int(whole[group].argmax())
                 thread = block * f.batch.block_size + warp * WARP
                 raise fail(f, "not all four warps of the warpgroup come here", thread)
+        if self.path is not None:
+            _, f, fail = next(iter(self.coming.values()))
+            warps = -(-f.batch.block_size // WARP)
+            paths = self.path.reshape(-1, warps)[:, : warps // WARPS * WARPS].reshape(-1, WARPS)
+            apart = (paths != paths[:, :1]).any(axis=1)
+            if apart.any():
+                block, inside = divmod(int(apart.argmax()), warps // WARPS)
+                thread = block * f.batch.block_size + inside * WARPS * WARP
+                message = "the warps of the warpgroup come to instructions for it in other orders"
+                raise fail(f, message, thread)
 
     def add(
         self, f: Frame, sums: list[int], left: list[int], cause: str, lacks: dict[int, Array]

@@ -168,7 +168,7 @@ class Judge:
         steps = [step for f in (self.function, *functions) for step in timed(f.instructions())]
         detector = RaceDetector(
             prod(asked.grid), prod(asked.block), CUDA.lanes, len(steps) + 1,
-            partial=any(meets_in_part(step) for step in steps),
+            partial=asked.model == "ptx" or any(meets_in_part(step) for step in steps),
             flags=asked.overlaps or any(uses_flags(step) for step in steps) or follows_looks(steps),
             every=asked.races == "all", benign=asked.benign, cluster=prod(asked.cluster),
             meetings=any(s.opcode == "mbarrier" and "inval" in s.modifiers for s in steps),

@@ -3,8 +3,9 @@
 A block begins with what its kernel is compiled for, and its pool is empty. `.dec` gives a warp's
 surplus back; `.inc` waits until the pool has what the warp lacks. Where the registers of a thread
 are not known (no bound in the kernel, so that an assembler chooses), nothing is rationed. All four
-warps of a warpgroup set the same numbers in the same order, which is looked at in the end. Not
-looked at: that they meet between two such instructions, as the manual asks, and Triton does not.
+warps of a warpgroup set the same numbers in the same order, which is looked at in the end. By the
+manual they do so by one instruction, and meet before the next: that is asked of proofs alone, as
+Triton's kernels do not meet.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.errors import DeadlockError, DeviceError
+from warploom.errors import DeadlockError, DeviceError, Span
 from warploom.ptx.emulate.barrier import Barrier, Going
 from warploom.ptx.emulate.context import Context
 from warploom.ptx.emulate.frame import NOTHING, WARP, Batch, Frame
@@ -47,6 +48,7 @@ class Pools:
     free: Array
     told: dict[int, list[tuple[str, int]]] = field(default_factory=dict)  # by warp, in order
     last: dict[int, Instruction] = field(default_factory=dict)  # of each warp
+    places: dict[int, list[Span]] = field(default_factory=dict)  # … where they stand, in order
 
     @staticmethod
     def of(batch: Batch) -> Pools:
@@ -83,13 +85,22 @@ class RegisterWaits:
             for rank, mask in list(self.masks.items()):
                 for warp in np.unique(self.batch.warp_of[mask]).tolist():
                     own = (self.batch.warp_of == warp) & self.batch.alive
-                    if not (own & ~mask).any() and self._served(self._barriers[rank], warp, own):
+                    if (own & ~mask).any():
+                        continue
+                    self._require_whole(self._barriers[rank], warp, own)
+                    if self._served(self._barriers[rank], warp, own):
                         going.append((rank, own & mask))
                         mask = self.masks[rank] = mask & ~own
                         found = True
                 if not mask.any():
                     del self.masks[rank]
         return going
+
+    def _require_whole(self, barrier: Barrier, warp: int, lanes: Mask) -> None:
+        """Lanes that ended have not come."""
+        if np.count_nonzero(self.batch.warp_of == warp) != np.count_nonzero(lanes):
+            message = "not all lanes of the warp come here"
+            raise self.fail(barrier.instruction, message, int(lanes.argmax()))
 
     def _served(self, barrier: Barrier, warp: int, lanes: Mask) -> bool:
         """Whether a warp gets or gives back what it says."""
@@ -114,6 +125,7 @@ class RegisterWaits:
         pools.held[warp] = wanted
         pools.told.setdefault(warp, []).append((ins.modifiers[0], wanted))
         pools.last[warp] = ins
+        pools.places.setdefault(warp, []).append(_span(barrier))
         return True
 
     def stuck(self) -> DeviceError | None:
@@ -151,8 +163,12 @@ def finish(batch: Batch, fail: Fail) -> None:
             if any(pools.told.get(other, []) != told for other in group):
                 message = "the four warps of the warpgroup do not all do this"
                 raise fail(pools.last[warp], message, int(batch.warp_starts[warp]))
+            apart = any(pools.places[other] != pools.places[warp] for other in group)
+            if apart and batch.skeleton is not None and batch.skeleton.strict:
+                message = "the warps of the warpgroup do this by different instructions"
+                batch.skeleton.fail_once("aligned", message, pools.places[warp][-1])
 
 
-def _span(barrier: Barrier) -> Any:
+def _span(barrier: Barrier) -> Span:
     assert barrier.span is not None
     return barrier.span

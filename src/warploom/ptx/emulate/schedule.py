@@ -395,8 +395,16 @@ class Runner:
             self._go(block, f.mask, taken=count > 0)
             return
         rest = ~taken if f.mask is None else f.mask & ~taken
+        self._note_parting(taken, rest)
         self._go(block, taken, taken=True)
         self._go(block, rest, taken=False)
+
+    def _note_parting(self, some: Mask, rest: Mask) -> None:
+        """For the skeleton: whether lanes of one warp go different ways."""
+        skeleton, starts = self.batch.skeleton, self.batch.warp_starts
+        if skeleton is not None and not skeleton.parted:
+            both = [np.logical_or.reduceat(each, starts) for each in (some, rest)]
+            skeleton.parted = bool((both[0] & both[1]).any())
 
     def _go(self, block: CodeBlock, mask: Mask | None, *, taken: bool) -> None:
         if block.leaves:
@@ -433,6 +441,7 @@ class Runner:
                 where = self.batch.where(int(chosen.argmax()))
                 span = self.code.module.span(block.branch) if block.branch else None
                 raise DeviceError(f"brx.idx: there is no target number {choice}; {where}", span)
+            self._note_parting(chosen, here & ~chosen)
             self.add(targets[choice], None if bool(chosen.all()) else chosen)
 
     # -- barriers -----------------------------------------------------------------------------

@@ -114,6 +114,7 @@ class Recorded:
     first: int
     complete: bool  # whether all events were kept
     strict: bool = False  # judged by the manual alone
+    parted: bool = False  # whether lanes of some warp went different ways
     seen: dict[int, frozenset[int]] = field(default_factory=dict)  # by load, who wrote what it saw
     initial: dict[Any, int] = field(default_factory=dict)  # of flags
     regions: dict[int, str] = field(default_factory=dict)  # … the memory that they are in
@@ -155,6 +156,7 @@ class Skeleton:
     seen: dict[int, set[int]] = field(default_factory=dict)
     complete: bool = True
     strict: bool = False
+    parted: bool = False
 
     def __post_init__(self) -> None:
         self.node = np.zeros(self.threads, np.int64)
@@ -194,6 +196,11 @@ class Skeleton:
 
     def fail(self, condition: str, message: str, span: Span) -> None:
         self.broken.append(Broken(condition, message, self.site(span)))
+
+    def fail_once(self, condition: str, message: str, span: Span) -> None:
+        if (condition, span) not in self.told:
+            self.told.add((condition, span))
+            self.fail(condition, message, span)
 
     # -- mbarriers ------------------------------------------------------------------------------
 
@@ -246,9 +253,7 @@ class Skeleton:
 
     def look_at_shared(self, span: Span) -> None:
         """Threads look at shared memory: what they see there is not followed as a flag is."""
-        if ("memory", span) not in self.told:
-            self.told.add(("memory", span))
-            self.fail("memory", MAY_DEPEND, span)
+        self.fail_once("memory", MAY_DEPEND, span)
 
     def _begins(self, flag: Any, region: Any) -> None:
         """What a flag holds before it is written for the first time."""
@@ -360,8 +365,9 @@ class Skeleton:
         ended = tuple(self._ended(number, name_of) for number in range(len(self.mbarriers)))
         return Recorded(
             tuple(agents), ended, tuple(self.sites), tuple(self.broken), self.cluster, self.first,
-            self.complete, self.strict, {site: frozenset(who) for site, who in self.seen.items()},
-            self.initial, self.regions, frozenset(self.plain),
+            self.complete, self.strict, self.parted,
+            {site: frozenset(who) for site, who in self.seen.items()}, self.initial, self.regions,
+            frozenset(self.plain),
             tuple(sorted(self.left)), tuple(self.loops.values()), self.block_size,
         )  # fmt: skip
 

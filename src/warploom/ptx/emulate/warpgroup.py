@@ -358,14 +358,20 @@ def _note_waited(f: Frame, skeleton: Skeleton, newest: int, span: Span) -> None:
 
 def groups(ctx: Context, ins: Instruction) -> Step:
     """wgmma.fence, commit_group and wait_group N."""
+    span, fail = ctx.module.span(ins), failing(ctx, ins)
+
+    def come(f: Frame) -> None:
+        if f.batch.check:
+            _flight(f).come(f, id(ins), fragment.warps_of(f, fail), fail)
+
     if "fence" in ins.modifiers:
-        return lambda _: None
-    span = ctx.module.span(ins)
+        return come
     newest = (
         ins.operands[0].value if ins.operands and isinstance(ins.operands[0], Immediate) else None
     )
 
     def step(f: Frame) -> None:
+        come(f)
         here, flight = f.full_mask(), _flight(f)
         if newest is None:
             flight.closed = flight.closed + here

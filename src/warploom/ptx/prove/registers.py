@@ -15,8 +15,35 @@ from warploom.ptx.prove.conditions import Conditions, Failed
 from warploom.ptx.prove.order import Order, Place, of_registers
 
 WARP = 32
+WARPGROUP = 4 * WARP
 Wait = tuple[Place, ...]
 MOST_SETS = 1 << 12  # of increases of one block
+
+
+def check_meetings(recorded: Recorded) -> Iterator[Failed]:
+    """aligned: by the manual the warps of a warpgroup meet before they set registers again."""
+    order = Order(recorded.agents)
+    places = [
+        [(a, k) for k, event in enumerate(agent.events) if of_registers(event)]
+        for a, agent in enumerate(recorded.agents)
+    ]
+    if order.cycle is not None or not any(len(each) > 1 for each in places):
+        return
+    size = recorded.block_threads
+    groups = [
+        {(agent.block, thread % size // WARPGROUP) for thread in agent.threads}
+        for agent in recorded.agents
+    ]
+    for a, mine in enumerate(places):
+        for b, theirs in enumerate(places):
+            if not groups[a] & groups[b]:
+                continue
+            for before, after in zip(mine, theirs[1:], strict=False):
+                if not order.before_all(before, after):
+                    message = (
+                        "warps of the warpgroup may not have met since it set its registers before"
+                    )
+                    yield Failed("aligned", message, order.event(after).site)
 
 
 def check_registers(recorded: Recorded, each: int | None) -> Iterator[Failed]:

@@ -15,7 +15,7 @@ from warploom.ptx.ir import Instruction, Register
 from warploom.ptx.known import STRONG, space_of
 from warploom.ptx.prove.conditions import check, outlives, waived
 from warploom.ptx.prove.flags import FlagLoops, check_flags
-from warploom.ptx.prove.registers import check_registers
+from warploom.ptx.prove.registers import check_meetings, check_registers
 from warploom.ptx.prove.spins import Spins, is_wait
 from warploom.ptx.prove.taint import Dependence, Taint, TaintFlow
 
@@ -28,6 +28,8 @@ ALONE = "no launch that overlaps this one writes the flags that it waits for"
 OUTLIVES = "a cp.async under way when its block ends does no harm, of which the manual says nothing"
 SAME_VALUE = "writes that race write one value, whatever the data are"
 OWN_COPIES = "copies see the mbarriers of their own block without a fence, as they do on GPUs"
+LEADER = "elect.sync picks the lowest of its lanes, as it does on GPUs"
+NOT_MET = "setmaxnreg needs no meeting of the warpgroup since the one before, as it does on GPUs"
 _MOST_SHOWN = 4
 _WHAT = {
     "branch": "a branch", "predicate": "whether this is done", "address": "an address",
@@ -135,7 +137,9 @@ def _ordered(evidence: Evidence) -> Iterator[Unproved]:
 def _pooled(evidence: Evidence) -> Iterator[Unproved]:
     """registers: who asks for more gets them, in every order."""
     for recorded in evidence.skeletons:
-        for each in check_registers(recorded, evidence.registers) if recorded.complete else ():
+        found = [*check_registers(recorded, evidence.registers)] if recorded.complete else []
+        found += check_meetings(recorded) if recorded.complete and recorded.strict else ()
+        for each in found:
             yield Unproved(each.condition, each.message, recorded.sites[each.site])
 
 
@@ -254,13 +258,30 @@ def _begins(evidence: Evidence) -> Iterator[str]:
             yield f"{what}: {', '.join(shown)}"
 
 
-def _lets_others_begin(code: Code) -> bool:
-    """Whether the next launch may begin before this one has ended."""
-    return any(
-        flow.instruction.opcode == "griddepcontrol"
+def _opcodes(code: Code) -> set[str]:
+    """Those of instructions that ran."""
+    return {
+        flow.instruction.opcode
         for block, times in zip(code.blocks, code.executed, strict=True) if times
         for flow in block.passages
+    }  # fmt: skip
+
+
+def _parts_before_aligned(evidence: Evidence) -> bool:
+    """Whether lanes part ways in a kernel with aligned barriers of clusters, or by the manual also
+    with those of blocks."""
+    strict = any(each.strict for each in evidence.skeletons)
+    return any(each.parted for each in evidence.skeletons) and any(
+        block.barrier is not None and block.barrier.aligned
+        and (block.barrier.cluster or (strict and block.barrier.number is not None))
+        for block, times in zip(evidence.code.blocks, evidence.code.executed, strict=True) if times
     )  # fmt: skip
+
+
+def _starts_with(evidence: Evidence) -> str:
+    if evidence.registers is None:
+        return "nobody waits for registers, as no bound of the kernel says how many there are"
+    return f"the kernel is compiled for {evidence.registers} registers of a thread"
 
 
 def _assumed(evidence: Evidence) -> Iterator[str]:
@@ -268,8 +289,10 @@ def _assumed(evidence: Evidence) -> Iterator[str]:
         event.where[0] for each in evidence.skeletons for agent in each.agents
         for event in agent.events if event.act in (Act.COME, Act.GO)
     }  # fmt: skip
-    if groups & {"warp", "wgmma"}:
+    if groups & {"warp", "wgmma"} or _parts_before_aligned(evidence):
         yield CONVERGED
+    if "elect" in _opcodes(evidence.code):
+        yield LEADER
     if any(_told_without_fence(each) for each in evidence.skeletons):
         yield OWN_COPIES
     if any(not each.strict and outlives(each) for each in evidence.skeletons):
@@ -277,11 +300,13 @@ def _assumed(evidence: Evidence) -> Iterator[str]:
     if "flag" in groups:
         yield RESIDENT
         yield from _begins(evidence)
-        if evidence.dependents or _lets_others_begin(evidence.code):
+        if evidence.dependents or "griddepcontrol" in _opcodes(evidence.code):
             yield ALONE
     if "wgmma" in groups:
         yield TOGETHER
-    if "registers" in groups and evidence.registers is not None:
-        yield f"the kernel is compiled for {evidence.registers} registers of a thread"
+    if "registers" in groups:
+        yield _starts_with(evidence)
+        if any(not r.strict and r.complete and any(check_meetings(r)) for r in evidence.skeletons):
+            yield NOT_MET
     if evidence.benign:
         yield SAME_VALUE
