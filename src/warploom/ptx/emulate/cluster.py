@@ -75,7 +75,7 @@ class ClusterPhases:
         self.settle(f.batch)
 
     def _number(self, ins: Instruction, span: Span) -> int:
-        """Of an aligned arrival, from 1 on."""
+        """The number of an aligned arrival, from 1 on."""
         if "aligned" not in ins.modifiers:
             return 0
         known = [each.start for each, _ in self.arrivals]
