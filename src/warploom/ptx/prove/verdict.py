@@ -268,7 +268,7 @@ def _opcodes(code: Code) -> set[str]:
 
 
 def _parts_before_aligned(evidence: Evidence) -> bool:
-    """Whether lanes part ways in a kernel with aligned barriers of clusters, or by the manual also
+    """Whether lanes diverge in a kernel with aligned barriers of clusters, or by the manual also
     with those of blocks."""
     strict = any(each.strict for each in evidence.skeletons)
     return any(each.parted for each in evidence.skeletons) and any(
