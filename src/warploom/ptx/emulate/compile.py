@@ -40,14 +40,22 @@ from warploom.ptx.emulate import (
 from warploom.ptx.emulate import registers as registers_
 from warploom.ptx.emulate.barrier import Barrier
 from warploom.ptx.emulate.code import Code, CodeBlock, LiveSlots
-from warploom.ptx.emulate.context import CARRY, Context, Fetch, Step, Steps, constant
+from warploom.ptx.emulate.context import (
+    CARRY,
+    MALFORMED,
+    Context,
+    Fetch,
+    Step,
+    Steps,
+    constant,
+    malformed,
+)
 from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.emulate.hold import is_event
 from warploom.ptx.emulate.lanes import Members
 from warploom.ptx.emulate.ordering import looks_at_flags, may_look_far
 from warploom.ptx.emulate.poison import PoisonTransfer, poison_transfer_of
 from warploom.ptx.emulate.product_fence import watch_products
-from warploom.ptx.emulate.schedule import MALFORMED, malformed
 from warploom.ptx.emulate.shape import Compile
 from warploom.ptx.known import form_of, keys_of, record_of, registers, spelled, split_operands
 from warploom.ptx.opcode import Control, MemoryEffect, OpcodeForm

@@ -30,6 +30,15 @@ CARRY = "%cc"
 # What a driver puts there is known for grids that meet and for tiles of warps: another one, read
 # as 0, would have the kernel blamed for where it then reads and writes.
 OF_THE_DRIVER = ("%envreg", "%reserved_smem")
+# What NumPy and Python raise for operands that do not fit an instruction, such as and.f32.
+MALFORMED = (TypeError, ValueError, KeyError, IndexError)
+
+
+def malformed(module: ir.Module, instruction: ir.Instruction, error: Exception) -> DeviceError:
+    return DeviceError(
+        f"{instruction.name} with these operands is no instruction ({error})",
+        module.span(instruction),
+    )
 
 
 @dataclass(slots=True)

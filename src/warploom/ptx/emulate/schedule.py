@@ -30,7 +30,7 @@ from warploom.ptx.emulate import poison as undefined
 from warploom.ptx.emulate.barrier import Barrier, BlockBarriers, Going
 from warploom.ptx.emulate.cluster import ClusterWaits
 from warploom.ptx.emulate.code import MOST_KEPT, Code, CodeBlock
-from warploom.ptx.emulate.context import Fetch, Step
+from warploom.ptx.emulate.context import MALFORMED, Fetch, Step, malformed
 from warploom.ptx.emulate.deadlock import Watch, land_copies
 from warploom.ptx.emulate.frame import NOTHING, Batch, Frame
 from warploom.ptx.emulate.lanes import Held, Members, WarpBarriers, missing, note_meeting
@@ -39,7 +39,7 @@ from warploom.ptx.emulate.registers import RegisterWaits
 from warploom.ptx.emulate.registers import finish as finish_registers
 from warploom.ptx.emulate.skeleton import NOWHERE, Act, Event, Skeleton
 from warploom.ptx.emulate.waits import deadlock
-from warploom.ptx.ir import Instruction, Module
+from warploom.ptx.ir import Instruction
 from warploom.ptx.patience import timed
 
 Array = npt.NDArray[Any]
@@ -49,17 +49,6 @@ SPLIT = 0.3  # how often a group is split, where chance decides
 PATIENCE = 2000  # slices one group may take over waiting ones before they get theirs
 SPINNING = 250  # for so many a slice counts that looks at a flag: it may be waiting for the others
 AHEAD = 40  # slices that a group may then take itself, so that it comes to what is waited for
-
-
-# What NumPy and Python raise for operands that do not fit an instruction, such as and.f32.
-MALFORMED = (TypeError, ValueError, KeyError, IndexError)
-
-
-def malformed(module: Module, instruction: Instruction, error: Exception) -> DeviceError:
-    return DeviceError(
-        f"{instruction.name} with these operands is no instruction ({error})",
-        module.span(instruction),
-    )
 
 
 class Runner:
@@ -395,16 +384,10 @@ class Runner:
             self._go(block, f.mask, taken=count > 0)
             return
         rest = ~taken if f.mask is None else f.mask & ~taken
-        self._note_parting(taken, rest)
+        if self.batch.skeleton is not None:
+            self.batch.skeleton.divided(taken, rest, self.batch.warp_starts)
         self._go(block, taken, taken=True)
         self._go(block, rest, taken=False)
-
-    def _note_parting(self, some: Mask, rest: Mask) -> None:
-        """For the skeleton: whether lanes of one warp go different ways."""
-        skeleton, starts = self.batch.skeleton, self.batch.warp_starts
-        if skeleton is not None and not skeleton.parted:
-            both = [np.logical_or.reduceat(each, starts) for each in (some, rest)]
-            skeleton.parted = bool((both[0] & both[1]).any())
 
     def _go(self, block: CodeBlock, mask: Mask | None, *, taken: bool) -> None:
         if block.leaves:
@@ -441,7 +424,8 @@ class Runner:
                 where = self.batch.where(int(chosen.argmax()))
                 span = self.code.module.span(block.branch) if block.branch else None
                 raise DeviceError(f"brx.idx: there is no target number {choice}; {where}", span)
-            self._note_parting(chosen, here & ~chosen)
+            if self.batch.skeleton is not None:
+                self.batch.skeleton.divided(chosen, here & ~chosen, self.batch.warp_starts)
             self.add(targets[choice], None if bool(chosen.all()) else chosen)
 
     # -- barriers -----------------------------------------------------------------------------

@@ -303,6 +303,12 @@ class Skeleton:
                 self.note([thread], Event(Act.GO, flag, 0, int(number), site=self.site(span)))
                 self.orders(np.array([thread]), scope, ACQUIRES)
 
+    def divided(self, some: Array, rest: Array, starts: Array) -> None:
+        """Some threads go one way and the rest another; `starts` are the first ones of warps."""
+        if not self.parted:
+            both = [np.logical_or.reduceat(each, starts) for each in (some, rest)]
+            self.parted = bool((both[0] & both[1]).any())
+
     # -- threads that meet ----------------------------------------------------------------------
 
     def come(self, threads: Array, group: Hashable, span: Span) -> None:
