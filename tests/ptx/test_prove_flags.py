@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from bench.common.narrowed import of
 
+from warploom.errors import Span
+from warploom.machine.flag import Flags
 from warploom.machine.proof import Proof, Reach
 from warploom.ptx import load
 
@@ -173,6 +176,45 @@ def test_a_flag_without_its_order_is_not_proved(old: str, new: str, said: str) -
 )  # fmt: skip
 def test_a_flag_with_its_order_is_proved(old: str, new: str) -> None:
     assert without(old, new).failed == ()
+
+
+# -- flags of several sizes ------------------------------------------------------------------------
+
+RELEASE = "st.release.gpu.global.u32 [%rd2], 1;"
+ACQUIRE = SET_YET
+
+
+@pytest.mark.parametrize(
+    ("set_", "look", "size"),
+    [
+        (RELEASE, ACQUIRE.replace("ld.acquire.gpu.global.u32", "ld.acquire.gpu.global.u8"), 4),
+        (RELEASE.replace("u32", "u8"), ACQUIRE, 4),
+        ("mov.b64 %rd7, 1;\n" + RELEASE.replace("u32", "u64").replace("1;", "%rd7;"), ACQUIRE, 8),
+    ],
+)  # fmt: skip
+def test_a_look_of_another_size_orders_nothing(set_: str, look: str, size: int) -> None:
+    """By the manual it is a race with the write that it sees, whoever comes first."""
+    text = KERNEL.replace("SET\n", set_ + "\n").replace("LOOK\n", look + "\n")
+    flags = np.zeros(size // 4, np.uint32)
+    kernel = load(text, "k.ptx").kernel("k")
+    report = kernel.launch(2, 1, [np.zeros(2, np.uint32), flags, 1], races="all", prove=True)
+    assert report.proof is not None
+    assert report.proof.reach is Reach.THIS_SCHEDULE
+    line = next(n for n, each in enumerate(text.splitlines(), 1) if "ld.acquire" in each)
+    assert line in {of(Span, race.second.label).line for race in report.races}
+
+
+def test_looks_of_another_size_are_not_judged_pair_by_pair(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of 256 threads polls what 256 others write, of which nobody saw anything."""
+    asked: list[int] = []
+    monkeypatch.setattr(Flags, "is_among", lambda *_: asked.append(1))
+    look = ACQUIRE.replace("ld.acquire.gpu.global.u32", "ld.acquire.gpu.global.u8")
+    text = KERNEL.replace("SET\n", RELEASE + "\n").replace("LOOK\n", look + "\n")
+    text = text.replace("st.global.u32 [%rd3], %r3;", "").replace("st.global.u32 [%rd3], %r2;", "")
+    data, flags = np.zeros(2, np.uint32), np.zeros(1, np.uint32)
+    report = load(text, "k.ptx").kernel("k").launch(2, 256, [data, flags, 1], races="all")
+    assert report.races
+    assert len(asked) < 1000
 
 
 # -- flags that are set back for the next launch ---------------------------------------------------

@@ -241,19 +241,19 @@ class Flags:
             if trail is None:
                 trail = trails[place] = _Trail()
             cluster = clocks.layout.cluster
-            seen = flag is not None and flag.seen_by(semantics.scope, block, cluster)
+            # What is of another size is not morally strong, so that it orders nothing.
+            alike = flag is not None and flag.size == semantics.size
+            seen = alike and flag is not None and flag.seen_by(semantics.scope, block, cluster)
             if reads and flag is not None and seen:
                 known = flag.known
-                if flag.size == semantics.size:  # else the two are not morally strong
-                    trail.read(entry & clocks.layout.code_mask, entry)
+                trail.read(entry & clocks.layout.code_mask, entry)
             if reads and order.sees and flag is not None and known:
                 self._look((region, place), thread, flag, entry)
             if reads and order.acquires:
                 looks = self.looks.get(thread, {}).get((region, place), [])
                 self._acquire(clocks, thread, looks, semantics.scope)
             if semantics.kind.writes and not unwritten:
-                alike = flag is not None and flag.size == semantics.size
-                trail.write(entry, goes_on=reads and seen and alike)
+                trail.write(entry, goes_on=reads and seen)
                 given = self._given(clocks, (region, place, thread), semantics, order)
                 for group, before in known.items():  # a chain of atomics goes on
                     given[group] = joined(given.get(group), before)
@@ -272,7 +272,7 @@ class Flags:
         layout = clocks.layout
         for place in np.unique(start).tolist():
             flag = places.get(place)
-            if flag is None:
+            if flag is None or flag.size != semantics.size:  # as above
                 continue
             at = np.flatnonzero(start == place)
             block = layout.block(entries[at])
@@ -282,8 +282,7 @@ class Flags:
                 at = at[np.isin(block, sees)]
             if not at.size:
                 continue
-            if flag.size == semantics.size:  # else the two are not morally strong
-                trails[place].read_together(entries[at] & np.int64(layout.code_mask), entries[at])
+            trails[place].read_together(entries[at] & np.int64(layout.code_mask), entries[at])
             if order.sees and flag.known:
                 for thread, entry in zip(threads[at].tolist(), entries[at].tolist(), strict=True):
                     self._look((region, place), thread, flag, entry)
@@ -296,7 +295,9 @@ class Flags:
         Not by those that it does `now`.
         """
         trail = self.trails.get(region, {}).get(place)
-        found = np.zeros((0, 3), np.int64) if trail is None else trail.observed()
+        if trail is None or not (trail.readers or trail.groups):
+            return np.zeros((3, 0), np.int64)
+        found = trail.observed()
         before = clocks.ordered_before(found[:, 0], thread)
         before &= ~np.isin(found[:, 0], list(now))
         return found[before].T

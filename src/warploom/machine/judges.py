@@ -205,12 +205,22 @@ class Judges:
 
         def judge(entries: Array, threads: Array, cells: Array) -> Mask:
             bad = conflict(entries, threads)
-            for at in np.flatnonzero(bad).tolist():
-                place, thread = int(cells[at]) * unit // other.size * other.size, int(threads[at])
-                if (place, thread) not in known:
-                    known[place, thread] = flags.observed(clocks, region, place, thread, now)
-                seen = known[place, thread]
-                bad[at] = not flags.is_among(clocks, region, place, int(entries[at]), seen)
+            at = np.flatnonzero(bad)
+            place = cells[at] * unit // other.size * other.size
+            # Those of one place and thread together: most often nobody saw anything there.
+            order = np.lexsort((threads[at], place))
+            at, place = at[order], place[order]
+            fresh = np.ones(at.size, bool)
+            fresh[1:] = (place[1:] != place[:-1]) | (threads[at[1:]] != threads[at[:-1]])
+            for own in np.split(np.arange(at.size), np.flatnonzero(fresh)[1:]) if at.size else ():
+                where = int(place[own[0]]), int(threads[at[own[0]]])
+                if where not in known:
+                    known[where] = flags.observed(clocks, region, *where, now)
+                seen = known[where]
+                for each in at[own].tolist() if seen.size else ():
+                    bad[each] = not flags.is_among(
+                        clocks, region, where[0], int(entries[each]), seen
+                    )
             return bad
 
         return judge
