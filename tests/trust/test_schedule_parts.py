@@ -154,6 +154,49 @@ OTHERS: dict[str, tuple[str, Callable[[dict[str, Any]], Any], str]] = {
 }  # fmt: skip
 
 
+def dropped(record: dict[str, Any], act: str, kind: str) -> None:
+    """One thread of those that meet."""
+    events = agents(record, act, kind)[0]
+    events.remove(next(row for row in events if is_a(row, act, kind)))
+
+
+def again(record: dict[str, Any], act: str, kind: str) -> None:
+    events = agents(record, act, kind)[0]
+    at = next(at for at, row in enumerate(events) if is_a(row, act, kind))
+    events.insert(at, list(events[at]))
+
+
+def beside(record: dict[str, Any], at: int, more: int) -> None:
+    batch(record)["mbarriers"][0][at] += more
+
+
+OTHERS |= {
+    "goes on and did not come": (
+        "invalid",
+        lambda r: dropped(r, "come", "barrier"),
+        "that did not come",
+    ),
+    "comes twice": ("invalid", lambda r: again(r, "come", "barrier"), "twice"),
+    "an mbarrier between two places": ("invalid", lambda r: beside(r, 3, 4), "at no place"),
+    "an mbarrier of another block": ("invalid", lambda r: beside(r, 1, 1), "another block"),
+    "two mbarriers at one place": (
+        "invalid",
+        lambda r: batch(r)["mbarriers"].extend([["other", 0, 1, 64]] * 2),
+        "another one",
+    ),
+    "other registers than it says": (
+        "registers",
+        lambda r: put(r, "registers", 200),
+        "for which registers",
+    ),
+    "it says no registers": (
+        "registers",
+        lambda r: r["assumed"].remove(r["assumed"][-1]),
+        "does not say",
+    ),
+}
+
+
 @pytest.mark.parametrize("what", OTHERS)
 def test_other_events_are_noticed(what: str) -> None:
     refused(*OTHERS[what])

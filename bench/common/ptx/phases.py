@@ -353,7 +353,7 @@ def _skeleton(case: Case, log: Log, state: State) -> Recorded:
                 broken.append(Broken("C1", "a copy of two phases", -1))
         agents.append(Agent(0, (t,), (*events, Event(Act.EXIT))))
     bars = tuple(
-        Ended(str(where), 0, count, *bar, BYTES)
+        Ended(str(where), 0, count, *bar, BYTES, 8 * where)
         for where, (count, bar) in enumerate(zip(case.counts, state.bars, strict=True))
     )
     initial: dict[Any, int] = {("flag", 0, where): each for where, each in enumerate(case.flags)}

@@ -16,6 +16,7 @@ from warploom.trust.checked import Checked, TooMuchError, digest, require, shiel
 from warploom.trust.schedule_blocks import check_blocks
 from warploom.trust.schedule_flags import check_flags
 from warploom.trust.schedule_registers import check_pools
+from warploom.trust.schedule_shape import check_registers, check_shape
 
 _KEYS = {
     "kind", "version", "name", "grid", "block", "reach", "assumed", "registers", "batches",
@@ -75,6 +76,9 @@ def _check(record: dict[str, Any]) -> Checked:
             said = _RESIDENT in granted and any(each.startswith(_BEGIN) for each in granted)
             require(said, "it does not say what its flags stand on")
         check_blocks(batch["agents"], record["grid"], record["block"])
+        check_shape(found.rows, batch["agents"], batch["mbarriers"])
+        used = any(map(found.of_registers, found.rows))
+        check_registers(record["registers"], record["assumed"], used=used)
         for kinds, told in _ASSUMED:
             needed = any(_kind(row) in kinds for row in found.rows.values())
             require(not needed or told in record["assumed"], f"it does not say: {told}")
@@ -178,7 +182,7 @@ class _Batch:
         for key in given:
             del self.counted[key]  # that registers were waited for orders nothing else
         self._ordered()
-        if self.registers is not None and any(map(self._of_registers, self.rows)):
+        if self.registers is not None and any(map(self.of_registers, self.rows)):
             check_pools(self, _whole(self.registers))
         self.exits: dict[int, list[Node]] = defaultdict(list)
         for node in self.rows:
@@ -189,7 +193,7 @@ class _Batch:
         require(self.cluster > 0 and self.first % self.cluster == 0, "a cluster is torn apart")
         return check_flags(self, self.flags, self.loops, self.cluster)
 
-    def _of_registers(self, node: Node) -> bool:
+    def of_registers(self, node: Node) -> bool:
         act, where = self.rows[node][:2]
         return act in ("come", "go") and _sets(where)
 
