@@ -17,7 +17,6 @@ from warploom.cli.output import kept_free, write, write_records
 from warploom.cli.ptx_arguments import parse_variables, save_arrays
 from warploom.cli.ptx_input import (
     finding,
-    left,
     loaded,
     read_text,
     recorded,
@@ -35,6 +34,7 @@ from warploom.errors import (
 from warploom.machine.proof import Proof, Reach
 from warploom.ptx.findings import proof_lines, proof_record, race_findings, rounding_note
 from warploom.ptx.launch import Kernel, Report
+from warploom.ptx.patience import left
 from warploom.ptx.prove.certificate import certificate
 from warploom.ptx.shuffle import KernelReport, Rewrite, check, confirm, rewrite
 from warploom.search.outcome import Verdict
