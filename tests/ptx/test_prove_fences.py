@@ -1,4 +1,7 @@
-"""Fences between ways to memory hold for the state space, the scope and the map that they name."""
+"""Fences between ways to memory hold for the state space, the scope and the map that they name.
+
+So do operations on mbarriers, of the own block and of others.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from tests.ptx.test_prove_ends import CLUSTER, WAIT, conditions, proved
 from tests.ptx.test_tensor_map_edit import ACQUIRE, COPY, ROOM, ZERO, fields, launch
 
 from warploom import ptx
-from warploom.errors import DeviceError
+from warploom.errors import DeviceError, KernelError
 from warploom.machine.judges import Cause
 from warploom.ptx.emulate.asked import Model
 
@@ -196,3 +199,83 @@ def test_scopes_of_a_map_across_blocks(release: str, acquire: str, missing: bool
     kernel = ptx.load(text, "k.ptx").kernel("k")
     report = kernel.launch(2, 32, args, cluster=2, races="all")
     assert [each.cause for each in report.races] == [Cause.MAP] * missing
+
+
+# -- mbarriers of two blocks -----------------------------------------------------------------------
+
+SENT = f"""
+mapa.shared::cluster.u32 %r7, %r5, 0;
+mapa.shared::cluster.u32 %r8, %r3, 0;
+setp.eq.u32 %p2, %r6, 0;
+{CLUSTER}@%p2 bra FIRST;
+@!%p1 SEND
+bra DONE;
+FIRST:
+@!%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 16;
+ASK:
+mbarrier.try_wait.parity.HOW.shared::cta.b64 %p4, [%r3], 0;
+@!%p4 bra ASK;
+ld.shared.u32 %r9, [%r5];
+DONE:
+{CLUSTER}"""
+STORED = (
+    "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%r7], {%r1, %r1, %r1, %r1}, "
+    "[%r8];"
+)
+MULTICAST = (
+    "mov.u16 %h1, 3;\n"
+    "@!%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 16;\n"
+    "@!%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+    "[%r5], [%rd1], 16, [%r3], %h1;\n" + WAIT.replace("ASK", "OWN")
+)  # fmt: skip
+SOURCES = {"st.async": STORED, "multicast": MULTICAST}
+
+
+@pytest.mark.parametrize("way", SOURCES)
+@pytest.mark.parametrize(
+    ("how", "by_manual", "by_practice"),
+    [
+        ("acquire.cluster", True, True), ("acquire.cta", False, True),
+        ("relaxed.cluster", False, False),
+    ],
+)  # fmt: skip
+def test_a_wait_for_what_another_block_sent(
+    way: str, how: str, by_manual: bool, by_practice: bool
+) -> None:
+    """What another block sent is there for who acquires in the scope of the cluster."""
+    body = ".reg .b16 %h<2>;\n" + SENT.replace("HOW", how)
+    body = body.replace("SEND", SOURCES[way])
+    for model, holds in zip(MODELS, (by_manual, by_practice), strict=True):
+        found = conditions(proved(body, cluster=2, model=model))
+        assert found == (set() if holds else {"races"})
+
+
+@pytest.mark.parametrize("how", ["acquire.cta", "acquire.cluster"])
+def test_a_wait_for_what_the_own_block_copied(how: str) -> None:
+    copy = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+    body = "bar.sync 0;\n@%p1 bra ASK;\n"
+    body += "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 16;\n"
+    body += f"{copy}[%r5], [%rd1], 16, [%r3];\n"
+    wait = WAIT.replace("parity.", f"parity.{how}.")
+    body += wait + "ld.shared.u32 %r9, [%r5];\n"
+    assert not proved(body, model="ptx").failed
+
+
+GENERIC = "cvt.u64.u32 %rd5, %r7;\ncvta.shared.u64 %rd5, %rd5;\n"
+AT_PEER = {
+    "mbarrier.try_wait.parity.shared::cta.b64 %p4, [%r7], 1;": KernelError,
+    "mbarrier.test_wait.parity.b64 %p4, [%rd5], 1;": KernelError,
+    "mbarrier.arrive.shared::cluster.b64 %rd3, [%r7];": DeviceError,
+    "mbarrier.arrive.b64 %rd3, [%rd5];": KernelError,
+    "mbarrier.arrive.noComplete.b64 %rd3, [%rd5], 1;": KernelError,
+    "mbarrier.inval.b64 [%rd5];": KernelError,
+    "mbarrier.init.b64 [%rd5+16], 1;": KernelError,
+}
+
+
+@pytest.mark.parametrize("ins", AT_PEER)
+def test_what_may_not_be_done_at_the_mbarrier_of_a_peer(ins: str) -> None:
+    """Only arrivals without a state, and bytes that are expected or come."""
+    body = f"mapa.shared::cluster.u32 %r7, %r3, 1;\n{GENERIC}{CLUSTER}@!%p1 {ins}\n{CLUSTER}"
+    with pytest.raises(AT_PEER[ins]):
+        proved(body, cluster=2)

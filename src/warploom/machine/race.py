@@ -486,7 +486,8 @@ class RaceDetector:
                 continue
             offset, apart = int(cells[at]) * shadow.unit, semantics.conflict_with(other)
             cause = self.judges.cause(apart, other, entry, threads[at : at + 1])
-            if cause is Cause.WAIT and not breaks:  # they were waited for, in too small a scope
+            waited = cause is Cause.WAIT or (other.told and other.kind.writes)
+            if waited and not breaks:  # … in too small a scope
                 cause = Cause.SCOPE
             held = b"" if memory is None else memory[offset : offset + width].tobytes()
             given = b"" if writing is None else writing.bytes_of(at)

@@ -322,7 +322,8 @@ def landed(
         shared.written[places[:, None] + np.arange(width)] = 1
     parts = [copier.note(f, thread, SHARED, shared.data.size, places, width, Kind.WRITE, how)]
     parts += [] if read is None else [read]
-    barrier.tells_of_copies(f.batch)
+    far = int(f.batch.block_of[thread]) != barrier.block
+    barrier.tells_of_copies(f.batch, far=far)
     issued = barrier.phase
     if f.batch.skeleton is not None:
         f.batch.skeleton.touch(
@@ -339,7 +340,7 @@ def landed(
             message = "a copy begins in one phase of its mbarrier, and ends in another"
             f.batch.skeleton.fail("C1", message, copier.site.span)
         for done in parts:
-            done(barrier.completion())
+            done(barrier.completion(far=far))
 
     barrier.coming.append((total, count))
 

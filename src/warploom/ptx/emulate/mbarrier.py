@@ -8,7 +8,7 @@ arrived did before is ordered before what those do that got a yes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -25,7 +25,7 @@ from warploom.ptx.emulate.context import Context, Fetch, Step
 from warploom.ptx.emulate.frame import Batch, Frame
 from warploom.ptx.emulate.shape import Compile
 from warploom.ptx.emulate.skeleton import Act, Event, Skeleton
-from warploom.ptx.ir import Instruction, Operand
+from warploom.ptx.ir import Instruction, Operand, Symbol
 from warploom.ptx.types import U64
 
 Array = npt.NDArray[Any]
@@ -46,6 +46,7 @@ class MBarrier:
     known_far: Knowledge | None = None  # … in the phase before
     coming: list[tuple[int, Callable[[], None]]] = field(default_factory=list)  # bytes of copies
     source: int = 0  # its number as one that tells of copies, once there were any
+    source_far: int = 0  # … of copies that other blocks issued, in the scope of the cluster
     threads: int = 0  # of a block, as such numbers are kept
     came: list[int] = field(default_factory=list)  # threads that arrived in this phase
     before: list[int] = field(default_factory=list)  # … in the phase before
@@ -56,6 +57,8 @@ class MBarrier:
         if self.pending == 0 and self.bytes == 0:
             if self.source:
                 self.gathered = joined(self.gathered, self.completion().known(self.threads))
+            if self.source_far:
+                self.far = joined(self.far, self.completion(far=True).known(self.threads))
             if self.gathered is not None:
                 self.gathered.flat()  # once, not by each that waits
             self.known, self.gathered = self.gathered, None
@@ -64,13 +67,18 @@ class MBarrier:
             self.pending = self.expected
             self.before, self.came, self.awaited = self.came, [], 0
 
-    def completion(self, inside: int = 0) -> Completion:
-        """The completion of a copy that this phase waits for."""
-        return Completion(self.source, self.phase, inside)
+    def completion(self, inside: int = 0, *, far: bool = False) -> Completion:
+        """The completion of a copy that this phase waits for; `far`: another block issued it."""
+        return Completion(self.source_far if far else self.source, self.phase, inside)
 
-    def tells_of_copies(self, batch: Batch) -> None:
-        if batch.races is not None and not self.source:
-            self.source, self.threads = batch.races.new_source(), batch.block_size
+    def tells_of_copies(self, batch: Batch, *, far: bool = False) -> None:
+        if batch.races is None or (self.source_far if far else self.source):
+            return
+        self.threads = batch.block_size
+        if far:
+            self.source_far = batch.races.new_source()
+        else:
+            self.source = batch.races.new_source()
 
     def land(self) -> None:
         """The bytes of copies come as late as they can: when somebody waits for them."""
@@ -132,6 +140,11 @@ def site_of(ctx: Context, ins: Instruction, width: int, semantics: Semantics) ->
     near = any(word in ("shared", "shared::cta") for word in ins.modifiers)
     far = "shared::cluster" in ins.modifiers or not near
     return Site(ctx.module.span(ins), ins.name, "shared", width, False, semantics, far=far)
+
+
+def near_site(ctx: Context, ins: Instruction, semantics: Semantics) -> Site:
+    """Of what the manual permits at mbarriers of the thread's own block alone."""
+    return replace(site_of(ctx, ins, 8, semantics), far=False)
 
 
 def barriers_at(
@@ -245,7 +258,7 @@ def _manner(kind: Kind) -> Semantics:
 
 def _init(ctx: Context, ins: Instruction) -> Step:
     address, count = shared_address(ctx, ins.operands[0]), ctx.read(ins.operands[1], "u32")
-    site = site_of(ctx, ins, 8, Semantics(Kind.WRITE, begins=True))
+    site = near_site(ctx, ins, Semantics(Kind.WRITE, begins=True))
 
     def step(f: Frame) -> None:
         counts = _number(f, count, 1)
@@ -262,7 +275,7 @@ def _init(ctx: Context, ins: Instruction) -> Step:
 
 def _inval(ctx: Context, ins: Instruction) -> Step:
     address = shared_address(ctx, ins.operands[0])
-    site = site_of(ctx, ins, 8, Semantics(Kind.WRITE, mbarrier=True))
+    site = near_site(ctx, ins, Semantics(Kind.WRITE, mbarrier=True))
 
     def step(f: Frame) -> None:
         where = np.broadcast_to(f.active_part(address(f)), (f.count,))
@@ -281,7 +294,11 @@ def _arrive(ctx: Context, ins: Instruction) -> Step:
     store = ctx.write(ins.operands[0], "b64")
     address = shared_address(ctx, ins.operands[1])
     more = ctx.read(ins.operands[2], "u32") if len(ins.operands) > 2 else None
-    site = site_of(ctx, ins, 8, _manner(Kind.ATOMIC))
+    wants_state = not (isinstance(ins.operands[0], Symbol) and ins.operands[0].name == "_")
+    if "shared::cluster" in ins.modifiers and wants_state:
+        raise ctx.fail(f"{ins.name} returns no state: its destination is '_'", ins)
+    manner = _manner(Kind.ATOMIC)
+    site = near_site(ctx, ins, manner) if wants_state else site_of(ctx, ins, 8, manner)
     expects, drops = "expect_tx" in ins.modifiers, "arrive_drop" in ins.modifiers
     releases, scope = "relaxed" not in ins.modifiers, scope_at(ins)
 
@@ -334,7 +351,7 @@ def _wait(ctx: Context, ins: Instruction) -> Step:
     address = shared_address(ctx, ins.operands[1])
     by_parity = "parity" in ins.modifiers
     wanted = ctx.read(ins.operands[2], "u32" if by_parity else "b64")
-    site = site_of(ctx, ins, 8, _manner(Kind.STRONG_READ))
+    site = near_site(ctx, ins, _manner(Kind.STRONG_READ))
     acquires, scope = "relaxed" not in ins.modifiers, scope_at(ins)
 
     def step(f: Frame) -> None:
