@@ -143,7 +143,7 @@ def site_of(ctx: Context, ins: Instruction, width: int, semantics: Semantics) ->
 
 
 def near_site(ctx: Context, ins: Instruction, semantics: Semantics) -> Site:
-    """Of what the manual permits at mbarriers of the thread's own block alone."""
+    """What the manual permits at mbarriers of the thread's own block alone."""
     return replace(site_of(ctx, ins, 8, semantics), far=False)
 
 
