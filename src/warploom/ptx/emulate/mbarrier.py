@@ -297,8 +297,8 @@ def _arrive(ctx: Context, ins: Instruction) -> Step:
     wants_state = not (isinstance(ins.operands[0], Symbol) and ins.operands[0].name == "_")
     if "shared::cluster" in ins.modifiers and wants_state:
         raise ctx.fail(f"{ins.name} returns no state: its destination is '_'", ins)
-    manner = _manner(Kind.ATOMIC)
-    site = near_site(ctx, ins, manner) if wants_state else site_of(ctx, ins, 8, manner)
+    semantics = _manner(Kind.ATOMIC)
+    site = near_site(ctx, ins, semantics) if wants_state else site_of(ctx, ins, 8, semantics)
     expects, drops = "expect_tx" in ins.modifiers, "arrive_drop" in ins.modifiers
     releases, scope = "relaxed" not in ins.modifiers, scope_at(ins)
 
