@@ -2,6 +2,7 @@
 
 Check a kernel, without a GPU:
   emulate          run a Triton, Numba, CuPy, CUDA or PTX kernel with every access and race checked
+  judge            is a kernel equal to its reference for all inputs of a shape; inputs if it is not
   insert_shuffles  replace loads in PTX by warp shuffles, where that is proved right
 
 Layouts of shared memory and registers:
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     from warploom.sketch.simt.function import sketch
     from warploom.sketch.synth.solve import synthesize as synthesize
     from warploom.sketch.term import spec as spec
+    from warploom.verdict.judged import judge as judge
     from warploom.without_gpu.front import emulate as emulate
 
     # Public by another name than at home.
@@ -101,6 +103,7 @@ _PUBLIC = {
     "emulate": ("warploom.without_gpu.front", "emulate"),
     "explore": ("warploom.pipeline.exploring", "explored"),
     "insert_shuffles": ("warploom.ptx.shuffle", "rewrite"),
+    "judge": ("warploom.verdict.judged", "judge"),
     "kernels": ("warploom.catalogue", "entries"),
     "load": ("warploom.catalogue.loaded", "load"),
     "map_array": ("warploom.pipeline.mapping", "mapped"),

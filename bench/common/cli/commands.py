@@ -16,6 +16,18 @@ SAXPY += ["--arg", "f32[32]=range", "--arg", "f32[32]=ones", "--arg", "f32=2", "
 RACE = [str(PTX / "race.ptx"), "--grid", "1", "--block", "64", "--arg", "f32[64]=range"]
 RACE += ["--arg", "f32[64]=zeros"]
 
+
+def judge(kernel: str) -> list[str]:
+    """A judgement of one of the example's kernels."""
+    folder = ROOT / "examples" / "judge"
+    args = ("x=f32[2,n]", "y=f32[2,n]=out", "n=i32=n")
+    return [
+        "judge", str(folder / "softmax.ptx"), "--reference", f"{folder}/references.py::softmax",
+        "--grid", "2", *(word for each in args for word in ("--arg", each)), "--shape", "n=33",
+        "--kernel", kernel,
+    ]  # fmt: skip
+
+
 # A sketch whose search is long enough for a budget of nothing to end it.
 LONG = ["synth", "sums", "--size", "columns=9", "--seconds", "0"]
 
@@ -72,6 +84,10 @@ COMMANDS = (
     of(0, "sanitize", "sanitize", *SAXPY),
     of(1, "sanitize", "sanitize", *RACE),
     of(2, "", "sanitize", "no such file.py", "--run"),
+    of(0, "judge", *judge("softmax")),
+    of(1, "judge", *judge("softmax_short")),
+    of(3, "judge", *judge("softmax"), "--seconds", "0"),
+    of(2, "", *judge("no such kernel")),
     of(0, "ptx run", "ptx", "run", *SAXPY),
     of(1, "ptx run", "ptx", "run", *RACE, "--races"),
     of(0, "ptx report", "ptx", "report", *SAXPY),

@@ -169,6 +169,13 @@ def python_value(text: str, sizes: Sizes, kinds: Kinds = SKETCHES) -> object:
     return found
 
 
+def python_object(text: str) -> object:
+    """What FILE.py::NAME is, as it is: a function is not called."""
+    file, _, name = text.partition("::")
+    path = Path(file)
+    return _look_up(_load_module(path), path, name, ())
+
+
 def _from_python(text: str, sizes: Sizes) -> Program | Traced:
     found = python_value(text, sizes)
     match found:

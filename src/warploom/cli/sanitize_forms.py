@@ -23,6 +23,7 @@ ABOUT = {
     "racecheck": "Accesses of two threads to one place, one of them a write, that nothing orders.",
     "synccheck": "A deadlock, or a barrier or collective that cannot complete.",
     "initcheck": "A value that is used before it is written.",
+    "judge": "A kernel that is not equal to its reference, or of which that is not known.",
     "launch": "A launch that did not come to its end, or could not begin.",
 }
 
@@ -35,6 +36,7 @@ class Sanitized:
     tools: tuple[str, ...]
     status: int
     findings: list[Record]
+    command: str = "warploom sanitize"
 
     def of(self, tool: str) -> list[Record]:
         return [each for each in self.findings if each.get("tool", "launch") == tool]
@@ -151,7 +153,7 @@ def junit(answer: Sanitized) -> str:
     failures = sum("<failure" in each for each in cases)
     errors = sum("<error" in each for each in cases)
     head = f'tests="{len(cases)}" failures="{failures}" errors="{errors}"'
-    suite = f'<testsuite name="warploom sanitize" {head}>'
+    suite = f'<testsuite name="{answer.command}" {head}>'
     return "\n".join(
         ['<?xml version="1.0" encoding="UTF-8"?>', "<testsuites>", suite, *cases, "</testsuite>",
          "</testsuites>", ""]

@@ -99,6 +99,24 @@ class Case:
                 args[each.place] = Fresh.of(each.memory)
         return args
 
+    def launch(self, kernel: str) -> dict[str, Any] | None:
+        """The launch as `ptx run --launch` reads it, beside its arrays; None where tensor maps are
+        among its arguments."""
+        args: list[Any] = list(self.args)
+        for each in self.named.values():
+            if each.place >= 0 and not each.is_scalar:
+                args[each.place] = {"array": each.name}
+            elif each.place >= 0:
+                number = floats_of(each.memory, each.said.kind)
+                args[each.place] = float(number.reshape(-1)[0])
+        if not all(isinstance(each, dict | int | float | None) for each in args):
+            return None
+        cluster = {} if self.cluster is None else {"cluster": list(self.cluster)}
+        return {
+            "kernel": kernel, "grid": list(self.grid), "block": list(self.block), **cluster,
+            "shared": self.shared, "args": args,
+        }  # fmt: skip
+
     def fill(self, draw: np.random.Generator, how: str) -> None:
         """Numbers for all that is free, of a distribution; the rest as it starts."""
         for each in self.named.values():
@@ -159,11 +177,11 @@ def case_of(
         made = _argument(each, place, sizes, draw)
         found.named[each.name] = made
         found.args.append(made.memory)
-    _check_names(found)
+    check_names(found)
     return found
 
 
-def _check_names(case: Case) -> None:
+def check_names(case: Case) -> None:
     for name in {*case.named, *case.whole} & {*case.sizes}:
         value = case.whole.get(name)
         if value != case.sizes[name]:
@@ -179,17 +197,21 @@ def _argument(
 ) -> Argument:
     shape = said.shape(sizes)
     memory = np.zeros(shape or (1,), dtype_of(said.kind))
-    start: Array | None = None
+    return Argument(said, place, shape, memory, start_of(said, shape, draw))
+
+
+def start_of(said: Said, shape: tuple[int, ...], draw: np.random.Generator) -> Array | None:
+    """What an argument holds at first, where that is the same in all runs."""
     if said.values is not None:
-        start = np.ascontiguousarray(said.values).reshape(memory.shape)
-    elif said.sizes is None:
-        start = None if said.is_free else _number(said)
-    elif said.start not in ("", "out", "inout"):
-        start = rounded(_begun(said, shape, draw), said.kind)
-    elif said.start == "inout" and not said.is_float:
+        return np.ascontiguousarray(said.values).reshape(shape)
+    if said.sizes is None:
+        return None if said.is_free else _number(said)
+    if said.start not in ("", "out", "inout"):
+        return rounded(_begun(said, shape, draw), said.kind)
+    if said.start == "inout" and not said.is_float:
         advice = "write a start of its own: k=i32[n]=range"
         raise ParseError(f"'{said.text[:80]}': whole numbers do not vary", advice=advice)
-    return Argument(said, place, shape, memory, start)
+    return None
 
 
 def _number(said: Said) -> Array:

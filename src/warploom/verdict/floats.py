@@ -31,7 +31,8 @@ class Counterexample:
     reference: float
     how: str  # the distribution of the inputs
     seed: int
-    arrays: dict[str, Array]
+    arrays: dict[str, Array]  # what they hold as the launch begins
+    launch: dict[str, Any] | None = None  # as `ptx run --launch` reads it, beside these
 
     @property
     def text(self) -> str:

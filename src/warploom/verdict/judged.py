@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
 from secrets import randbelow
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -194,7 +194,7 @@ class _Trial:
         ):
             at = furthest(found, kernel, wanted, each.said.kind)
             if at is not None:
-                return _example(each, at, found, wanted, how, seed, inputs)
+                return self._example(each, at, found, wanted, how, seed, inputs)
         return None
 
     def _gross(self, how: str, seed: int, *, keep: bool = False) -> Counterexample | None:
@@ -214,8 +214,22 @@ class _Trial:
                 near = [one[number] for one in moved]
                 at = grossly(found, wanted[number], near, unit)
                 if at is not None:
-                    return _example(each, at, found, wanted[number], how, seed, inputs)
+                    wanted_ = wanted[number]
+                    return self._example(each, at, found, wanted_, how, seed, inputs)
         return None
+
+    def _example(
+        self, each: Argument, at: int, found: Any, wanted: Any, how: str, seed: int,
+        inputs: dict[str, Any],
+    ) -> Counterexample:  # fmt: skip
+        index = tuple(int(n) for n in np.unravel_index(at, each.shape)) if each.shape else ()
+        arrays = {
+            name: given for name, given in inputs.items() if not self.case.named[name].is_scalar
+        }
+        return Counterexample(
+            each.name, index, float(found[at]), float(wanted[at]), how, seed, arrays,
+            self.case.launch(self.kernel.name),
+        )  # fmt: skip
 
 
 def _unit(kernel: Kernel) -> float:
@@ -226,15 +240,6 @@ def _unit(kernel: Kernel) -> float:
     if used & {"f16", "tf32"}:
         return 2.0**-9
     return 2.0**-16
-
-
-def _example(
-    each: Argument, at: int, found: Any, wanted: Any, how: str, seed: int, inputs: Any
-) -> Counterexample:
-    index = tuple(int(n) for n in np.unravel_index(at, each.shape)) if each.shape else ()
-    return Counterexample(
-        each.name, index, float(found[at]), float(wanted[at]), how, seed, inputs
-    )  # fmt: skip
 
 
 def _arrays(case: Case) -> dict[str, Any]:
@@ -322,6 +327,12 @@ def _joined(given: Any) -> str:
     return ",".join(map(str, given)) if isinstance(given, list | tuple) else str(given)
 
 
+class Cases(Protocol):
+    """Launches, by shape."""
+
+    def at(self, sizes: Mapping[str, int], seed: int) -> Case: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Shapes:
     """What is said of launches, over sizes."""
@@ -339,7 +350,7 @@ class Shapes:
 
 
 def judged(
-    kernel: Kernel, reference: Reference, shapes: Shapes, sizes: Mapping[str, Any], seconds: float,
+    kernel: Kernel, reference: Reference, shapes: Cases, sizes: Mapping[str, Any], seconds: float,
     seed: int | None = None,
 ) -> Judgement:  # fmt: skip
     """Primes and inputs are drawn anew in every call, so that no kernel can be made for them; a
