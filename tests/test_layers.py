@@ -93,6 +93,38 @@ def test_an_upward_import_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert upward(planted) != []
 
 
+def missing(path: Path, text: str) -> list[str]:
+    """Names that a module takes from others of ours, where they are not."""
+    found = []
+    for node in outline(text).imports:
+        if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("warploom."):
+            continue
+        there = ROOT.parent / (node.module or "").replace(".", "/")
+        file = there / "__init__.py" if there.is_dir() else there.with_suffix(".py")
+        theirs = outline(text_of(file)) if file.is_file() else None
+        if theirs is None or "__getattr__" in text_of(file):
+            continue
+        bound = {a.asname or a.name for each in theirs.imports for a in each.names}
+        known = theirs.defined | bound | {each.stem for each in there.glob("*") if there.is_dir()}
+        found += [f"{path}: {node.module} has no {a.name}" for a in node.names
+                  if a.name not in known and not _is_bound(text_of(file), a.name)]  # fmt: skip
+    return found
+
+
+def _is_bound(text: str, name: str) -> bool:
+    """Functions and the like, which the outline leaves out."""
+    bound = rf"^ *(?:(?:async def|def|class) {name}\b|(?:\w+, )*{name}(?:, \w+)* *[=:,)])"
+    return re.search(bound, text, re.M) is not None
+
+
+def test_what_is_imported_is_there() -> None:
+    """Also of modules that no quick test imports, which a merge may leave behind."""
+    files = sorted(ROOT.rglob("*.py"))
+    assert [line for path in files for line in missing(path, text_of(path))] == []
+    planted = "from warploom.machine.race import NoSuchRace\n"
+    assert len(missing(files[0], planted)) == 1
+
+
 # Within ptx: what an instruction means, then the engines, then who chooses between them.
 ENGINES = ("meaning", "emulate", "fast", "launch")
 
