@@ -114,7 +114,7 @@ def missing(path: Path, text: str) -> list[str]:
 def _is_bound(text: str, name: str) -> bool:
     """Functions and the like, which the outline leaves out."""
     bound = rf"^ *(?:(?:async def|def|class) {name}\b|(?:\w+, )*{name}(?:, \w+)* *[=:,)])"
-    return re.search(bound, text, re.M) is not None
+    return re.search(bound, text, re.MULTILINE) is not None
 
 
 def test_what_is_imported_is_there() -> None:
