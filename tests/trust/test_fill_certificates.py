@@ -29,7 +29,19 @@ from warploom.sketch.synth.solve import synthesize
 from warploom.sketch.term.ir import Apply
 from warploom.sketch.term.read import read
 from warploom.sketch.term.verify import verify
-from warploom.trust import checked, expression, family, fill, layout, reading, serving, terms, warp
+from warploom.trust import (
+    cases,
+    checked,
+    expression,
+    family,
+    fill,
+    layout,
+    problem,
+    reading,
+    serving,
+    terms,
+    warp,
+)  # fmt: skip
 from warploom.trust.checked import Work, digest
 from warploom.trust.expression import Expression
 from warploom.trust.fill import check_fill
@@ -244,7 +256,9 @@ def test_junk_is_one_error(junk: dict[str, Any]) -> None:
 def test_the_checkers_share_nothing_with_what_they_check() -> None:
     """A person can read each: the standard library, NumPy, errors and the records of machines."""
     given = {"warploom.errors", "warploom.machine.record", "warploom.machine.serving"}
-    for module in (fill, terms, warp, expression, reading, layout, family, serving, checked):
+    for module in (
+        fill, terms, warp, expression, reading, layout, problem, cases, family, serving, checked,
+    ):  # fmt: skip
         text = Path(str(module.__file__)).read_text()
         names = {s.module for s in outline(text).imports if isinstance(s, ast.ImportFrom)}
         ours = {str(name) for name in names if str(name).startswith("warploom")}

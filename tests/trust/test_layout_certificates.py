@@ -27,10 +27,11 @@ from warploom.machine.record import KNOWN, machine_named
 from warploom.machine.serving import cosets
 from warploom.search.budget import Budget
 from warploom.search.engine import Watch
-from warploom.trust import layout as checker
+from warploom.trust import cases as cases_checker
 from warploom.trust import serving as serving_table
 from warploom.trust.layout import check_layout
 from warploom.trust.layout_text import check_layout_and_text
+from warploom.trust.problem import problem_of
 
 
 @pytest.mark.sampled(4)
@@ -274,7 +275,7 @@ def test_what_is_accepted_is_true() -> None:
     assert refused > 0
 
 
-def all_cases(cases: checker._Cases, more: tuple[int, ...] = ()) -> Any:
+def all_cases(cases: cases_checker.Cases, more: tuple[int, ...] = ()) -> Any:
     """The tree of cases that the checker asks for, closed wherever it lets one close."""
     columns, every = [1 << p for p in range(cases._places)] + [*more], [*range(len(cases._shapes))]
     if cases._cost(columns, every) >= cases._claimed:
@@ -297,11 +298,11 @@ def test_a_basis_of_numbers_that_are_no_elements_is_refused(
     assert record["cost"] == record["least"] == "7"
     proof: dict[str, Any] = {"by": "cases", "basis": [64, 128, 256, 512, 1024], "cases": []}
     forged = record | {"least": "8", "proof": proof}
-    problem = checker._problem(forged)
+    problem = problem_of(forged)
     least = [[1 for _ in access.groups] for access in problem.accesses]
     with monkeypatch.context() as patch:
-        patch.setattr(checker, "require", lambda holds, message: None)
-        proof["cases"] = all_cases(checker._Cases(problem, least, Fraction(8), proof))
+        patch.setattr(cases_checker, "require", lambda holds, message: None)
+        proof["cases"] = all_cases(cases_checker.Cases(problem, least, Fraction(8), proof))
     with pytest.raises(CheckError, match="basis of no elements"):
         check_layout(signed(forged))
 

@@ -15,6 +15,7 @@ from warploom.pipeline.certificate import certificate
 from warploom.trust.fill import check_fill
 from warploom.trust.impossible import NUMBERS, OTHER_LAWS, check_impossible
 from warploom.trust.layout import check_layout
+from warploom.trust.schedule import check_schedule
 from warploom.trust.terms import Terms
 from warploom.trust.warp import run_warp
 
@@ -132,3 +133,108 @@ def test_shares_of_very_many_folds_are_found_at_once() -> None:
     more = {"not_covered": [NUMBERS, OTHER_LAWS]}
     with mock.patch("warploom.trust.impossible._MOST_WORK", 1 << 24):  # 2 billion for all pairs
         assert check_impossible(signed(record | both | more)).shown
+
+
+def layout(lanes: int, size: int, element_bytes: int, **more: Any) -> Json:
+    """One access to `lanes` elements, without a conflict; what is claimed comes in `more`."""
+    wanted = [[[element] for element in range(lanes)]]
+    access = {"name": "a", "kind": "ld", "weight": "1", "elements": wanted}
+    return {
+        "kind": "layout", "version": 2, "objective": "total", "waste": True, "class": "xor",
+        "problem": {"name": "", "machine": "cuda", "shape": [size], "element_bytes": element_bytes,
+                    "accesses": [access], "copies": []},
+        "bound": "1", "least": "2", "cost": "1", "layout": f"({size}):(1)",
+        "addresses": [*range(size)], "wavefronts": [1], **more,
+    }  # fmt: skip
+
+
+def test_a_basis_of_very_many_vectors() -> None:
+    """All of its sums would not fit into any memory."""
+    proof = {"by": "cases", "basis": [2] * 28, "cases": []}
+    with pytest.raises(CheckError, match="no basis"):
+        check_layout(signed(layout(32, 64, 4, proof=proof)))
+
+
+def test_very_many_ways_to_share_words() -> None:
+    """Where nine columns are 0, any two of 511 vectors may be those that share a word."""
+    cases: Any = {}
+    for _ in range(9):
+        cases = {"0": cases or [0], "1": [0]}
+    proof = {"by": "cases", "basis": [1 << bit for bit in range(9)], "cases": cases}
+    assert "more than" in check_layout(signed(layout(32, 512, 1, proof=proof))).open
+
+
+def test_sums_of_fractions_of_many_digits() -> None:
+    record = layout(1, 2, 4, proof={"by": "bound"})
+    (access,) = record["problem"]["accesses"]
+    for digits, said in ((1990, "too many digits"), (200, "no common denominator")):
+        many = [{**access, "weight": f"1/{10**digits + 2 * k + 1}"} for k in range(3)]
+        problem = {**record["problem"], "accesses": many}
+        with pytest.raises(CheckError, match=said):
+            check_layout(signed(record | {"problem": problem, "wavefronts": [1] * 3}))
+
+
+def test_addresses_are_counted_in_numbers_that_hold_them() -> None:
+    with pytest.raises(CheckError, match="address is too large"):
+        check_layout(signed(layout(1, 1, 16, proof={"by": "bound"}, addresses=[1 << 60])))
+
+
+@pytest.mark.parametrize(("family", "rows"), [("xforms", 600), ("rots", 1 << 19)])
+def test_a_family_of_very_many_members(family: str, rows: int) -> None:
+    """They are not made to see that they are too many."""
+    record = cycles(6)
+    said = {"family": family, "axes": [0, 1, 0], "whole": True, "argument": 0}
+    shape = [rows, 2]
+    spread = record["steps"][1] | {"shape": shape, "cells": shape}
+    hole = spread | {"args": [1], "choices": said}
+    goal = record["goal"] | {"shape": shape}
+    steps = [record["steps"][0], spread, hole]
+    assert "more than" in check_impossible(signed(record | {"steps": steps, "goal": goal})).open
+
+
+def test_tables_of_many_holes_together() -> None:
+    record, cells = cycles(6), 1 << 12
+    hole = record["steps"][1] | {"shape": [cells], "cells": [cells]}
+    hole["choices"] = [{"argument": "0", "offset": str(by)} for by in range(6)]
+    goal = record["goal"] | {"shape": [cells]}
+    steps = [record["steps"][0], *[hole] * 3]
+    with mock.patch("warploom.trust.impossible.MOST_HELD", 17 << 12):
+        assert "more than" in check_impossible(signed(record | {"steps": steps, "goal": goal})).open
+
+
+def test_folds_of_very_many_items() -> None:
+    record = sums()
+    record["steps"][2] |= {"shape": [1 << 11], "cells": [1 << 12]}
+    for argument in ("0", "1"):  # zeros are items, too
+        record["steps"][2]["reads"] = {"argument": argument, "offset": "x0 % 4"}
+        with mock.patch("warploom.trust.terms._MOST_PARTS", 1 << 11):
+            assert "more than" in check_fill(signed(record)).open
+
+
+def a_schedule(block: list[int], agents: list[Json]) -> Json:
+    batch = {"first": 0, "cluster": 1, "mbarriers": [], "flags": [], "loops": [], "agents": agents}
+    return signed({
+        "kind": "schedule", "version": 2, "name": "k", "grid": [1, 1, 1], "block": block,
+        "reach": "all schedules and all data", "assumed": [], "registers": 128, "batches": [batch],
+    })  # fmt: skip
+
+
+def test_a_launch_of_more_threads_than_memory_holds() -> None:
+    with pytest.raises(CheckError, match="other threads"):
+        check_schedule(a_schedule([1 << 40, 1, 1], []))
+
+
+def test_registers_asked_for_one_after_another() -> None:
+    """Of 24 warps no two wait at one time; of any two that is seen at once."""
+    count = 24
+    agents = []
+    for warp in range(count):
+        events: list[list[Any]] = []
+        for turn in range(count):
+            asks = [["go", ["registers", 0], 0, 32, 0, []]] * (turn == warp)
+            meet = [[act, ["barrier", 0], turn, 0, 0, []] for act in ("come", "go")]
+            events += [*asks, *meet]
+        events.append(["exit", None, 0, 0, 0, []])
+        agents.append({"block": 0, "threads": 32, "warps": [warp], "events": events})
+    found = check_schedule(a_schedule([32 * count, 1, 1], agents))
+    assert f"{32 * count} threads" in found.shown[0]

@@ -25,13 +25,13 @@ from warploom.sketch.holes.xform import Rotations, Xforms
 from warploom.sketch.synth.result import Result
 from warploom.sketch.term.ir import Apply, Goal, Literal, Program, Step
 from warploom.sketch.term.read import read
-from warploom.trust.checked import Work, digest
-from warploom.trust.choices import tables_of
+from warploom.trust.checked import TooMuchError, Work, digest, distinct_rows
+from warploom.trust.choices import MOST_HELD, tables_of
 from warploom.trust.impossible import VERSION, check_impossible, left_out
 
 SECONDS = 1.0  # to find the gathers that would do in place of the holes in the way
 _MOST_LISTED = 1 << 20  # cells of all choices that are listed
-_MOST_MADE = 1 << 26
+_MOST_MADE = MOST_HELD
 
 Sizes = Mapping[str, Any]
 
@@ -168,6 +168,10 @@ def _family(step: Apply) -> dict[str, Any] | None:
         "whole": gathers.function.endswith("_no_group"),
         "argument": 0,
     }
-    made = tables_of(said, step.name, gathers.out_shape, gathers.arg_shapes, Work(1 << 40))
-    ours = np.unique(gathers.tables, axis=0)
+    room, shapes = Work(MOST_HELD), (gathers.out_shape, gathers.arg_shapes)
+    try:
+        made = tables_of(said, step.name, *shapes, Work(1 << 40), room)
+    except TooMuchError:
+        raise CheckError(f"'{step.name}' has too many choices to try them one by one") from None
+    ours = distinct_rows(gathers.tables.astype(np.int64))
     return said if np.array_equal(made, ours) else None

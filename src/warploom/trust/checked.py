@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
@@ -77,6 +77,22 @@ def whole_numbers(given: object) -> npt.NDArray[np.int64]:
     return found.astype(np.int64)
 
 
+def distinct_rows(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """In the order of their bytes. NumPy's own way makes a field of each column, and may have a
+    million of them."""
+    return rows[:1] if rows.shape[1] == 0 else numbered_rows(rows)[0]
+
+
+def numbered_rows(
+    rows: npt.NDArray[np.int64],
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The same, and which of them each row is."""
+    whole = np.ascontiguousarray(rows, np.int64)
+    seen = whole.view(np.dtype((np.void, whole.itemsize * whole.shape[1]))).ravel()
+    _, first, which = np.unique(seen, return_index=True, return_inverse=True)
+    return whole[first], which.reshape(-1)
+
+
 # A numerator and a denominator. An exponent is not read: a few letters would be a number of many.
 _FRACTION = re.compile(r"-?\d{1,2000}(?:/\d{1,2000})?", re.ASCII)
 
@@ -87,6 +103,8 @@ def fraction(given: object) -> Fraction:
     return Fraction(str(given))
 
 
+_MOST_BITS = 24  # of the numbers of which all sums are listed
+
 # -- sums of bits, without carries -----------------------------------------------------------------
 
 
@@ -96,13 +114,18 @@ def bits_of(size: int) -> int:
     return size.bit_length() - 1
 
 
-def rank_of(vectors: list[int]) -> int:
-    """How many of them are no sums of others."""
+def independent(vectors: Iterable[int]) -> list[int]:
+    """A basis of all their sums: few vectors that stand for very many."""
     known: list[int] = []
     for vector in vectors:
         left = reduce(lambda v, other: min(v, v ^ other), known, vector)
         known += [left] * (left > 0)
-    return len(known)
+    return known
+
+
+def rank_of(vectors: Iterable[int]) -> int:
+    """How many of them are no sums of others."""
+    return len(independent(vectors))
 
 
 def sums_of(columns: list[int], points: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -113,11 +136,13 @@ def sums_of(columns: list[int], points: npt.NDArray[np.int64]) -> npt.NDArray[np
 
 def span_of(basis: tuple[int, ...] | list[int]) -> npt.NDArray[np.int64]:
     """All sums, in the order of numbers whose bits say which."""
+    require(len(basis) <= _MOST_BITS, f"a basis of more than {_MOST_BITS} vectors")
     zero = np.zeros(1, dtype=np.int64)
     return reduce(lambda found, vector: np.append(found, found ^ vector), basis, zero)
 
 
 Limits = list[tuple[frozenset[int], int]]  # of some numbers so many at most
+_LIMITS_AT_ONCE = 256  # that are changed while one number is looked at
 
 
 def room_for(
@@ -130,6 +155,7 @@ def room_for(
     for number in range(max(chosen, default=-1) + 1, size - (count - len(chosen)) + 1):
         work.take(1)
         if number not in full:
+            work.take(len(limits) // _LIMITS_AT_ONCE)
             fewer = [(some, most - (number in some)) for some, most in limits]
             if (found := room_for(fewer, size, count, [*chosen, number], work)) is not None:
                 return found

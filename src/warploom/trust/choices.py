@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from warploom.trust.checked import Work, require, whole_numbers
+from warploom.trust.checked import Work, distinct_rows, require, whole_numbers
 from warploom.trust.expression import Expression
 from warploom.trust.terms import UNDEFINED, ZERO
 
@@ -29,22 +30,48 @@ Shape = tuple[int, ...]
 
 FAMILIES = ("xforms", "rots")
 _FAMILY = {"family", "axes", "whole", "argument"}
-_MOST = 1 << 24  # entries of all tables of a hole
+MOST_HELD = 1 << 24  # entries of all tables that are held at one time: 128 MiB
+_FEW = 1 << 18  # entries that are held before equal tables are looked for
 
 
-def tables_of(said: Any, name: str, cells: Shape, args: tuple[Shape, ...], work: Work) -> Numbers:
+def tables_of(
+    said: Any, name: str, cells: Shape, args: tuple[Shape, ...], work: Work, room: Work
+) -> Numbers:
     """Different gathers, one a row: offsets through all arguments laid end to end, or what is
-    none."""
+    none. `room`: for the entries that are held."""
     if isinstance(said, dict):
         require(set(said) == _FAMILY, f"the family of {name} has other parts than it should")
-        found = np.concatenate([*_family(said, name, cells, args, work)])
+        made = _family(said, name, cells, args, _Room(work, room))
     else:
         require(isinstance(said, list) and len(said) > 0, f"{name} has nothing to choose from")
-        require(len(said) * math.prod(cells) <= _MOST, f"{name} has too many choices")
         lengths = [math.prod(shape) for shape in args]
-        work.take(len(said) * math.prod(cells))
-        found = np.stack([table_of(each, name, cells, lengths, work) for each in said])
-    return np.unique(found, axis=0)
+        _Room(work, room).for_more(len(said), cells)
+        made = iter([np.stack([table_of(each, name, cells, lengths, work) for each in said])])
+    found, pending = np.zeros((0, math.prod(cells)), np.int64), list[Numbers]()
+    for some in made:
+        pending.append(some)
+        if sum(each.size for each in pending) > max(_FEW, found.size):
+            found, pending = _united(found, pending, room), []
+    return _united(found, pending, room)
+
+
+def _united(found: Numbers, more: list[Numbers], room: Work) -> Numbers:
+    """All different tables; those that were there already are let go."""
+    together = distinct_rows(np.concatenate([found, *more]))
+    room.take(together.size - found.size - sum(each.size for each in more))
+    return together
+
+
+@dataclass(frozen=True)
+class _Room:
+    """What making tables takes: asked before they are made."""
+
+    work: Work
+    room: Work
+
+    def for_more(self, tables: int, cells: Shape) -> None:
+        self.work.take(tables * math.prod(cells))
+        self.room.take(tables * math.prod(cells))
 
 
 def table_of(
@@ -58,6 +85,7 @@ def table_of(
         require(int(table.min()) >= UNDEFINED, f"the table of {name} reads nothing")
         return np.where(table < sum(lengths), table, UNDEFINED)
     require(set(reads) == {"argument", "offset"}, f"{name} says not what it reads")
+    work.take(len(cells) * size)
     places = [axis.reshape(-1) for axis in np.indices(tuple(cells))]
     known = {f"x{axis}": place for axis, place in enumerate(places)}
     which, offset = (
@@ -76,7 +104,7 @@ def table_of(
 
 
 def _family(
-    said: dict[str, Any], name: str, cells: Shape, args: tuple[Shape, ...], work: Work
+    said: dict[str, Any], name: str, cells: Shape, args: tuple[Shape, ...], room: _Room
 ) -> Iterator[Numbers]:
     """Their tables, some at a time."""
     axes, whole, family = said["axes"], said["whole"], said["family"]
@@ -89,19 +117,21 @@ def _family(
     main, second, out = axes
     same = all(n == m for axis, (n, m) in enumerate(zip(shape, cells, strict=True)) if axis != out)
     require(same, f"the family of {name} changes more than one axis")
+    room.work.take(len(cells) * math.prod(cells))
     at = np.indices(cells).reshape(len(cells), -1)
     groups = [shape[main]] if whole else _divisors(shape[main])
     slow = _divisors(shape[second])
     if shape == cells:
+        room.for_more(1, cells)
         yield _read(shape, at, out, at[out][None])
     for group in groups:
         if family == "rots":
+            room.for_more(2 * group - 1, cells)
             moved = [_turned(at[main], group, c) for c in range(1 - group, group)]
-            work.take(len(moved) * at.shape[1])
             yield _read(shape, at, out, np.array(moved))
             continue
         for wrap, rate in product([False] if whole else [False, True], slow):
-            work.take((group + 1) ** 2 * at.shape[1])
+            room.for_more((group + 1) ** 2, cells)
             yield _read(shape, at, out, _fanned(at[main], at[second], group, rate, wrap))
 
 
@@ -129,7 +159,6 @@ def _fanned(i: Numbers, k: Numbers, group: int, slow: int, wrap: bool) -> Number
 
 def _read(shape: Shape, at: Numbers, out: int, values: Numbers) -> Numbers:
     """The offsets at which cells read whose coordinate `out` is one of these values."""
-    require(values.size <= _MOST, "a family has too many choices")
     pace = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
     rest = sum(at[axis] * pace[axis] for axis in range(len(shape)) if axis != out)
     inside = (values >= 0) & (values < shape[out])

@@ -34,6 +34,7 @@ _GOAL = {"number", "of", "text", "shape", "values"}
 _FILL = {"family", "parameters", "text"}
 _MOST_CELLS = 1 << 22  # of one array
 _MOST_OF_ALL = 1 << 24
+_AT_ONCE = 1 << 12  # runs of a fold that are lists of Python at one time
 
 
 def check_fill(record: dict[str, Any]) -> Checked:
@@ -200,5 +201,9 @@ def _applied(terms: Terms, step: dict[str, Any], args: list[Numbers], size: int)
         return cells
     require(type(length) is int and length > 0, f"{name} folds runs of no length")
     require(len(cells) == size * length, f"{name} lacks cells")
-    rows = cells.reshape(-1, length).tolist()
-    return np.array([terms.fold(operator, row) for row in rows], np.int64)
+    rows = cells.reshape(-1, length)
+    found: list[int] = []
+    for start in range(0, len(rows), _AT_ONCE):
+        some = rows[start : start + _AT_ONCE].tolist()
+        found += [terms.fold(operator, row) for row in some]
+    return np.array(found, np.int64)

@@ -19,7 +19,7 @@ import numpy as np
 
 from warploom.errors import CheckError
 from warploom.trust.checked import Checked, Work, digest, require, shielded
-from warploom.trust.choices import table_of, tables_of
+from warploom.trust.choices import MOST_HELD, table_of, tables_of
 from warploom.trust.reach import Sketch, Step
 from warploom.trust.terms import ANY, NEUTRAL, UNDEFINED, ZERO, Terms
 
@@ -106,6 +106,7 @@ def _size(shape: Any, what: str) -> int:
 
 def _steps(terms: Terms, said: list[dict[str, Any]], work: Work) -> list[Step]:
     steps: list[Step] = []
+    room = Work(MOST_HELD)
     for each in said:
         name = f"{each['name']!r:.80}"
         size = _size(each["shape"], name)
@@ -115,13 +116,18 @@ def _steps(terms: Terms, said: list[dict[str, Any]], work: Work) -> list[Step]:
             steps.append(Step(size, values, (), np.zeros((1, 0), np.int64), None, ""))
             continue
         require(set(each) == _APPLY, f"{name} has other parts than it should")
-        steps.append(_applied(each, name, size, said[: len(steps)], work))
+        steps.append(_applied(each, name, size, said[: len(steps)], work, room))
     require(len(steps) > 0, "it has no steps")
     return steps
 
 
 def _applied(
-    each: dict[str, Any], name: str, size: int, before: list[dict[str, Any]], work: Work
+    each: dict[str, Any],
+    name: str,
+    size: int,
+    before: list[dict[str, Any]],
+    work: Work,
+    room: Work,
 ) -> Step:
     args, fold, operator = each["args"], each["fold"], each["operator"]
     there = all(type(arg) is int and 0 <= arg < len(before) for arg in args) and len(args) > 0
@@ -134,7 +140,7 @@ def _applied(
         _check_operator(name, operator, fold)
     require(inner == size * (fold or 1), f"{name} lacks cells")
     shapes = tuple(tuple(before[arg]["shape"]) for arg in args)
-    tables = tables_of(each["choices"], name, tuple(each["cells"]), shapes, work)
+    tables = tables_of(each["choices"], name, tuple(each["cells"]), shapes, work, room)
     return Step(size, None, tuple(args), tables, fold, operator or "")
 
 

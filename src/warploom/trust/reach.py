@@ -14,7 +14,7 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
-from warploom.trust.checked import Work
+from warploom.trust.checked import TooMuchError, Work, distinct_rows, numbered_rows
 from warploom.trust.terms import UNDEFINED, ZERO, Terms
 
 Numbers = npt.NDArray[np.int64]
@@ -22,8 +22,10 @@ Values = frozenset[int] | None  # None: not known, anything
 
 _MOST_VALUES = 256  # of a cell that are told apart
 _MOST_COMBINED = 1 << 12  # items of a run in all combinations
-_MOST_STATES = 1 << 24  # numbers in all states of a step
+_MOST_STATES = 1 << 24  # numbers in all states of a step, before equal ones are looked for
+_MOST_HELD = 1 << 25  # numbers in states that are different
 _EACH = 512  # numbers that are computed while one cell or one term is looked at
+_ITEM = 64  # numbers that are computed while one item of a run is looked at
 _MOST_LOOKED = 1 << 28  # numbers, to see which states lack a symbol
 
 
@@ -135,8 +137,8 @@ class Sketch:
         return [held[-1][cell] for cell in self._cells]
 
     def _may_hold(self, step: Step, cell: int, source: dict[int, Values]) -> Values:
-        runs = np.unique(step.tables[:, _before(step, np.array([cell]))], axis=0)
-        self._work.take(_EACH + step.tables.shape[0] + runs.size)
+        runs = distinct_rows(step.tables[:, _before(step, np.array([cell]))])
+        self._work.take(_EACH + step.tables.shape[0] + runs.size * _ITEM)
         found: set[int] = set()
         for run in runs.tolist():
             items = [source[place] for place in run]
@@ -149,7 +151,7 @@ class Sketch:
                 return None
             else:
                 for row in product(*(sorted(each) for each in known)):
-                    self._work.take(len(row))
+                    self._work.take(len(row) * _ITEM)
                     found.add(self._fold(step, np.sort(np.array(row, np.int64))))
             if len(found) > _MOST_VALUES:
                 return None
@@ -203,26 +205,28 @@ class Sketch:
         columns[UNDEFINED], columns[ZERO] = width, width + 1
         tail = np.tile(np.array([UNDEFINED, ZERO], np.int64), (len(states), 1))
         source, kept = np.hstack([states, tail]), states[:, rest]
-        tables = np.unique(columns[step.tables[:, _before(step, need)]], axis=0)
+        tables = distinct_rows(columns[step.tables[:, _before(step, need)]])
         found: list[Numbers] = []
         count = 0
+        _check_room(len(states) * (tables.shape[1] + len(rest)))
         for table in tables:
             self._work.take(len(states) * (len(table) + len(rest)) * 4)
             new = source[:, table]
             if step.fold is not None:
                 new = self._folded(step, new.reshape(-1, step.fold)).reshape(len(states), -1)
-            found.append(_distinct(np.hstack([kept, new])))
+            found.append(distinct_rows(np.hstack([kept, new])))
             count += found[-1].size
             if count > _MOST_STATES:
-                found, count = [_distinct(np.vstack(found))], 0
+                found, count = [distinct_rows(np.vstack(found))], 0
                 count = found[0].size
+                _check_room(count)
                 self._work.take(16 * count)
-        return _distinct(np.vstack(found))
+        return distinct_rows(np.vstack(found))
 
     def _folded(self, step: Step, rows: Numbers) -> Numbers:
-        different, which = np.unique(np.sort(rows, axis=1), axis=0, return_inverse=True)
+        different, which = numbered_rows(np.sort(rows, axis=1))
         made = np.array([self._fold(step, row) for row in different], np.int64)
-        found: Numbers = made[which.reshape(-1)]
+        found: Numbers = made[which]
         return found
 
     def _complete(self, position: int, states: Numbers) -> Numbers:
@@ -259,16 +263,13 @@ class Sketch:
         return self._symbols[term]
 
 
+def _check_room(numbers: int) -> None:
+    if numbers > _MOST_HELD:
+        raise TooMuchError(f"whether it holds: states of more than {_MOST_HELD} numbers")
+
+
 def _before(step: Step, cells: Numbers) -> Numbers:
     """The cells of a step before its fold."""
     if step.fold is None:
         return cells
     return (cells[:, None] * step.fold + np.arange(step.fold)).reshape(-1)
-
-
-def _distinct(rows: Numbers) -> Numbers:
-    if rows.shape[1] == 0:
-        return rows[:1]
-    whole = np.ascontiguousarray(rows)
-    seen = whole.view(np.dtype((np.void, whole.itemsize * whole.shape[1]))).ravel()
-    return whole[np.unique(seen, return_index=True)[1]]

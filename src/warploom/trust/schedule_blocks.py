@@ -27,6 +27,8 @@ def check_blocks(
         if len(set(agent["warps"])) == 1:
             alone[own, agent["warps"][0]] += agent["threads"]
     require(all(each == size for each in threads.values()), "a block has other threads")
-    whole = set(range(-(-size // _WARP)))
-    require(all(each == whole for each in warps.values()), "a block has other warps")
+    count = -(-size // _WARP)  # a launch may say any number: it is not counted out
+    for each in warps.values():
+        whole = len(each) == count and min(each) == 0 and max(each) == count - 1
+        require(whole, "a block has other warps")
     require(all(each <= _WARP for each in alone.values()), "a warp has too many threads")

@@ -7,7 +7,7 @@ all others go on as far as they can without these, and what is held then has to 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations, pairwise, product
+from itertools import pairwise
 from typing import Any
 
 from warploom.trust.checked import TooMuchError, require
@@ -71,15 +71,19 @@ class _Block:
                     require(met, "warps ask again for registers while others still wait")
 
     def _waiting(self) -> Iterator[dict[int, Step]]:
-        """All sets of steps at which their lines may wait at one time."""
-        asks = {n: [s for s in steps if self._asks(s)] for n, (_, steps) in enumerate(self.lines)}
-        asks = {n: steps for n, steps in asks.items() if steps}
-        for size in range(1, len(asks) + 1):
-            for chosen in combinations(asks, size):
-                for steps in product(*(asks[n] for n in chosen)):
-                    pairs = combinations(steps, 2)
-                    if not any(self._behind(a, b) or self._behind(b, a) for a, b in pairs):
-                        yield dict(zip(chosen, steps, strict=True))
+        """All sets of steps at which their lines may wait at one time, each from a smaller one."""
+        asks = [[s for s in steps if self._asks(s)] for _, steps in self.lines]
+
+        def larger(first: int, chosen: dict[int, Step]) -> Iterator[dict[int, Step]]:
+            for number in range(first, len(asks)):
+                for step in asks[number]:
+                    known = chosen.values()
+                    if not any(self._behind(step, o) or self._behind(o, step) for o in known):
+                        more = {**chosen, number: step}
+                        yield more
+                        yield from larger(number + 1, more)
+
+        return larger(0, {})
 
     def _enough(self, waits: dict[int, Step]) -> None:
         used = first = 0

@@ -37,14 +37,14 @@ def served(serving: Serving, kind: str, width: int) -> tuple[tuple[int, ...], in
     return found[0].basis, found[0].paired
 
 
-def groups_of(step: Numbers, basis: tuple[int, ...], paired: int, lanes: int) -> Iterator[Numbers]:
+def groups_of(step: Numbers, basis: tuple[int, ...], paired: int) -> Iterator[Numbers]:
     """The elements that are served together in one step, without idle lanes."""
     first, lane = step[:, 0], np.arange(len(step))
     others = [np.append(first, -1)[np.minimum(lane ^ by, len(step))] for by in (1, 2)]
     if paired and any(((first < 0) | (o < 0) | (first == o)).all() for o in others):
         basis = (*basis, paired)
     span = span_of(basis)
-    for start in range(lanes):
+    for start in range(len(step)):  # lanes behind the last want nothing
         members = (start ^ span)[(start ^ span) < len(step)]
         wanted = step[members[first[members] >= 0]]
         if start == (start ^ span).min() and wanted.size:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.trust.checked import Work, require
+from warploom.trust.checked import TooMuchError, Work, require
 
 Numbers = npt.NDArray[np.int64]
 
@@ -24,8 +24,8 @@ ANY = "fold"  # an operator of which nothing is known, to which a zero is nothin
 ZERO, UNDEFINED = -1, -2  # in tables, and the terms themselves
 _EVERY_TYPE_HOLDS = 127  # the integers up to here
 _ROUNDED = {"+", "*", ANY}
-_MOST_PARTS = 1 << 24  # items of all folds together
-_MOST_WORK = 1 << 31  # numbers that index expressions compute: half a minute
+_MOST_PARTS = 1 << 21  # items of all folds together, and of steps: some seconds
+_MOST_WORK = 1 << 30  # numbers that index expressions compute: some seconds
 
 
 def is_function(operator: str) -> bool:
@@ -91,6 +91,7 @@ class Terms:
     def fold(self, operator: str, items: list[int]) -> int:
         """A step's fold, which says of the zeros among its items what they are."""
         self._check_operator(operator, len(items))
+        self._count(len(items))
         if UNDEFINED in items:
             return UNDEFINED
         whole = is_function(operator)
@@ -182,7 +183,8 @@ class Terms:
 
     def _count(self, parts: int) -> None:
         self._parts_left -= parts
-        require(self._parts_left >= 0, f"its folds have more than {_MOST_PARTS} items")
+        if self._parts_left < 0:
+            raise TooMuchError(f"whether it holds: its folds have more than {_MOST_PARTS} items")
 
     def _parts(self, operator: str, item: int) -> tuple[int, ...]:
         fold = self._items[item] if item >= 0 else None
@@ -231,8 +233,9 @@ class Zeros:
 
     def made(self, held: Numbers) -> Numbers:
         """Gives each zero among some cells its own number."""
-        for cell in np.flatnonzero(held == ZERO):
-            held[cell] = self.new(None)
+        cells = np.flatnonzero(held == ZERO)
+        held[cells] = UNDEFINED - 1 - len(self._taken) - np.arange(len(cells))
+        self._taken += [None] * len(cells)
         return held
 
     def consumed(self, item: int, value: float | str) -> None:
