@@ -86,7 +86,7 @@ def distinct_rows(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 def numbered_rows(
     rows: npt.NDArray[np.int64],
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The same, and which of them each row is."""
+    """All different rows, and which of them each row is."""
     whole = np.ascontiguousarray(rows, np.int64)
     seen = whole.view(np.dtype((np.void, whole.itemsize * whole.shape[1]))).ravel()
     _, first, which = np.unique(seen, return_index=True, return_inverse=True)

@@ -134,7 +134,7 @@ def counts_of(problem: Problem, addresses: Numbers) -> list[int]:
 
 
 def most_alike(numbers: Numbers, span: int, groups: int) -> Numbers:
-    """Of each group, which are numbers from a multiple of `span` on, how often one is there."""
+    """How often one number is there, in each group: its numbers begin at a multiple of `span`."""
     most = np.zeros(groups, np.int64)
     number, counts = np.unique(numbers, return_counts=True)
     np.maximum.at(most, number // span, counts)
