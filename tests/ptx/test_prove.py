@@ -352,6 +352,22 @@ def test_what_lanes_do_together_is_decided_by_its_predicate(together: str) -> No
         assert proof_of(launched(body, [np.zeros(128, np.uint32)])).reach is reach
 
 
+def test_a_reduction_at_a_barrier_takes_in_what_others_bring_elsewhere() -> None:
+    """Warps meet at one barrier from two places: what the one has loaded decides for the other."""
+    lines = (
+        "setp.ge.u32 %p2, %r1, 32; @%p2 bra OTHER; mov.pred %p1, 0;"
+        "barrier.cta.red.or.pred %p3, 0, %p1; @%p3 bra SET; bra DONE;"
+        "SET: st.global.u32 [%rd3+256], %r1; bra DONE;"
+        "OTHER: ld.global.u32 %r2, [%rd3]; setp.ne.u32 %p1, %r2, 0;"
+        "barrier.cta.red.or.pred %p2, 0, %p1; DONE:"
+    )
+    body = BODY.replace("BODY", lines.replace(";", ";\n").replace("DONE:", "DONE:\n"))
+    report = launched(body, [np.zeros(128, np.uint32)], 64)
+    assert proof_of(report).reach is Reach.THIS_DATA
+    constant = body.replace("setp.ne.u32 %p1, %r2, 0", "setp.ne.u32 %p1, %r1, 64")
+    assert proof_of(launched(constant, [np.zeros(128, np.uint32)], 64)).reach is Reach.ALL_DATA
+
+
 def test_a_break_point_is_decided_by_its_predicate() -> None:
     made = "ld.global.u32 %r2, [%rd3];\nsetp.ne.u32 %p1, %r2, 0;\n@%p1 brkpt;\n"
     report = launched(BODY.replace("BODY", made), [np.zeros(128, np.uint32)])

@@ -62,6 +62,7 @@ class TaintFlow:
     flows: list[PoisonTransfer] = field(default_factory=list)
     mixed: bool = False  # atomics of several kinds, which do not commute with each other
     barriers: set[int] = field(default_factory=set)  # where steps on mbarriers stand
+    met: Taint = Taint.NONE  # what threads bring to barriers that reduce
 
     def __post_init__(self) -> None:
         blocks = [self.code.blocks[rank] for rank in sorted(self.spins.ran)]
@@ -91,8 +92,9 @@ class TaintFlow:
 
     def _pass(self, ins: Instruction) -> bool:
         """One instruction; whether anything is new."""
+        met = self.met
         made = self._made(ins)
-        changed = self._store(ins)
+        changed = self._store(ins) or self.met != met
         for key in written_keys(ins):
             changed |= self._mark(key, made, ins)
         return changed
@@ -128,6 +130,9 @@ class TaintFlow:
             return Taint.ORDER
         if ins.opcode == "elect":
             return guard | self.of_operands(*read)
+        if _reduces(ins):  # others may have come to the same barrier at another place
+            self.met |= guard | self.of_operands(*read) | self.taint(read_keys(ins))
+            return self.met
         return guard | self.of_operands(*read) | self.taint(read_keys(ins)) | self._own(ins)
 
     def _own(self, ins: Instruction) -> Taint:
@@ -255,6 +260,10 @@ def _may_set(ins: Instruction) -> bool:
     return far and (ins.opcode != "st" or bool(STRONG & set(ins.modifiers)))
 
 
+def _reduces(ins: Instruction) -> bool:
+    return ins.opcode in ("bar", "barrier") and "red" in ins.modifiers
+
+
 def _varies(operands: tuple[Operand, ...]) -> bool:
     work = list(operands)
     while work:
@@ -303,7 +312,7 @@ def _deciding(flow: PoisonTransfer) -> Iterator[Deciding]:
         yield "wait", operands[2:], Taint.NONE if "parity" in ins.modifiers else Taint.TOKEN
     elif ins.opcode == "mbarrier" and ins.modifiers[0] == "pending_count":
         return
-    elif ins.opcode in ("bar", "barrier") and "red" in ins.modifiers:
+    elif _reduces(ins):
         yield "operand", operands[1:-1], Taint.NONE
     else:
         _, read = split_operands(ins)
