@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bench.common.layout import attributes, complements
+from bench.common.layout import attributes, complements, texts
 from bench.common.layout import published as table
 from bench.common.layout.compared import compare_all, compare_linear, compare_vectors
 from bench.common.layout.generated import cheap_best, problem_text
@@ -240,6 +240,16 @@ def triton_attributes() -> dict[str, Any]:
     return {"layouts": seen, "different": 0, "damaged": 10_000, "refused": refused}
 
 
+def other_texts() -> dict[str, Any]:
+    """Texts of all other formats, written and read again; damaged ones refused at a place."""
+    found = {}
+    for name in texts.FORMATS:
+        kinds = texts.round_trips(name, 10_000)
+        refused = texts.damaged(name, 2_000)["refused"]
+        found[name] = {"kinds": kinds, "different": 0, "damaged": 2_000, "refused": refused}
+    return found
+
+
 def conversions() -> dict[str, Any]:
     """The fewest rounds of shuffles, each proved."""
     found = {}
@@ -319,7 +329,7 @@ LINES: dict[str, Callable[[], dict[str, Any]]] = {
     "fifty": fifty, "named": named, "impossible": impossible, "refused": refused, "counts": counts,
     "random": random, "all_layouts": all_layouts, "mutants": mutants, "times": times,
     "generated": generated,
-    "spellings": spellings, "triton_attributes": triton_attributes, "conversions": conversions,
+    "spellings": spellings, "triton_attributes": triton_attributes, "other_texts": other_texts, "conversions": conversions,
     "bad_inputs": bad_inputs,
 }  # fmt: skip
 

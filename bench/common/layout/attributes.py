@@ -18,8 +18,8 @@ from warploom.layout.language.evaluate import values
 MOST_REGISTER_BITS = 8  # of a conversion
 
 
-def _power(random: np.random.Generator, most: int) -> int:
-    return 1 << int(random.integers(0, most + 1))
+def _power(random: np.random.Generator, most: int, least: int = 0) -> int:
+    return 1 << int(random.integers(least, most + 1))
 
 
 def _parts(random: np.random.Generator, total: int, rank: int) -> list[Value]:
@@ -105,14 +105,67 @@ def shared_attribute(random: np.random.Generator) -> tuple[Attribute, tuple[int,
             return written_linear(linear), found
 
 
+def amd_attribute(random: np.random.Generator) -> tuple[Attribute, tuple[int, ...]]:
+    """A result or an operand of MFMA or WMMA, and the shape of a tensor for it."""
+    warps, shape = _power(random, 2), (32 * _power(random, 2), 32 * _power(random, 2))
+    fields: dict[str, Value]
+    if random.integers(2):
+        side = int(random.choice([16, 32]))
+        fields = {
+            "version": int(random.integers(1, 5)), "warpsPerCTA": _parts(random, warps, 2),
+            "instrShape": [side, side, 256 // side], "isTransposed": bool(random.integers(2)),
+        }  # fmt: skip
+        result = Attribute("ttg.amd_mfma", fields)
+    else:
+        fields = {
+            "version": int(random.integers(1, 3)), "isTranspose": bool(random.integers(2)),
+            "warpsPerCTA": _parts(random, warps, 2),
+        }  # fmt: skip
+        result = Attribute("ttg.amd_wmma", fields)
+    if random.integers(2):
+        return result, shape
+    operand: dict[str, Value] = {
+        "opIdx": int(random.integers(2)), "parent": result, "kWidth": _power(random, 3, 1),
+    }  # fmt: skip
+    return Attribute("ttg.dot_op", operand), shape
+
+
+def rare_attribute(random: np.random.Generator) -> tuple[Attribute, tuple[int, ...]]:
+    """AMD's layouts, tensor memory, and tiles that two blocks share."""
+    shape = (64 * _power(random, 1), 64 * _power(random, 1))
+    fields: dict[str, Value]
+    match int(random.integers(4)):
+        case 0:
+            fields = {"vec": _power(random, 2), "perPhase": _power(random, 2),
+                      "maxPhase": _power(random, 3), "order": _order(random, 2)}  # fmt: skip
+            return Attribute("ttg.amd_rotating_shared", fields), shape
+        case 1:
+            fields = {"blockM": 64 * _power(random, 1), "blockN": 32 * _power(random, 1),
+                      "colStride": _power(random, 1)}  # fmt: skip
+            return Attribute("ttng.tensor_memory_encoding", fields), (128, shape[1])
+        case 2:
+            fields = {
+                "swizzlingByteWidth": 64, "transposed": bool(random.integers(2)),
+                "elementBitWidth": 16, "CGALayout": [[1, 0]] if random.integers(2) else [[0, 1]],
+            }  # fmt: skip
+            return Attribute("ttg.nvmma_shared", fields), shape
+        case _:
+            return amd_attribute(random)
+
+
+MAKERS = (register_attribute, shared_attribute, rare_attribute)
+
+
 def round_trips(count: int, seed: int = 3) -> dict[str, Any]:
     """Each text is read as what it was written of; its bases are read as the same layout."""
     random, seen = np.random.default_rng(seed), dict[str, int]()
     for number in range(count):
-        make = shared_attribute if number % 2 else register_attribute
-        attribute, shape = make(random)
+        attribute, shape = MAKERS[number % len(MAKERS)](random)
         assert read_attribute(written(attribute)) == attribute
         linear = linear_of(attribute, shape)
+        if not {"register", "offset"} & set(linear.bases):
+            seen[attribute.name] = seen.get(attribute.name, 0) + 1
+            continue  # tensor memory has rows and columns, for which there is no attribute of bases
         again = linear_of(read_attribute(str(written_linear(linear))), shape)
         assert again == linear, (str(attribute), shape)
         if attribute.name in SHARED:
@@ -127,7 +180,8 @@ def round_trips(count: int, seed: int = 3) -> dict[str, Any]:
 def _check_shared(attribute: Attribute, shape: tuple[int, ...]) -> None:
     """Elements have different places; without padding, the bases of the places are the bases."""
     layout = shared_layout(attribute, shape)
-    assert len(set(values(layout).tolist())) == prod(shape)
+    part = linear_of(attribute, shape).of_one_block().shape
+    assert len(set(values(layout).tolist())) == prod(part)
     if attribute.name != "ttg.padded_shared":
         bases = linear_of(attribute, shape).lists()["offset"]
         assert offset_bases(layout)["offset"] == bases
@@ -137,8 +191,7 @@ def damaged(count: int, seed: int = 4) -> int:
     """Texts with a letter changed, dropped or doubled: one error of ours, or another layout."""
     random, refused = np.random.default_rng(seed), 0
     for number in range(count):
-        make = shared_attribute if number % 2 else register_attribute
-        attribute, shape = make(random)
+        attribute, shape = MAKERS[number % len(MAKERS)](random)
         text, at = written(attribute), 0
         at = int(random.integers(len(text)))
         with_ = ("", text[at] * 2, chr(int(random.integers(32, 127))))[int(random.integers(3))]

@@ -21,7 +21,7 @@ from typing import Literal, NoReturn, TypeAlias, get_args
 
 import numpy as np
 
-from warploom.errors import CheckError, ParseError
+from warploom.errors import CheckError, ParseError, Source, within
 from warploom.layout.language.check import check
 from warploom.layout.language.evaluate import Numbers
 from warploom.layout.language.ir import Layout, Shift, Strided, Swizzle, Tree, compose
@@ -89,7 +89,11 @@ def read_descriptor(text: str) -> Descriptor:
     >>> read_descriptor("0x4000004000010000")
     Descriptor(mode='128B', leading=16, stride=1024, start=0)
     """
-    text = text.strip()
+    with within(Source("<descriptor>", text)):
+        return _read(text.strip())
+
+
+def _read(text: str) -> Descriptor:
     if (number := _NUMBER.fullmatch(text)) is not None:
         return from_bits(int(number[1], 0))
     if (ours := _OURS.fullmatch(text)) is not None:

@@ -16,8 +16,8 @@ from warploom.layout.formats.encoding import written_linear
 from warploom.layout.formats.fragment_text import read_fragment
 from warploom.layout.formats.gluon import write_object
 from warploom.layout.formats.linear import Base, Linear
-from warploom.layout.language.evaluate import Numbers
-from warploom.layout.language.ir import Strided, Tree
+from warploom.layout.language.ir import Strided
+from warploom.layout.language.recognise import modes_of
 
 FRAGMENT_SPELLINGS = ("triton", "ttgir", "gluon", "cute")
 
@@ -101,7 +101,7 @@ def threads_and_values(fragment: Fragment) -> str:
     if (held < 0).any():
         raise _not_strided(fragment, "every register holds an element there")
     table = order.T.ravel()[held]  # [thread, value]
-    threads, registers = _modes(table[:, 0]), _modes(table[0])
+    threads, registers = modes_of(table[:, 0]), modes_of(table[0])
     summed = table[:, :1] + table[:1]
     if threads is None or registers is None or not np.array_equal(summed, table):
         raise _not_strided(fragment, "numbers of threads and values add up there")
@@ -111,22 +111,3 @@ def threads_and_values(fragment: Fragment) -> str:
 
 def _not_strided(fragment: Fragment, advice: str) -> CheckError:
     return CheckError(f"CuTe cannot express {fragment.name[:60]}", advice=advice)
-
-
-def _modes(numbers: Numbers) -> tuple[Tree, Tree] | None:
-    """Sizes with strides whose sums are these numbers, the fastest first."""
-    if numbers[0]:
-        return None
-    left, modes = numbers, list[tuple[int, int]]()
-    while len(left) > 1:
-        step, count = int(left[1]), len(left)
-        while count > 1 and not np.array_equal(
-            left.reshape(-1, count), left[::count, None] + step * np.arange(count)
-        ):
-            count = next(n for n in range(count - 1, 0, -1) if len(left) % n == 0)
-        if count == 1:
-            return None
-        modes.append((count, step))
-        left = left[::count]
-    sizes, steps = zip(*(modes or [(1, 0)]), strict=True)
-    return (sizes, steps) if len(modes) > 1 else (sizes[0], steps[0])

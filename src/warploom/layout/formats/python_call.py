@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
@@ -163,9 +164,12 @@ def parse_call(text: str, what: str, advice: str) -> Call:
     start += len(text[start:]) - len(text[start:].lstrip())
     # What stands before is blanked, so that places in the text stay what they are.
     blank = "".join(letter if letter == "\n" else " " for letter in text[:start])
+    # An open bracket lets the call begin anywhere.
+    whole = "(" + blank[1:] + text[start:] + "\n)" if start else text
     try:
-        # An open bracket lets the call begin anywhere.
-        found = ast.parse("(" + blank[1:] + text[start:] + "\n)" if start else text, mode="eval")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of Python, about numbers that run into words
+            found = ast.parse(whole, mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise ParseError(f"'{text[:60]}' is no {what}", _place_of(error, source), advice) from None
     if not isinstance(found.body, ast.Call):

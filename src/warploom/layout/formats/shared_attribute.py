@@ -12,7 +12,7 @@ from itertools import permutations
 import numpy as np
 
 from warploom.errors import CheckError
-from warploom.layout.formats.encoding_shared import ALIGNMENT, shared_layout
+from warploom.layout.formats.encoding_shared import ALIGNMENT, shared_layout, shared_linear_of
 from warploom.layout.formats.mlir import Attribute, Value
 from warploom.layout.formats.triton import MOST_BASES, offset_bases
 from warploom.layout.language.evaluate import Numbers, values
@@ -38,9 +38,14 @@ def attributes_of(layout: Layout, element_bytes: int | None = None) -> list[Attr
         raise _no_word(layout, "sizes are powers of two there")
     if int(wanted.min()) or not is_injective(wanted):
         raise _no_word(layout, "the first element is at 0 there, and no two are at one place")
+    bases = _bases(layout)
     found = [
         each
-        for each in (*_swizzles(layout, element_bytes), *_padded(wanted, shape), *_linear(layout))
+        for each in (
+            *_swizzles(layout, bases, element_bytes),
+            *_padded(wanted, shape),
+            *_linear(bases),
+        )
         if np.array_equal(values(shared_layout(each, shape)), wanted)
     ]
     if not found:
@@ -52,14 +57,16 @@ def _no_word(layout: Layout, advice: str) -> CheckError:
     return CheckError(f"Triton's IR cannot express {show(layout)[:60]}", advice=advice)
 
 
-def _swizzles(layout: Layout, element_bytes: int | None) -> Iterator[Attribute]:
-    bases, shape = _bases(layout), sizes_of(layout)
+def _swizzles(
+    layout: Layout, bases: list[list[int]], element_bytes: int | None
+) -> Iterator[Attribute]:
+    shape = sizes_of(layout)
     for order in permutations(range(len(shape))[::-1]):
         swizzled = _swizzled(bases, shape, order)
         if swizzled is not None:
             yield swizzled
             break
-    yield from _of_matrix_units(layout, element_bytes)
+    yield from _of_matrix_units(bases, shape, 8 * (element_bytes or 0))
 
 
 def _bases(layout: Layout) -> list[list[int]]:
@@ -70,8 +77,7 @@ def _bases(layout: Layout) -> list[list[int]]:
         return []
 
 
-def _linear(layout: Layout) -> Iterator[Attribute]:
-    bases = _bases(layout)
+def _linear(bases: list[list[int]]) -> Iterator[Attribute]:
     if not bases:
         return
     fields: dict[str, Value] = {"offset": _value(bases), "block": [], "alignment": ALIGNMENT}
@@ -104,11 +110,12 @@ def _swizzled(
     return Attribute("ttg.swizzled_shared", fields)
 
 
-def _of_matrix_units(layout: Layout, element_bytes: int | None) -> Iterator[Attribute]:
-    shape, bits = sizes_of(layout), 8 * (element_bytes or 0)
+def _of_matrix_units(
+    bases: list[list[int]], shape: tuple[int, ...], bits: int
+) -> Iterator[Attribute]:
     if bits not in _BITS or len(shape) < 2:
         return
-    wanted = values(layout)
+    wanted = tuple(tuple(base) for base in bases)
     for width in _SWIZZLES:
         for turned in (False, True):
             fields: dict[str, Value] = {
@@ -116,7 +123,7 @@ def _of_matrix_units(layout: Layout, element_bytes: int | None) -> Iterator[Attr
             }  # fmt: skip
             found = Attribute("ttg.nvmma_shared", fields)
             try:
-                same = np.array_equal(values(shared_layout(found, shape)), wanted)
+                same = shared_linear_of(found, shape).bases["offset"] == wanted
             except CheckError:
                 continue
             if same:

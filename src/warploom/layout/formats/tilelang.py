@@ -21,10 +21,10 @@ from warploom.index.parse import parse as parse_index
 from warploom.index.show import show as show_index
 from warploom.layout.language.build import row_major
 from warploom.layout.language.check import check
-from warploom.layout.language.evaluate import Numbers, values
+from warploom.layout.language.evaluate import Numbers
 from warploom.layout.language.expression import expression, sizes_of
-from warploom.layout.language.facts import as_matrix, as_swizzle
-from warploom.layout.language.ir import Compose, Layout, Strided, Table
+from warploom.layout.language.ir import Compose, Layout, Table
+from warploom.layout.language.recognise import recognised
 
 MOST_TEXT = 100_000
 MOST_TABLE = 1 << 20
@@ -77,7 +77,11 @@ def _read(text: str) -> Layout:
         raise CheckError(f"a layout of {prod(shape)} elements", advice=f"at most {MOST_TABLE}")
     body = found[3].strip()
     start = text.index(body, found.start(3))
-    return _recognised(_places(Source("<tilelang>", text), start, body, names, shape), shape)
+    places = _places(Source("<tilelang>", text), start, body, names, shape)
+    layout = recognised(places, shape)
+    if layout is not None:
+        return layout
+    return check(Compose(Table(tuple(places.tolist())), row_major(*shape)))
 
 
 def _places(
@@ -129,23 +133,3 @@ def _parts(body: str) -> list[tuple[int, str]]:
     if body[0] == "(" and not parts:
         return [(0, body)]
     return [*parts, (start, last)] if last.strip() else parts
-
-
-def _recognised(places: Numbers, shape: tuple[int, ...]) -> Layout:
-    """Strides, a swizzle or a matrix where the places are that; else a table."""
-    units = [prod(shape[axis + 1 :]) for axis in range(len(shape))]
-    steps = [int(places[unit]) if size > 1 else 0 for unit, size in zip(units, shape, strict=True)]
-    strided = Strided(shape, tuple(steps)) if len(shape) > 1 else Strided(shape[0], steps[0])
-    rows = row_major(*shape)
-    if places[0] == 0 and np.array_equal(places, values(strided)[_by_rows(shape)]):
-        return check(strided)
-    matrix = as_matrix(places) if prod(shape) & (prod(shape) - 1) == 0 else None
-    if matrix is None:
-        return check(Compose(Table(tuple(places.tolist())), rows))
-    swizzle = as_swizzle(matrix)
-    return check(Compose(matrix if swizzle is None else swizzle, rows))
-
-
-def _by_rows(shape: tuple[int, ...]) -> Numbers:
-    """Where each element by rows is, in the order with the first coordinate fastest."""
-    return np.arange(prod(shape), dtype=np.int64).reshape(shape[::-1]).T.ravel()
