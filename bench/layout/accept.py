@@ -329,7 +329,8 @@ LINES: dict[str, Callable[[], dict[str, Any]]] = {
     "fifty": fifty, "named": named, "impossible": impossible, "refused": refused, "counts": counts,
     "random": random, "all_layouts": all_layouts, "mutants": mutants, "times": times,
     "generated": generated,
-    "spellings": spellings, "triton_attributes": triton_attributes, "other_texts": other_texts, "conversions": conversions,
+    "spellings": spellings, "triton_attributes": triton_attributes, "other_texts": other_texts,
+    "conversions": conversions,
     "bad_inputs": bad_inputs,
 }  # fmt: skip
 
