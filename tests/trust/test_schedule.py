@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from bench.common.ptx.phases import LOOPS, Case, Log, explore, schedule
+from bench.common.ptx.phases import LOOPS, WARP, Case, Log, explore, schedule
 from bench.common.ptx.phases_drawn import draw
 from tests.ptx.pipeline import RING
 from tests.ptx.test_prove import proof_of, run_ring
@@ -139,7 +139,7 @@ def test_what_both_accept_is_the_same_and_true() -> None:
             continue
         recorded = replace(recorded, loops=tuple(LOOPS.values()))
         proof = Proof(Reach.ALL_DATA, assumed=ASSUMED, skeletons=(recorded,))
-        record = certificate("k", (1, 1, 1), (len(case.program), 1, 1), proof, None)
+        record = certificate("k", (1, 1, 1), (WARP * len(case.program), 1, 1), proof, None)
         if holds(record):
             accepted += 1
             assert explore(case, log) in ("same", "too many"), case

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import pytest
-from tests.ptx.test_prove_ends import AGAIN, INVAL, LENT, ONCE
+from tests.ptx.test_prove_ends import AGAIN, CLUSTER, INVAL, LENT, ONCE
 from tests.ptx.test_prove_ends import proved as of_block
 from tests.ptx.test_prove_flags import ADD, ALL, BACK, SET_YET, STORE
 from tests.ptx.test_prove_flags import proved as of_flags
@@ -23,6 +23,21 @@ from warploom.trust.schedule import check_schedule
 Events = list[list[Any]]
 AGAIN_ROUND = ONCE + "bar.sync 0;\n" + INVAL + "@!%p1 " + AGAIN
 AGAIN_ROUND += ONCE.replace("ASK", "ASK2") + "bar.sync 0;\n" + INVAL
+# Two warps arrive at a barrier for 96 threads, a third waits; the fourth leaves at once.
+NAMED = """bar.sync 0;
+shr.u32 %r8, %r1, 5;
+setp.eq.u32 %p5, %r8, 3;
+@%p5 bra DONE;
+setp.eq.u32 %p6, %r8, 1;
+@%p6 bra WAITS;
+bar.arrive 1, 96;
+bar.sync 2, 96;
+bra DONE;
+WAITS:
+bar.sync 1, 96;
+bar.sync 2, 96;
+DONE:
+"""
 LENDS = "bar.sync 0;\n" + LENT.replace("MEET", "bar.sync 1;")
 
 
@@ -32,6 +47,11 @@ def written(name: str) -> Any:
     if name == "registers":
         proof = of_block(LENDS, ".maxntid 256, 1, 1\n.maxnreg 128", threads=256)
         return certificate("k", (1, 1, 1), (256, 1, 1), proof, 128)
+    if name == "named":
+        return certificate("k", (1, 1, 1), (128, 1, 1), of_block(NAMED, threads=128), None)
+    if name == "cluster":
+        proof = of_block(CLUSTER + "bar.sync 0;\n" + CLUSTER, threads=64, cluster=2)
+        return certificate("k", (2, 1, 1), (64, 1, 1), proof, None)
     if name == "plain":
         return certificate("k", (1, 1, 1), (64, 1, 1), of_block("bar.sync 0;", threads=64), None)
     if name == "invalid":
@@ -42,7 +62,7 @@ def written(name: str) -> Any:
     return certificate("k", (4, 1, 1), (1, 1, 1), of_flags(ADD, look, 3), None)
 
 
-NAMES = ("added", "stored", "set back", "invalid", "registers")
+NAMES = ("added", "stored", "set back", "invalid", "registers", "named", "cluster")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -191,7 +211,7 @@ OTHERS |= {
     ),
     "it says no registers": (
         "registers",
-        lambda r: r["assumed"].remove(r["assumed"][-1]),
+        lambda r: r["assumed"].remove(next(each for each in r["assumed"] if "compiled" in each)),
         "does not say",
     ),
 }
@@ -200,6 +220,73 @@ OTHERS |= {
 @pytest.mark.parametrize("what", OTHERS)
 def test_other_events_are_noticed(what: str) -> None:
     refused(*OTHERS[what])
+
+
+def to(record: dict[str, Any], number: int, act: str = "come") -> Iterator[tuple[Events, int]]:
+    """Who comes to a named barrier: the events, and which of them."""
+    for agent in batch(record)["agents"]:
+        for at, row in enumerate(agent["events"]):
+            if row[0] == act and row[1] == ["barrier", 0, number]:
+                yield agent["events"], at
+
+
+def lost(record: dict[str, Any], number: int) -> None:
+    """Warps come no more that do not wait there."""
+    for events, at in [*to(record, number)]:
+        if events[at + 1][0] != "go":
+            del events[at]
+
+
+def unmet(record: dict[str, Any], number: int) -> None:
+    events, at = next(to(record, number))
+    del events[at]
+
+
+def counts(record: dict[str, Any], number: int, count: int, *, all_: bool = True) -> None:
+    for events, at in [*to(record, number)][: None if all_ else 1]:
+        events[at][3] = count
+
+
+def gone(record: dict[str, Any]) -> None:
+    """An agent comes to the cluster's first round no more, but to the next."""
+    events = agents(record, "come", "cluster")[0]
+    del events[next(n for n, row in enumerate(events) if is_a(row, "go", "cluster"))]
+    del events[next(n for n, row in enumerate(events) if is_a(row, "come", "cluster"))]
+
+
+MEETINGS: dict[str, tuple[str, Callable[[dict[str, Any]], Any], str]] = {
+    "an arrival less": ("named", lambda r: lost(r, 1), "for 96 threads, and 32 come"),
+    "who waits does not come": ("named", lambda r: unmet(r, 2), "did not come"),
+    "for more threads": ("named", lambda r: counts(r, 1, 128), "for 128 threads, and 96 come"),
+    "for fewer threads": ("named", lambda r: counts(r, 1, 64), "for 64 threads, and 96 come"),
+    "for two numbers": ("named", lambda r: counts(r, 1, 64, all_=False), "other numbers"),
+    "a block misses a round": ("cluster", gone, "."),
+    "of another block": ("cluster", lambda r: put(block(r)[0], "block", 1), "other"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", MEETINGS)
+def test_other_numbers_at_barriers_are_noticed(what: str) -> None:
+    refused(*MEETINGS[what])
+
+
+def test_who_leaves_is_one_that_comes_to_a_barrier_of_the_whole_block() -> None:
+    """What it waits for may not come behind that barrier."""
+    record = copy.deepcopy(written("named"))
+    counts(record, 2, 0)
+    check_schedule(record | {"digest": digest(record)})
+    leaves = next(
+        each["events"] for each in block(record)
+        if not any(row[1] == ["barrier", 0, 2] for row in each["events"])
+    )  # fmt: skip
+    leaves[-1:-1] = [
+        ["come", ["barrier", 0, 3], 0, 64, 0, []],
+        ["go", ["barrier", 0, 3], 0, 0, 0, []],
+    ]
+    waits, at = next(to(record, 2, "go"))
+    waits.insert(at + 1, ["come", ["barrier", 0, 3], 0, 64, 0, []])
+    with pytest.raises(CheckError, match="before itself"):
+        check_schedule(record | {"digest": digest(record)})
 
 
 @pytest.mark.parametrize("more", [136, 160, 192, 200])
@@ -239,15 +326,16 @@ def both(record: dict[str, Any]) -> None:
 
 
 def meets(record: dict[str, Any]) -> None:
-    """Lanes of a warp meet."""
+    """A lane of a warp meets itself."""
+    alone = next(each for each in block(record) if each["threads"] == 1)
     for act in ("go", "come"):
-        block(record)[0]["events"].insert(1, [act, ["warp", 0, 0xFFFFFFFF], 0, 0, 0, []])
+        alone["events"].insert(1, [act, ["warp", alone["warps"][0], 1], 0, 0, 0, []])
 
 
 def test_what_no_launch_does_is_refused() -> None:
     changes: tuple[tuple[Callable[[dict[str, Any]], Any], str], ...] = (
-        (after_the_first(["go", ["barrier", 0, 0], 5, 0, 0, []]), "nobody comes"),
-        (after_the_first(["go", ["barrier", 0, 3], 0, 0, 0, []]), "nobody comes"),
+        (after_the_first(["go", ["barrier", 0, 0], 5, 0, 0, []]), "did not come"),
+        (after_the_first(["go", ["barrier", 0, 3], 0, 0, 0, []]), "did not come"),
         (after_the_first(["come", ["barrier", 0, 4], 7, 0, 0, []]), "rounds are missing"),
         (after_the_first(["exit", None, 0, 0, 0, []]), "does not end once"),
         (lambda record: block(record)[0]["events"].pop(), "does not end once"),
@@ -258,6 +346,15 @@ def test_what_no_launch_does_is_refused() -> None:
     refused("plain", lambda record: block(record)[0].update(block=99), "of no block")
     refused("plain", lambda r: [each["warps"].append(99) for each in block(r)], "other warps")
     refused("invalid", meets, "it does not say: lanes of a warp")
+
+
+def test_lanes_that_are_not_there_do_not_meet() -> None:
+    def more(record: dict[str, Any]) -> None:
+        many = next(each for each in block(record) if each["threads"] > 1)
+        for act in ("go", "come"):
+            many["events"].insert(1, [act, ["warp", many["warps"][0], 1], 0, 0, 0, []])
+
+    refused("invalid", more, "more lanes come")
 
 
 def test_what_is_decided_by_data_is_said_as_not_covered() -> None:

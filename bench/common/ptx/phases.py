@@ -316,6 +316,7 @@ def _compared(case: Case, who: tuple[int, int, str]) -> bool:
 
 # -- one run as a skeleton --------------------------------------------------------------------------
 
+WARP = 32
 _SOURCE = Source("program", "")
 LOOPS = {
     at: FlagLoop(Span(_SOURCE, 1, at + 1), compare, "u32", None, -1, holds=True, taken=True)
@@ -344,28 +345,33 @@ def _skeleton(case: Case, log: Log, state: State) -> Recorded:
     counts = enumerate(case.counts)
     init = [Event(Act.INIT, where, amount=count) for where, count in counts]
     meet = [Event(Act.COME, ("barrier", 0, 99)), Event(Act.GO, ("barrier", 0, 99))]
-    agents, broken = [], []
+    warps = len(case.program)  # whose other lanes leave at once
+    others = tuple(each for each in range(WARP * warps) if each % WARP)
+    agents, broken = [Agent(0, others, (*meet, Event(Act.EXIT)))], []
     for t, ops in enumerate(case.program):
         events = [*(init if t == 0 else []), Event(Act.FENCE), *meet]
         for i, op in enumerate(ops):
-            events += _events(op, log, t, i)
+            events += _events(case, op, log, t, i)
             if op.word in ENDS_LATER and log[t, i, "b"] != log[t, i, "e"]:
                 broken.append(Broken("C1", "a copy of two phases", -1))
-        agents.append(Agent(0, (t,), (*events, Event(Act.EXIT))))
+        agents.append(Agent(0, (WARP * t,), (*events, Event(Act.EXIT))))
     bars = tuple(
         Ended(str(where), 0, count, *bar, BYTES, 8 * where)
         for where, (count, bar) in enumerate(zip(case.counts, state.bars, strict=True))
     )
     initial: dict[Any, int] = {("flag", 0, where): each for where, each in enumerate(case.flags)}
-    return Recorded(tuple(agents), bars, SITES, tuple(broken), 1, 0, True, initial=initial)
+    return Recorded(
+        tuple(agents), bars, SITES, tuple(broken), 1, 0, True, initial=initial,
+        block_threads=WARP * warps,
+    )  # fmt: skip
 
 
-def _events(op: Op, log: Log, t: int, i: int) -> list[Event]:
+def _events(case: Case, op: Op, log: Log, t: int, i: int) -> list[Event]:
     phase = log[t, i, "b"]
     if op.word in ("sync", "come"):
         group = ("barrier", 0, op.where)
         go = [Event(Act.GO, group, phase)] if op.word == "sync" else []
-        return [Event(Act.COME, group, phase), *go]
+        return [Event(Act.COME, group, phase, WARP * case.needed[op.where]), *go]
     if op.word in OF_FLAGS:
         return _flag_events(op)
     act = WORDS[op.word]

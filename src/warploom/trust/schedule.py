@@ -15,6 +15,7 @@ from typing import Any
 from warploom.trust.checked import Checked, TooMuchError, digest, require, shielded
 from warploom.trust.schedule_blocks import check_blocks
 from warploom.trust.schedule_flags import check_flags
+from warploom.trust.schedule_meetings import MEETINGS, check_meetings
 from warploom.trust.schedule_registers import check_pools
 from warploom.trust.schedule_shape import check_registers, check_shape
 
@@ -22,7 +23,6 @@ _KEYS = {
     "kind", "version", "name", "grid", "block", "reach", "assumed", "registers", "batches",
     "digest",
 }  # fmt: skip
-_BY_ALL = ("warp", "barrier", "cluster")  # that nobody passes alone
 _REACH = ("all schedules and all data", "all schedules with this data")
 _COUNTED = ("arrive", "expect", "copy", "later")
 _PASSES = ("wait", "token", "go")
@@ -36,7 +36,6 @@ _NOT_COVERED = (
     "that these are the events of the kernel",
     "data races",
     "that nothing is decided by who comes first",
-    "how many threads a barrier is for",
 )
 
 # An assumption under which copies need no fence behind the mbarriers of their own block.
@@ -64,19 +63,19 @@ def check_schedule(record: dict[str, Any]) -> Checked:
 
 def _check(record: dict[str, Any]) -> Checked:
     require(set(record) == _KEYS, "it has other parts than it should")
-    require(repr(record["version"]) == "2", "it is of another version")
+    require(repr(record["version"]) == "3", "it is of another version")
     require(digest(record) == record["digest"], "it was changed after it was written")
     require(record["reach"] in _REACH, "it claims no proof")
     threads = events = 0
     for batch in record["batches"]:
         found = _Batch(batch, record["registers"], fenced=_OWN_COPIES not in record["assumed"])
+        check_blocks(batch["agents"], record["grid"], record["block"])
+        check_shape(found.rows, batch["agents"], batch["mbarriers"])
         if found.check():
             require(len(record["batches"]) == 1, "blocks that wait for flags do not run together")
             granted = [str(each) for each in record["assumed"]]
             said = _RESIDENT in granted and any(each.startswith(_BEGIN) for each in granted)
             require(said, "it does not say what its flags stand on")
-        check_blocks(batch["agents"], record["grid"], record["block"])
-        check_shape(found.rows, batch["agents"], batch["mbarriers"])
         used = any(map(found.of_registers, found.rows))
         check_registers(record["registers"], record["assumed"], used=used)
         for kinds, told in _ASSUMED:
@@ -175,7 +174,10 @@ class _Batch:
     def check(self) -> bool:
         """Whether some wait for flags."""
         self.phases = [self._phases(number) for number in range(len(self.mbarriers))]
+        require(self.cluster > 0 and self.first % self.cluster == 0, "a cluster is torn apart")
         self._rounds()
+        for phase, left in check_meetings(self):
+            self.counted[phase].append(left)
         given = [key for key in self.counted if isinstance(key[0], tuple) and _sets(key[0])]
         if given and self.registers is None:
             self._ordered()  # it has no cycle
@@ -190,7 +192,6 @@ class _Batch:
                 self.exits[self.block(node)].append(node)
         for node in self.rows:
             self._event(node)
-        require(self.cluster > 0 and self.first % self.cluster == 0, "a cluster is torn apart")
         return check_flags(self, self.flags, self.loops, self.cluster)
 
     def of_registers(self, node: Node) -> bool:
@@ -258,7 +259,7 @@ class _Batch:
         """The rounds of each barrier follow one another."""
         rounds: dict[Any, set[int]] = defaultdict(set)
         for where, phase in self.counted:
-            if isinstance(where, tuple) and where[0] in _BY_ALL:
+            if isinstance(where, tuple) and where[0] in MEETINGS:
                 rounds[where].add(phase)
         for where, found in rounds.items():
             require(found == set(range(len(found))), f"{where}: rounds are missing")
@@ -290,7 +291,7 @@ class _Batch:
         act, where, phase = self.rows[node][:3]
         if act in (*_COUNTED, "wait", "token", "inval"):
             self._initialised(node)
-        if act == "go" and where[0] in _BY_ALL:
+        if act == "go" and where[0] in MEETINGS:
             require((where, phase) in self.counted, f"{where}: nobody comes to phase {phase}")
         if act == "inval":
             self._made_invalid(node)

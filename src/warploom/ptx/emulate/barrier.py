@@ -134,7 +134,7 @@ class BlockBarriers:
         waiting.place[mask] = rank
         waiting.users[rank] = barrier.instruction
         if self.batch.skeleton is not None:
-            self._note_come(self.batch.skeleton, number, mask, barrier)
+            self._note_come(self.batch.skeleton, number, mask, barrier, waiting.needed)
         if barrier.joined is not None:
             waiting.holds[mask] = f.widen(barrier.joined(f))[mask]
         if barrier.aligned:
@@ -310,13 +310,14 @@ class BlockBarriers:
     # -- for proofs -----------------------------------------------------------------------------
 
     def _note_come(
-        self, skeleton: Skeleton, number: int, mask: Mask, barrier: Barrier
+        self, skeleton: Skeleton, number: int, mask: Mask, barrier: Barrier, needed: Array
     ) -> None:  # fmt: skip
         assert barrier.span is not None
         threads = np.flatnonzero(mask)
         block = self.batch.block_of[threads]
         for each in np.unique(block).tolist():
-            skeleton.come(threads[block == each], ("barrier", each, number), barrier.span)
+            mine, group = threads[block == each], ("barrier", each, number)
+            skeleton.come(mine, group, barrier.span, int(needed[each]))
         self.span = barrier.span
 
     def _note_go(
@@ -348,7 +349,8 @@ class BlockBarriers:
 
     def _note_all(self, skeleton: Skeleton, f: Frame, number: int, barrier: Barrier) -> None:
         """All threads came at once, and go on."""
-        self._note_come(skeleton, number, f.full_mask(), barrier)
+        whole = np.zeros(self.batch.blocks, np.int64)
+        self._note_come(skeleton, number, f.full_mask(), barrier, whole)
         for block in range(self.batch.blocks):
             group = ("barrier", block, number)
             going = np.flatnonzero(self.batch.block_of == block)

@@ -34,7 +34,7 @@ class Act(Enum):
     LATER = "later"  # the issue of an arrival that comes when copies are done
     WAIT = "wait"  # a wait by parity that passed; `phase` is the one that was complete
     TOKEN = "token"  # noqa: S105 - the same by the token of an arrival
-    COME = "come"  # to a barrier of threads
+    COME = "come"  # to a barrier of threads, for `amount` of them where it says how many
     GO = "go"  # on from it
     REMOTE = "remote"  # an access of the shared memory of another block; `phase` is its number
     INVAL = "inval"  # an mbarrier is made invalid
@@ -311,9 +311,10 @@ class Skeleton:
 
     # -- threads that meet ----------------------------------------------------------------------
 
-    def come(self, threads: Array, group: Hashable, span: Span) -> None:
+    def come(self, threads: Array, group: Hashable, span: Span, needed: int = 0) -> None:
+        """`needed`: for how many threads a named barrier is; 0 for all."""
         phase = self.generations.setdefault(group, 0)
-        self.note(threads, Event(Act.COME, group, phase, site=self.site(span)))
+        self.note(threads, Event(Act.COME, group, phase, needed, site=self.site(span)))
 
     def go(self, threads: Array, group: Hashable, span: Span, phase: int | None = None) -> None:
         phase = self.generations.get(group, 0) if phase is None else phase

@@ -10,7 +10,7 @@ from warploom.errors import UnsupportedError
 from warploom.machine.proof import Proof, Reach
 from warploom.ptx.emulate.skeleton import Act, Agent, Event, Recorded
 
-VERSION = 2
+VERSION = 3
 WARP = 32
 
 
@@ -67,7 +67,8 @@ def _agent(
 def _event(event: Event, flags: dict[Any, int], loops: dict[int, int]) -> list[Any]:
     """What happens, about what, in which phase, how many arrivals, how many bytes, which blocks.
 
-    Of a wait for a flag the bytes are the number of its loop, of a write whether it adds.
+    Of a wait for a flag the bytes are the number of its loop, of a write whether it adds. Of one
+    who comes to a named barrier the arrivals are the threads that it is for, 0 for the whole block.
     """
     where, bytes_ = event.where, event.bytes
     if isinstance(where, tuple):
