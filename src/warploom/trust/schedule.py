@@ -291,8 +291,6 @@ class _Batch:
         act, where, phase = self.rows[node][:3]
         if act in (*_COUNTED, "wait", "token", "inval"):
             self._initialised(node)
-        if act == "go" and where[0] in MEETINGS:
-            require((where, phase) in self.counted, f"{where}: nobody comes to phase {phase}")
         if act == "inval":
             self._made_invalid(node)
         apart = act == "come" and where[0] in ("wgmma", "flag", "registers")
