@@ -176,7 +176,7 @@ class _Batch:
         self.phases = [self._phases(number) for number in range(len(self.mbarriers))]
         require(self.cluster > 0 and self.first % self.cluster == 0, "a cluster is torn apart")
         self._rounds()
-        for phase, left in check_meetings(self):
+        for phase, left in check_meetings(self, self.cluster):
             self.counted[phase].append(left)
         given = [key for key in self.counted if isinstance(key[0], tuple) and _sets(key[0])]
         if given and self.registers is None:

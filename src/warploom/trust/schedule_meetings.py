@@ -9,27 +9,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any
 
 from warploom.trust.checked import require
+from warploom.trust.schedule_flags import Batch, Node
 
-Node = tuple[Any, ...]
 Phase = tuple[Any, int]
 _WARP = 32
 MEETINGS = ("warp", "barrier", "cluster")
 
 
-class Batch(Protocol):
-    """What is asked of the events of blocks that ran together."""
-
-    agents: list[dict[str, Any]]
-    rows: dict[Node, list[Any]]
-    cluster: int
-
-
-def check_meetings(batch: Batch) -> Iterator[tuple[Phase, Node]]:
+def check_meetings(batch: Batch, cluster: int) -> Iterator[tuple[Phase, Node]]:
     """Raises where too few or too many come; gives whose end a round waits for, as they left."""
-    made = _Meetings(batch)
+    made = _Meetings(batch, cluster)
     for phase in made.comes:
         kind = phase[0][0]
         if kind == "barrier":
@@ -44,9 +36,9 @@ class _Meetings:
     """`comes`: by group and round, the agents that come; `last`: by group and agent, the last
     round that it comes to."""
 
-    def __init__(self, batch: Batch) -> None:
+    def __init__(self, batch: Batch, cluster: int) -> None:
         self.agents = batch.agents
-        self.cluster = batch.cluster
+        self.cluster = cluster
         self.comes: dict[Phase, set[int]] = defaultdict(set)
         self.amounts: dict[Phase, set[int]] = defaultdict(set)
         self.last: dict[tuple[Any, int], int] = {}
