@@ -40,7 +40,7 @@ from warploom.sketch.synth.parts import KEEP_SHARE, Answer
 from warploom.sketch.synth.solve import synthesize
 from warploom.sketch.synth.split import Parting, PartSolver
 
-# Transpositions with four holes, one after another along these axes, take ten hours and more, where
+# Transpositions with four holes, one after another along these axes, take six hours and more, where
 # the catalogue's own, of three holes, take less than a minute.
 SEARCHES: dict[str, dict[str, Any]] = {
     "columns first": {"order": "crcr", "columns": 18},
