@@ -2,7 +2,6 @@
 
     python -m bench.catalogue.permute_device --out RESULTS.json      all rows that are missing
     python -m bench.catalogue.permute_device --only square           some of them
-    python -m bench.catalogue.permute_device --probe 10007 --out P.json   every tile of some rows
     python -m bench.catalogue.permute_device --dry                   small shapes, emulated
 
 A row is `warploom.permute(x, axes)` on a PyTorch tensor, output made by the call, nothing tuned.
@@ -13,8 +12,7 @@ batches that take turns; results are compared with PyTorch's before a row counts
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from statistics import median
@@ -27,11 +25,10 @@ from bench.harness import arguments, earlier, environment, measured, save
 import warploom
 from warploom.catalogue.permute.call import ready
 from warploom.catalogue.permute.launch import Part, kernel_of
-from warploom.catalogue.permute.rule import candidates, parts
+from warploom.catalogue.permute.rule import parts
 from warploom.errors import WarploomError
 
 BATCH_MS, BATCHES = 4.0, 7
-MOST_TRIED = 8  # kernels of a kind, for a row
 COPY = (
     'extern "C" __global__ void copy(const uint4* x, uint4* y, long long n) {\n'
     "  const size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;\n"
@@ -80,14 +77,17 @@ class Bench:
         return {name: median(each) / 1e3 for name, each in taken.items()}
 
     def copies(self, x: Any) -> dict[str, Callable[[], Any]]:
-        torch, flat = self.torch, x.reshape(-1).view(self.torch.uint8)
-        y, count = torch.empty_like(flat), flat.numel() // 16
-        launch = self.copy_kernel.bind(
-            (-(-count // 256), 1, 1), (256, 1, 1), [flat.data_ptr(), y.data_ptr(), np.int64(count)],
-            torch.cuda.current_stream().cuda_stream,
+        flat = x.reshape(-1).view(self.torch.uint8)
+        held = (flat, self.torch.empty_like(flat))
+        return {"copy": lambda: held[1].copy_(held[0]), "copy16": self.copying(*held)}
+
+    def copying(self, x: Any, y: Any) -> Callable[[], Any]:
+        """A copy of bytes, 16 at a time, on the stream that is the current one now."""
+        count = x.numel() // 16
+        return self.copy_kernel.bind(
+            (-(-count // 256), 1, 1), (256, 1, 1), [x.data_ptr(), y.data_ptr(), np.int64(count)],
+            self.torch.cuda.current_stream().cuda_stream,
         )  # fmt: skip
-        held = (flat, y)
-        return {"copy": lambda: held[1].copy_(held[0]), "copy16": launch}
 
     def row(self, row: Row) -> dict[str, Any]:
         torch, axes = self.torch, row.axes
@@ -96,7 +96,7 @@ class Bench:
         y = warploom.permute(x, axes)
         torch.cuda.synchronize()
         first = time.perf_counter() - began
-        right = torch.equal(_bits(y), _bits(x.permute(axes).contiguous()))
+        right = torch.equal(bits(y), bits(x.permute(axes).contiguous()))
         del y
         calls = {
             "ours": lambda: warploom.permute(x, axes),
@@ -149,44 +149,8 @@ class Bench:
             del x, y
         return found
 
-    def probe(self, row: Row, found: Sequence[Variant]) -> dict[str, Any]:
-        """Every launch that is tried for a row, by its name."""
-        from warploom.catalogue.permute.call import Launch
-        from warploom.emit.spell import function_name
-        from warploom.runtime.driver import open_driver
 
-        x = self.tensor(row)
-        wanted = x.permute(row.axes).contiguous()
-        y = self.torch.empty_like(wanted)
-        stream = self.torch.cuda.current_stream().cuda_stream
-        made: dict[str, Any] = {}
-        for each in found:
-            function = open_driver().load(each.code, function_name(each.kernel, "cuda"), 0)
-            run = Launch(each.part, each.kernel, function)
-
-            def call(run: Any = run) -> None:
-                run(x.data_ptr(), y.data_ptr(), stream)
-
-            y.zero_()
-            call()
-            right = self.torch.equal(_bits(y), _bits(wanted))
-            taken = self.seconds({"it": call})["it"] * 1e6
-            made[each.name] = {"us": round(taken, 1), "says": each.says, "right": right}
-        best = min(self.copied(x).values())
-        for one in made.values():
-            one["fraction"] = round(best / one["us"], 4)
-        wrong = [name for name, one in made.items() if not one["right"]]
-        fastest = min(made, key=lambda name: made[name]["us"])
-        return {
-            "shape": row.shape, "axes": row.axes, "dtype": row.dtype, "copy_us": round(best, 1),
-            "best": fastest, "reached": made[fastest]["fraction"], "wrong": wrong, "tried": made,
-        }  # fmt: skip
-
-    def copied(self, x: Any) -> dict[str, float]:
-        return {name: s * 1e6 for name, s in self.seconds(self.copies(x)).items()}
-
-
-def _bits(x: Any) -> Any:
+def bits(x: Any) -> Any:
     import torch
 
     return x.view(
@@ -194,7 +158,7 @@ def _bits(x: Any) -> Any:
     )
 
 
-# -- what is tried for a row -----------------------------------------------------------------------
+# -- compiled ahead -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -211,14 +175,6 @@ class Variant:
 Tried = tuple[str, str, Part, dict[str, Any]]  # row, variant, launch, what the rule knew of it
 
 
-def tried(given: tuple[str, Row, bool]) -> list[Tried]:
-    name, row, thorough = given
-    found: dict[str, Tried] = {}
-    for key, part, says in varied(row, thorough):
-        found.setdefault(key, (name, key, part, says))
-    return list(found.values())
-
-
 def compiled(given: Tried) -> tuple[str, Variant | None]:
     """A variant of a row, in a process of its own."""
     from warploom.emit.cuda import cuda
@@ -232,17 +188,6 @@ def compiled(given: Tried) -> tuple[str, Variant | None]:
         print(row, key, error, flush=True)
         return row, None
     return row, Variant(key, part, says, kernel, code)
-
-
-def varied(row: Row, thorough: bool) -> Iterator[tuple[str, Part, dict[str, Any]]]:
-    """The best launches of each kind of kernel by the rule; of all rows or of those asked for."""
-    kinds: Counter[str] = Counter()
-    for each in candidates(movement_of(row)):
-        kind = "" if each.work is None else each.work.kernel
-        kinds[kind] += 1
-        if kind and kinds[kind] <= (MOST_TRIED if thorough or kind == "vector" else 3):
-            part = each.part()
-            yield part.spec.name, part, {"cost": round(each.cost, 4), "blocks": part.blocks}
 
 
 def kernels_of(row: Row) -> list[str]:
@@ -291,31 +236,6 @@ def summary(found: dict[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def probe(words: Sequence[str], record: dict[str, Any], out: Any) -> int:
-    """Rows whose name begins with one of the words; all variants of those after a `+`."""
-    from multiprocessing import get_context
-
-    known = rows()
-    asked = {
-        name: (name, known[name], word.startswith("+"))
-        for word in words for name in known
-        if name == word.lstrip("+") or (word.endswith("/") and name.startswith(word.lstrip("+")))
-    }  # fmt: skip
-    left = [each for name, each in asked.items() if name not in record["rows"]]
-    with get_context("fork").Pool() as pool:
-        all_tried = [each for several in pool.imap(tried, left) for each in several]
-        print(len(all_tried), "kernels", flush=True)
-        made = pool.imap(compiled, all_tried)  # the pool is there before CUDA is begun
-        bench = Bench()
-        for name, several in groupby(made, key=lambda each: each[0]):
-            bench.torch.cuda.empty_cache()
-            row = bench.probe(known[name], [variant for _, variant in several if variant])
-            record["rows"][name] = row
-            print(name, row["reached"], row["best"], row["wrong"] or "", flush=True)
-            save(out, record | environment("NVIDIA H200"))
-    return 0
-
-
 def chosen(given: tuple[str, Row]) -> list[tuple[str, str, Part, dict[str, Any]]]:
     """The launches of the rule for a row."""
     name, row = given
@@ -357,13 +277,10 @@ def main() -> int:
         __doc__, "permute_device.json", dry="the emulator instead of a GPU",
         only="rows whose name has this word", resumes=True,
     )  # fmt: skip
-    parser.add_argument("--probe", default="", metavar="WORD", help="try every tile of some rows")
     given = parser.parse_args()
     if given.dry:
         return 1 if dry() else 0
     record = earlier(given.out, {"rows": {}}, again=given.again)
-    if given.probe:
-        return probe(given.probe.split(","), record, given.out)
     found, known = record["rows"], rows()
     left = [name for name in known if given.only in name and name not in found]
     ahead = Ahead(left, known)

@@ -3,7 +3,7 @@
     python -m bench.catalogue.permute_fit                 from bench/results/permute
     python -m bench.catalogue.permute_fit FILE … --write  other records; into the package
 
-A record is what `bench.catalogue.permute_device --probe` writes: times of many kernels for each
+A record is what `bench.catalogue.permute_probe` writes: times of many kernels for each
 row. The sum of squares of relative differences is the least, with differences between kernels of
 one row weighed more. Costs stay near the usual ones where little was measured. What is told beside
 them is how far the kernel that they choose is from the fastest one that was tried.

@@ -131,6 +131,15 @@ def widened(moved: Movement) -> Movement:
     )
 
 
+def banded(moved: Movement, steps: int) -> Movement:
+    """The same movement with its first axis in bands of so many steps, which are an axis of their
+    own: blocks are counted out over one band before the next."""
+    first, *others = moved.axes
+    inner = replace(first, size=steps)
+    times = (steps * n for n in (first.read, first.write, first.factor))
+    return replace(moved, axes=(inner, *others, Axis(first.size // steps, *times)))
+
+
 def slabs(moved: Movement, most: int = 0) -> Iterator[Movement]:
     """The movement in parts whose offsets from their own beginning stay below `most`."""
     most = most or (MOST_OFFSET // 2 if moved.bytes == WIDEST else MOST_OFFSET)

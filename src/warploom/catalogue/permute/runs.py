@@ -128,7 +128,7 @@ def _boxes(place: Place) -> Iterator[Candidate]:
             return
         others = [axis for axis in read if axis not in axes][:1]
         for line in (ONE, *others):
-            for bytes in (BOX_BYTES, BOX_BYTES // 2, BOX_BYTES // 4):
+            for bytes in (2 * BOX_BYTES, BOX_BYTES, BOX_BYTES // 2, BOX_BYTES // 4):
                 if inner * line.size * 2 <= bytes:
                     found = _box(place, axes, line, bytes)
                     if found is not None:
@@ -142,7 +142,7 @@ def _box(place: Place, axes: Sequence[Axis], line: Axis, bytes: int) -> Candidat
     each = (bytes // size // line.size - 2 * out) // inner
     held = {*axes, line}
     read = [axis for axis in reading(moved) if axis in held]
-    p_axes = contiguous(read, "read")
+    p_axes = contiguous(read, "read")[:MOST_DIGITS]
     if last in p_axes:
         p_axes = p_axes[: p_axes.index(last) + 1]
     # The axis that is cut is the last of its side.

@@ -89,7 +89,7 @@ def _vectors(place: Place, p: Axis) -> Iterator[Candidate]:
                 "vector", moved.bytes, total, total / blocks,
                 side_by_side(p_cut, q_cut) * moved.bytes, math.inf, 0.0, held,
             )  # fmt: skip
-            make = partial(_vector_part, spec, place, p_cut, q_cut)
+            make = partial(vector_part, spec, place, p_cut, q_cut)
             yield Candidate(work, spec, make)
 
 
@@ -110,7 +110,7 @@ def vector_shapes(size: int) -> tuple[Vectors, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _vector_part(spec: Vectors, place: Place, p: Cut, q: Cut) -> Part:
+def vector_part(spec: Vectors, place: Place, p: Cut, q: Cut) -> Part:
     """The same movement of words of 16 bytes: sizes of sides stay in elements."""
     moved, wide = place.moved, spec.wide
     held = {*p.digits, *q.digits}
