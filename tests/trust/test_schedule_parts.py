@@ -145,12 +145,12 @@ FLAGS: dict[str, tuple[str, Callable[[dict[str, Any]], Any], str]] = {
     "more are waited for": ("added", lambda r: put(rows(r, "go")[0], 3, 4), "never"),
     "another comparison": ("added", lambda r: put(batch(r)["loops"][0], 0, "eq"), "before it is"),
     "until the opposite": ("added", lambda r: put(batch(r)["loops"][0], 2, 1), "before it is"),
-    "no such loop": ("added", lambda r: put(rows(r, "go")[0], 4, 7), "not of this form"),
+    "no such loop": ("added", lambda r: put(rows(r, "go")[0], 4, 7), "in no loop"),
     "nothing is added": ("added", lambda r: put(rows(r, "come")[0], 3, 0), "never"),
     "stores for sums": ("added", lambda r: put(rows(r, "come")[0], 4, 0), "more than once"),
     "a lost write": ("added", lambda r: without(agents(r, "come")[0], "come"), "never"),
     "back too soon": ("set back", lambda r: moved(agents(r, "go")[0], "come", 0), "too soon"),
-    "not granted": ("added", lambda r: put(r, "assumed", r["assumed"][:1]), "stand on"),
+    "not granted": ("added", lambda r: put(r, "assumed", r["assumed"][:1]), "at the start"),
     "two batches": ("added", lambda r: r["batches"].append(r["batches"][0]), "together"),
 }  # fmt: skip
 
@@ -196,12 +196,12 @@ OTHERS |= {
         lambda r: dropped(r, "come", "barrier"),
         "that did not come",
     ),
-    "comes twice": ("invalid", lambda r: again(r, "come", "barrier"), "twice"),
+    "comes twice": ("invalid", lambda r: again(r, "come", "barrier"), "waits there"),
     "an mbarrier between two places": ("invalid", lambda r: beside(r, 3, 4), "at no place"),
     "an mbarrier of another block": ("invalid", lambda r: beside(r, 1, 1), "another block"),
     "two mbarriers at one place": (
-        "invalid",
-        lambda r: batch(r)["mbarriers"].extend([["other", 0, 1, 64]] * 2),
+        "named",
+        lambda r: beside(r, 3, 8),
         "another one",
     ),
     "other registers than it says": (
@@ -312,8 +312,8 @@ def block(record: dict[str, Any]) -> list[Any]:
     return found
 
 
-def after_the_first(row: list[Any]) -> Callable[[dict[str, Any]], Any]:
-    return lambda record: block(record)[0]["events"].insert(1, row)
+def at_first(row: list[Any]) -> Callable[[dict[str, Any]], Any]:
+    return lambda record: block(record)[0]["events"].insert(0, row)
 
 
 def both(record: dict[str, Any]) -> None:
@@ -329,22 +329,26 @@ def meets(record: dict[str, Any]) -> None:
     """A lane of a warp meets itself."""
     alone = next(each for each in block(record) if each["threads"] == 1)
     for act in ("go", "come"):
-        alone["events"].insert(1, [act, ["warp", alone["warps"][0], 1], 0, 0, 0, []])
+        alone["events"].insert(0, [act, ["warp", alone["warps"][0], 1], 0, 0, 0, []])
+
+
+def widest(record: dict[str, Any]) -> Any:
+    return max(block(record), key=lambda agent: int(agent["threads"]))
 
 
 def test_what_no_launch_does_is_refused() -> None:
     changes: tuple[tuple[Callable[[dict[str, Any]], Any], str], ...] = (
-        (after_the_first(["go", ["barrier", 0, 0], 5, 0, 0, []]), "did not come"),
-        (after_the_first(["go", ["barrier", 0, 3], 0, 0, 0, []]), "did not come"),
-        (after_the_first(["come", ["barrier", 0, 4], 7, 0, 0, []]), "rounds are missing"),
-        (after_the_first(["exit", None, 0, 0, 0, []]), "does not end once"),
+        (at_first(["go", ["barrier", 0, 0], 5, 0, 0, []]), "did not come"),
+        (at_first(["go", ["barrier", 0, 3], 0, 0, 0, []]), "did not come"),
+        (at_first(["come", ["barrier", 0, 4], 7, 64, 0, []]), "rounds are missing"),
+        (at_first(["exit", None, 0, 0, 0, []]), "does not end once"),
         (lambda record: block(record)[0]["events"].pop(), "does not end once"),
         (both, "less than nothing arrives"),
     )  # fmt: skip
     for change, said in changes:
         refused("invalid", change, said)
     refused("plain", lambda record: block(record)[0].update(block=99), "of no block")
-    refused("plain", lambda r: [each["warps"].append(99) for each in block(r)], "other warps")
+    refused("plain", lambda r: widest(r)["warps"].append(99), "other warps")
     refused("invalid", meets, "it does not say: lanes of a warp")
 
 
@@ -352,7 +356,7 @@ def test_lanes_that_are_not_there_do_not_meet() -> None:
     def more(record: dict[str, Any]) -> None:
         many = next(each for each in block(record) if each["threads"] > 1)
         for act in ("go", "come"):
-            many["events"].insert(1, [act, ["warp", many["warps"][0], 1], 0, 0, 0, []])
+            many["events"].insert(0, [act, ["warp", many["warps"][0], 1], 0, 0, 0, []])
 
     refused("invalid", more, "more lanes come")
 

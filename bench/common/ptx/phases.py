@@ -344,7 +344,7 @@ def schedule(case: Case, r: Random) -> tuple[Log, Recorded] | None:
 def _skeleton(case: Case, log: Log, state: State) -> Recorded:
     counts = enumerate(case.counts)
     init = [Event(Act.INIT, where, amount=count) for where, count in counts]
-    meet = [Event(Act.COME, ("barrier", 0, 99)), Event(Act.GO, ("barrier", 0, 99))]
+    meet = [Event(Act.COME, ("barrier", 0, 15)), Event(Act.GO, ("barrier", 0, 15))]
     warps = len(case.program)  # whose other lanes leave at once
     others = tuple(each for each in range(WARP * warps) if each % WARP)
     agents, broken = [Agent(0, others, (*meet, Event(Act.EXIT)))], []
@@ -362,7 +362,7 @@ def _skeleton(case: Case, log: Log, state: State) -> Recorded:
     initial: dict[Any, int] = {("flag", 0, where): each for where, each in enumerate(case.flags)}
     return Recorded(
         tuple(agents), bars, SITES, tuple(broken), 1, 0, True, initial=initial,
-        block_threads=WARP * warps,
+        regions={0: "flags"}, block_threads=WARP * warps,
     )  # fmt: skip
 
 
@@ -377,7 +377,8 @@ def _events(case: Case, op: Op, log: Log, t: int, i: int) -> list[Event]:
     act = WORDS[op.word]
     amount = {"arrive": 1, "full": 1, "counted": 1}.get(op.word, 0)
     bytes_ = BYTES if op.word in ("full", "expect", "copy") else 0
-    return [Event(act, op.where, phase, amount, bytes_)]
+    blocks = (0,) if act is Act.COPY else ()
+    return [Event(act, op.where, phase, amount, bytes_, blocks=blocks)]
 
 
 def _flag_events(op: Op) -> list[Event]:

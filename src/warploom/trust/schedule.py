@@ -10,14 +10,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from math import prod
 from typing import Any
 
 from warploom.trust.checked import Checked, TooMuchError, digest, require, shielded
+from warploom.trust.schedule_assumed import OWN_COPIES, check_assumed
 from warploom.trust.schedule_blocks import check_blocks
 from warploom.trust.schedule_flags import check_flags
 from warploom.trust.schedule_meetings import MEETINGS, check_meetings
 from warploom.trust.schedule_registers import check_pools
-from warploom.trust.schedule_shape import check_registers, check_shape
+from warploom.trust.schedule_rows import check_rows, check_waits
+from warploom.trust.schedule_shape import check_groups, check_shape
 
 _KEYS = {
     "kind", "version", "name", "grid", "block", "reach", "assumed", "registers", "batches",
@@ -34,23 +37,10 @@ _WARP = 32
 _MOST_BYTES = 1 << 20
 _NOT_COVERED = (
     "that these are the events of the kernel",
+    "that it needs no assumption which they do not show",
     "data races",
     "that nothing is decided by who comes first",
 )
-
-# An assumption under which copies need no fence behind the mbarriers of their own block.
-# What flags stand on that is not of the kernel.
-_RESIDENT = "all blocks of the launch run at once, so that who waits for a flag keeps nobody away"
-_BEGIN = "flags that are waited for hold at the start"
-_OWN_COPIES = "copies see the mbarriers of their own block without a fence, as they do on GPUs"
-
-# What stands on an assumption, and the assumption.
-_ASSUMED = (
-    (("warp", "wgmma"), "lanes of a warp that part ways meet again before an instruction that is "
-     ".aligned or has .sync"),
-    (("wgmma",), "a product of a warpgroup is complete only when all four of its warps have come "
-     "to it"),
-)  # fmt: skip
 
 Node = tuple[Any, ...]
 Row = list[Any]
@@ -66,27 +56,30 @@ def _check(record: dict[str, Any]) -> Checked:
     require(repr(record["version"]) == "3", "it is of another version")
     require(digest(record) == record["digest"], "it was changed after it was written")
     require(record["reach"] in _REACH, "it claims no proof")
-    threads = events = 0
+    require(len(set(record["assumed"])) == len(record["assumed"]), "it assumes something twice")
+    require([len(record[each]) for each in ("grid", "block")] == [3, 3], "there are three sides")
+    blocks = threads = events = 0
+    used = False
+    fenced = OWN_COPIES not in record["assumed"]
     for batch in record["batches"]:
-        found = _Batch(batch, record["registers"], fenced=_OWN_COPIES not in record["assumed"])
-        check_blocks(batch["agents"], record["grid"], record["block"])
+        found = _Batch(batch, record["registers"], fenced=fenced)
+        used |= any(map(found.of_registers, found.rows))
+        require(found.first == blocks, "blocks are left out, or there twice")
+        blocks += check_blocks(batch["agents"], record["block"])
+        require(blocks % found.cluster == 0, "a cluster is torn apart")
+        check_rows(found.rows, found.mbarriers, max(a["block"] for a in batch["agents"]) + 1)
+        check_waits(found.rows)
         check_shape(found.rows, batch["agents"], batch["mbarriers"])
+        check_groups(found.rows, batch["agents"], prod(record["block"]))
         if found.check():
             require(len(record["batches"]) == 1, "blocks that wait for flags do not run together")
-            granted = [str(each) for each in record["assumed"]]
-            said = _RESIDENT in granted and any(each.startswith(_BEGIN) for each in granted)
-            require(said, "it does not say what its flags stand on")
-        used = any(map(found.of_registers, found.rows))
-        check_registers(record["registers"], record["assumed"], used=used)
-        for kinds, told in _ASSUMED:
-            needed = any(_kind(row) in kinds for row in found.rows.values())
-            require(not needed or told in record["assumed"], f"it does not say: {told}")
+        check_assumed(found, found.flags, record["assumed"], record["registers"])
         threads += sum(agent["threads"] for agent in batch["agents"])
         events += len(found.rows)
-    size = 1
-    for side in (*record["grid"], *record["block"]):
-        size *= _whole(side)
-    require(threads == size, "it has other threads than its launch")
+    require(used or record["registers"] is None, "it says registers that nobody sets")
+    clusters = {batch["cluster"] for batch in record["batches"]}
+    require(len(clusters) == 1, "its clusters are of several sizes")
+    require(blocks == prod(map(_whole, record["grid"])), "it has other blocks than its launch")
     shown = f"{record['name']!s:.80}: {events} events of {threads} threads are "
     shown += "the same in every schedule"
     caveats = tuple(str(each) for each in record["assumed"])
@@ -97,12 +90,6 @@ def _check(record: dict[str, Any]) -> Checked:
 def _whole(value: Any) -> int:
     require(type(value) is int and -2 < value < 1 << 62, "there are numbers that are not whole")
     return int(value)
-
-
-def _kind(row: Row) -> Any:
-    """What threads come to, or pass."""
-    act, where = row[:2]
-    return where[0] if act in ("come", "go") else None
 
 
 def _sets(group: Any) -> bool:
@@ -128,6 +115,7 @@ class _Batch:
         self.bytes = [_whole(byte) for _, _, _, byte in batch["mbarriers"]]
         self.flags, self.loops = batch["flags"], batch["loops"]
         self.first, self.cluster = _whole(batch["first"]), _whole(batch["cluster"])
+        require(self.cluster > 0 and self.first % self.cluster == 0, "a cluster is torn apart")
         self.agents = batch["agents"]
         self.registers = registers
         self.rows: dict[Node, Row] = {}
@@ -174,7 +162,6 @@ class _Batch:
     def check(self) -> bool:
         """Whether some wait for flags."""
         self.phases = [self._phases(number) for number in range(len(self.mbarriers))]
-        require(self.cluster > 0 and self.first % self.cluster == 0, "a cluster is torn apart")
         self._rounds()
         for phase, left in check_meetings(self, self.cluster):
             self.counted[phase].append(left)

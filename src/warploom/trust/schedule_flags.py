@@ -50,6 +50,8 @@ def check_flags(batch: Batch, flags: list[Any], loops: list[Any], cluster: int) 
         if act in ("come", "go") and where[0] == "flag":
             require(0 <= where[1] < len(flags), "an event is about no flag")
             (writes if act == "come" else waits)[where[1]].append(node)
+    pairs = all(len(each) == 2 for each in flags) and {*writes, *waits} == set(range(len(flags)))
+    require(pairs, "there are flags that are none")
     for flag, looks in waits.items():
         name, initial = str(flags[flag][0]), _whole(flags[flag][1])
         back = [node for node in writes[flag] if batch.rows[node][2]]
@@ -58,7 +60,9 @@ def check_flags(batch: Batch, flags: list[Any], loops: list[Any], cluster: int) 
             early = not all(batch.done_by_all(node, look) for look in looks)
             require(not early, f"{name} may be set back too soon")
         for look in looks:
-            loop = loops[_whole(batch.rows[look][4])]
+            number = _whole(batch.rows[look][4])
+            require(0 <= number < len(loops), "a wait for a flag is in no loop")
+            loop = loops[number]
             _lets_pass_at_last(batch, name, initial, first, loop, _whole(batch.rows[look][3]))
         everybody = {batch.block(node) for node in (*writes[flag], *looks)}
         least = _least(everybody, cluster)

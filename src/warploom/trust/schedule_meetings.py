@@ -29,7 +29,7 @@ def check_meetings(batch: Batch, cluster: int) -> Iterator[tuple[Phase, Node]]:
         elif kind == "cluster":
             yield from made.all_come(phase, made.of_cluster(phase[0]))
         else:
-            made.lanes(phase)
+            yield from made.lanes(phase)
 
 
 class _Meetings:
@@ -87,13 +87,16 @@ class _Meetings:
         beside = [a for a in mine if a not in comes and set(self.agents[a]["warps"]) & warps]
         yield from self.exits(phase, beside)
 
-    def lanes(self, phase: Phase) -> None:
-        """Lanes that their mask does not name do not come, so that it is not known who left."""
+    def lanes(self, phase: Phase) -> Iterator[tuple[Phase, Node]]:
+        """Lanes that a mask does not name do not come; where all do that may, nobody has left."""
         (where, number), comes = phase, self.comes[phase]
         block, warp = divmod(where[1], self.per_block)
         mine = [a for a in self.of_block(block) if warp in self.agents[a]["warps"]]
         require(comes <= set(mine), f"{where}: lanes come that are of other warps")
         came = sum(self.agents[a]["threads"] for a in comes)
-        require(came <= where[2].bit_count(), f"{where}: more lanes come than are named")
+        named = where[2].bit_count()
+        require(came <= named, f"{where}: more lanes come than are named")
+        if came < named:
+            yield from self.exits(phase, [a for a in mine if a not in comes])
         later = any(self.last.get((where, a), -1) >= number for a in mine if a not in comes)
         require(not later, f"{where}: fewer come to round {number} than it is for")

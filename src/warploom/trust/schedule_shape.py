@@ -9,8 +9,11 @@ from typing import Any
 
 from warploom.trust.checked import require
 
-_BY_ALL = ("warp", "barrier", "cluster")
-_COMPILED = "the kernel is compiled for "
+# By kind of group: how many numbers it has.
+_GROUPS = {"warp": 2, "barrier": 2, "cluster": 1, "wgmma": 1, "flag": 1, "registers": 1}
+_BARRIERS = 16
+_WARP, _WARPGROUP = 32, 4
+_AMOUNTS = range(24, 257, 8)  # registers of a thread
 _SIZE = 8  # bytes of an mbarrier
 Node = tuple[Any, ...]
 
@@ -23,9 +26,8 @@ def check_shape(
     ended: set[int] = set()
     for node, (act, where, phase, _, bytes_, _) in rows.items():
         own = agents[node[1]]
-        if act in ("come", "go") and where[0] in _BY_ALL:
+        if act in ("come", "go") and where[0] == "wgmma":
             key, mine = (where, phase), came[node[1]]
-            require(act == "go" or key not in mine, f"{where}: a thread comes twice at once")
             require(act == "come" or key in mine, f"{where}: a thread goes on that did not come")
             mine.add(key)
         require(act != "copy" or bytes_ > 0, "a copy of no bytes is no part of a phase")
@@ -41,9 +43,27 @@ def check_shape(
         places[block, byte] = number
 
 
-def check_registers(registers: Any, assumed: list[Any], *, used: bool) -> None:
-    """What a thread begins with is what the certificate says that it stands on."""
-    said = [each for each in assumed if str(each).startswith(_COMPILED)]
-    known = used and registers is not None
-    meant = [f"{_COMPILED}{registers} registers of a thread"] if known else []
-    require(said == meant, "it does not say for which registers the kernel is compiled")
+def check_groups(rows: dict[Node, list[Any]], agents: list[dict[str, Any]], size: int) -> None:
+    """Who comes somewhere is of the block, warp or warpgroup that meets there; `size`: threads of
+    a block. All warps of a warpgroup come to its products."""
+    per_block = -(-size // (_WARP * _WARPGROUP))
+    multiply: dict[tuple[Any, int], set[int]] = defaultdict(set)
+    for node, (act, where, phase, amount, _, _) in rows.items():
+        if act not in ("come", "go"):
+            continue
+        own, (kind, *numbers) = agents[node[1]], where
+        require(len(numbers) == _GROUPS.get(kind), f"there is no such group: {where!r:.60}")
+        require(all(type(n) is int and n >= 0 for n in numbers), f"{where!r:.60} has no number")
+        if kind in ("barrier", "registers"):
+            require(numbers[0] == own["block"], f"{where}: it is of another block")
+        if kind == "barrier":
+            require(numbers[1] < _BARRIERS, f"{where}: there are {_BARRIERS} barriers")
+        if kind == "registers":
+            require(amount in _AMOUNTS, "no thread has so many registers")
+        if kind == "wgmma":
+            block, group = divmod(numbers[0], per_block)
+            there = {(own["block"], warp // _WARPGROUP) for warp in own["warps"]}
+            require(there == {(block, group)}, f"{where}: it is of another warpgroup")
+            multiply[where, phase] |= set(own["warps"]) if act == "come" else set()
+    for (where, _), warps in multiply.items():
+        require(len(warps) == _WARPGROUP, f"{where}: warps are missing at a product")

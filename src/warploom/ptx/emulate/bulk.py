@@ -330,7 +330,7 @@ def landed(
             copier.site.span, shared.data.size, places, width, reads=False, writes=True
         )
         size = shared.data.size // f.batch.blocks
-        blocks = {int(places[0]) // size} if places.size else set()
+        blocks = {barrier.block} | ({int(places[0]) // size} if places.size else set())
         blocks |= {int(f.batch.block_of[thread])} if across else set()
         touched = tuple(sorted(blocks))
         noted(f, copier.site, Act.COPY, barrier, thread, 0, total, blocks=touched)

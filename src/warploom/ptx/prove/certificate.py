@@ -9,6 +9,7 @@ from typing import Any
 from warploom.errors import UnsupportedError
 from warploom.machine.proof import Proof, Reach
 from warploom.ptx.emulate.skeleton import Act, Agent, Event, Recorded
+from warploom.ptx.prove.order import of_registers
 
 VERSION = 3
 WARP = 32
@@ -21,10 +22,15 @@ def certificate(name: str, grid: Any, block: Any, proof: Proof, registers: int |
             "there is no certificate of what is not proved",
             None if not proof.failed else proof.failed[0].span,
         )
+    sets = any(
+        of_registers(event) for each in proof.skeletons for agent in each.agents
+        for event in agent.events
+    )  # fmt: skip
     record = {
         "kind": "schedule", "version": VERSION, "name": name, "grid": list(grid),
         "block": list(block), "reach": proof.reach.value, "assumed": list(proof.assumed),
-        "registers": registers, "batches": [_batch(each) for each in proof.skeletons],
+        "registers": registers if sets else None,
+        "batches": [_batch(each) for each in proof.skeletons],
     }  # fmt: skip
     text = json.dumps(record, sort_keys=True, separators=(",", ":"))
     return record | {"digest": hashlib.sha256(text.encode()).hexdigest()}

@@ -242,9 +242,9 @@ def _told_without_fence(recorded: Recorded) -> bool:
     )  # fmt: skip
 
 
-def _begins(evidence: Evidence) -> Iterator[str]:
+def begins(skeletons: Sequence[Recorded]) -> Iterator[str]:
     """What the flags that are waited for held before anybody had written them."""
-    for recorded in evidence.skeletons:
+    for recorded in skeletons:
         waited = {
             event.where for agent in recorded.agents for event in agent.events
             if event.act is Act.GO and event.where[0] == "flag"
@@ -299,7 +299,7 @@ def _assumed(evidence: Evidence) -> Iterator[str]:
         yield OUTLIVES
     if "flag" in groups:
         yield RESIDENT
-        yield from _begins(evidence)
+        yield from begins(evidence.skeletons)
         if evidence.dependents or "griddepcontrol" in _opcodes(evidence.code):
             yield ALONE
     if "wgmma" in groups:
