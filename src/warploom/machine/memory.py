@@ -90,6 +90,10 @@ class Region:
         stride = owner_stride(size)
         fresh = allocate(owners * stride, self.name).reshape(owners, stride)
         fresh[:, : self.data.size // owners] = self.data.reshape(owners, -1)
+        if self.written is not None:
+            marks = np.zeros((owners, stride), np.uint8)
+            marks[:, : self.data.size // owners] = self.written.reshape(owners, -1)
+            self.written = marks.reshape(-1)
         self.data, self.size = fresh.reshape(-1), stride
         self.origin = np.arange(owners, dtype=np.int64) * stride
         self._views.clear()

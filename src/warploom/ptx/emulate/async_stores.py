@@ -14,6 +14,7 @@ import numpy.typing as npt
 from warploom.machine import rounding as r
 from warploom.machine.semantics import Kind, Scope, Semantics
 from warploom.ptx.emulate import atomics, bulk, memory
+from warploom.ptx.emulate import poison as undefined
 from warploom.ptx.emulate.access import tallied
 from warploom.ptx.emulate.bulk import (
     Combine,
@@ -97,6 +98,7 @@ def _remote(ctx: Context, ins: Instruction, combine: Combine | None) -> Step:
     kind = type_of(ins)
     elements = elements_of(ctx, ins, ins.operands[1])
     values = [ctx.read(element, kind) for element in elements]
+    slots = [undefined.slots_of(ctx, (element,)) for element in elements]
     to, at = shared_address(ctx, ins.operands[0]), shared_address(ctx, ins.operands[2])
     size = DTYPES[kind].itemsize * len(values)
     copier = Copier(ctx, ins)
@@ -108,6 +110,7 @@ def _remote(ctx: Context, ins: Instruction, combine: Combine | None) -> Step:
         targets = each_of(f, to)
         columns = [np.broadcast_to(f.active_part(value(f)), (f.count,)) for value in values]
         rows = np.ascontiguousarray(np.stack(columns, axis=1)).view(np.uint8)
+        missing = np.repeat(_missing(f, slots), size // len(values), axis=1)
         for number, thread, barrier in barriers_at(f, barrier_site(copier), at(f)):
             target = targets[number]
             if target % size:
@@ -116,9 +119,25 @@ def _remote(ctx: Context, ins: Instruction, combine: Combine | None) -> Step:
             place = copier.shared(f, thread, target, size)
             data = f.batch.shared.data[place : place + size]
             data[:] = rows[number] if combine is None else combine(data, rows[number])
-            landed(f, copier, thread, barrier, np.array([place]), size, size, how=how)
+            there = _values(f, place, missing[number], combine is not None)
+            landed(f, copier, thread, barrier, np.array([place]), size, size, how=how, values=there)
 
     return step
+
+
+def _missing(f: Frame, slots: list[tuple[int, ...]]) -> Array:
+    """Which of the values hold none, for each active thread."""
+    found = [undefined.causes(f, each) for each in slots]
+    none = np.zeros(f.count, bool)
+    return np.stack([none if each is None else each != 0 for each in found], axis=1)
+
+
+def _values(f: Frame, place: int, missing: Array, adds: bool) -> Array | None:
+    """Which bytes hold values then; what is added to needs one before."""
+    marks = f.batch.shared.written
+    if marks is None:
+        return None
+    return ~missing & (marks[place : place + missing.size] != 0) if adds else ~missing
 
 
 def _to_shared(ctx: Context, ins: Instruction, combine: Combine) -> Step:
@@ -148,6 +167,7 @@ def _tensor(ctx: Context, ins: Instruction) -> Step:
             needed = extent(offsets[inside], box.size)
             region, start = copier.target(f, thread, box.address, needed)
             there = start + offsets[inside]
+            copier.stored(f, thread, places[inside], box.size)
             data = bytes_at(f.batch.shared, places, box.size)[inside]
             combine = _combining(name, kind, is_global=True)
             put_bytes(region.data, there, combine(bytes_at(region, there, box.size), data))

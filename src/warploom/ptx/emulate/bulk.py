@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.errors import Culprit, KernelError
+from warploom.errors import Culprit, KernelError, UninitialisedError
 from warploom.machine.async_completion import Completion
 from warploom.machine.memory import FIRST_ADDRESS, WINDOWS, Region
 from warploom.machine.race import MAP_READ
@@ -132,6 +132,13 @@ class Copier:
                 races.land(key, who, places, width, semantics, label, completion)
 
         return done
+
+    def stored(self, f: Frame, thread: int, starts: Array, width: int) -> None:
+        """What leaves shared memory was written."""
+        marks = f.batch.shared.written
+        if marks is not None and not marks[starts[:, None] + np.arange(width)].all():
+            message = "reads shared memory that was never written"
+            raise self.site.error(f, message, thread, UninitialisedError)
 
     def note_barrier(self, f: Frame, thread: int, at: int) -> None:
         """A copy will tell the mbarrier of another block."""
@@ -260,15 +267,19 @@ def across(
             copier.whole(f, thread, "the size or an address", target, source, count)
             start = copier.shared(f, thread, source, count)
             place = copier.shared(f, thread, target, count)
-            data = f.batch.shared.data
+            data, marks = f.batch.shared.data, f.batch.shared.written
             came = data[start : start + count].copy()
+            values = None if marks is None else marks[start : start + count].copy()
             data[place : place + count] = (
                 came if combine is None else combine(data[place : place + count], came)
             )
+            if combine is not None and marks is not None:
+                values &= marks[place : place + count]
             read = copier.note(f, thread, SHARED, data.size, np.array([start]), count, Kind.READ)
             landed(
-                f, copier, thread, barrier, np.array([place]), count, count, read, how, across=True
-            )
+                f, copier, thread, barrier, np.array([place]), count, count, read, how, across=True,
+                values=values,
+            )  # fmt: skip
 
     return step
 
@@ -313,13 +324,14 @@ def barrier_site(copier: Copier) -> Site:
 def landed(
     f: Frame, copier: Copier, thread: int, barrier: MBarrier, places: Array, width: int,
     total: int, read: Done | None = None, how: Semantics | None = None, *, across: bool = False,
+    values: Array | None = None,
 ) -> None:  # fmt: skip
     """Bytes are there, which their mbarrier will count; `read` is where they came from, `how`
-    how they were written, if not plainly."""
+    how they were written, if not plainly. `values`: which of them somebody had written."""
     shared = f.batch.shared
     spare(f, copier.site, np.full(places.size, thread), places, width)
     if shared.written is not None:
-        shared.written[places[:, None] + np.arange(width)] = 1
+        shared.written[places[:, None] + np.arange(width)] = 1 if values is None else values
     parts = [copier.note(f, thread, SHARED, shared.data.size, places, width, Kind.WRITE, how)]
     parts += [] if read is None else [read]
     far = int(f.batch.block_of[thread]) != barrier.block
@@ -359,6 +371,7 @@ def plain_out(
             copier.whole(f, thread, "the size or an address", target, source, count)
             region, start = copier.target(f, thread, target, count)
             place = copier.shared(f, thread, source, count)
+            copier.stored(f, thread, np.array([place]), count)
             data, came = region.data[start : start + count], f.batch.shared.data[place:][:count]
             data[:] = came if combine is None else combine(data, came)
             mark(region, start, count)
@@ -485,6 +498,7 @@ def _tensor_out(ctx: Context, ins: Instruction) -> Step:
             inside, offsets = box.elements(at)
             needed = extent(offsets[inside], box.size)
             region, start = copier.target(f, thread, box.address, needed)
+            copier.stored(f, thread, places[inside], box.size)
             data = bytes_at(f.batch.shared, places, box.size)
             put_bytes(region.data, start + offsets[inside], data[inside])
             written = runs_of(start + offsets[inside])

@@ -116,12 +116,11 @@ def ld(ctx: Context, ins: Instruction) -> Step:
     dtype, count = DTYPES[kind], len(stores)
 
     def make(site: Site, address: Fetch) -> Step:
-        if site.space not in undefined.SHOWN:
-            return lambda f: fill(f, load(f, site, address(f), dtype, count))
+        shown = site.space in undefined.SHOWN
 
         def step(f: Frame) -> None:
             unwritten: list[Array] = []
-            fill(f, load(f, site, address(f), dtype, count, unwritten))
+            fill(f, load(f, site, address(f), dtype, count, unwritten if shown else None))
             if unwritten or f.undefined:
                 undefined.loaded(f, slots, unwritten, site)
 
@@ -146,13 +145,19 @@ def st(ctx: Context, ins: Instruction) -> Step:
             where = np.broadcast_to(f.active_part(address(f)), (f.count,))
             parts_ = [np.broadcast_to(f.active_part(v(f)), (f.count,)) for v in values]
             missing = None
-            if f.undefined and site.space in undefined.SHOWN:
+            if f.undefined and _shows(f, site):
                 missing = [undefined.causes(f, each) for each in slots]
             put(f, site, where, parts_, dtype, missing)
 
         return step
 
     return by_space(ctx, ins, ins.operands[0], dtype.itemsize * count, Kind.WRITE, make)
+
+
+def _shows(f: Frame, site: Site) -> bool:
+    """Whether memory knows what was stored, or it is an error to store what is no value."""
+    marked = site.space != "local" or f.batch.local.written is not None
+    return marked and site.space in undefined.SHOWN
 
 
 def put(

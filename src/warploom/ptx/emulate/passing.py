@@ -59,6 +59,9 @@ def give_result(
         for place in places:
             at = f.local_base + place
             raw = np.ascontiguousarray(values).view(np.uint8).reshape(f.count, width)
-            f.batch.local.data.reshape(f.n, -1)[f.index, at : at + width] = raw
+            local = f.batch.local
+            local.data.reshape(f.n, -1)[f.index, at : at + width] = raw
+            if local.written is not None:
+                local.written.reshape(f.n, -1)[f.index, at : at + width] = 1
 
     return give

@@ -33,7 +33,7 @@ from warploom.ptx.table import OPCODES
 Array = npt.NDArray[Any]
 _OWN_MEMORY = ("local", "param")  # no other thread sees it
 _NONE = np.zeros(1, np.int32)  # no thread lacks a value
-SHOWN = ("shared", "generic")  # where memory knows whether a value was stored
+SHOWN = ("shared", "generic", "local")  # where memory may know whether a value was stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +88,7 @@ def poison_transfer_of(ctx: Context, ins: Instruction, guard: Fetch | None) -> P
     written, read = split_operands(ins)
     choice = _choice(ctx, read) if ins.opcode == "selp" else None
     carry = (ctx.slot_of(CARRY, "pred"),)
+    loads = ins.opcode in ("ld", "ldu")
     return PoisonTransfer(
         ins,
         slots_of(ctx, read[2:] if choice else read) + carry * OPCODES[ins.opcode].reads_carry,
@@ -97,11 +98,11 @@ def poison_transfer_of(ctx: Context, ins: Instruction, guard: Fetch | None) -> P
         None if ins.predicate is None else ctx.slot(ins.predicate),
         choice,
         form.control is Control.LANES or ins.opcode == "vote",
-        ins.opcode in ("shfl", "wgmma") or (ins.opcode == "ld" and space_of(ins) in SHOWN),
+        loads or ins.opcode in ("shfl", "wgmma"),
         _decided(ctx, ins, read),
         OPCODES[ins.opcode].memory is MemoryEffect.NOTHING
         and form.control in (Control.NEXT, Control.LANES),
-        ins.opcode in ("ld", "ldu") and space_of(ins) not in (*_OWN_MEMORY, "const"),
+        loads and space_of(ins) not in (*_OWN_MEMORY, "const"),
         ins.opcode == "shfl",
     )
 
@@ -146,6 +147,9 @@ def _uses(ctx: Context, ins: Instruction, words: tuple[str, ...], control: Contr
     stores = memory in (MemoryEffect.WRITES, MemoryEffect.UPDATES)
     stores = stores and space_of(ins) not in _OWN_MEMORY
     own = ins.opcode == "st" and space_of(ins) in SHOWN  # the step looks where it goes
+    # All operands say what is done elsewhere, or who waits for it.
+    orders = memory is MemoryEffect.ANYTHING and control is Control.NEXT
+    orders &= "pending_count" not in ins.modifiers
     out: list[Use] = []
     if ins.predicate is not None and (touches or control is not Control.NEXT):
         out += _named(ctx, (ins.predicate,), "the predicate of")
@@ -154,7 +158,7 @@ def _uses(ctx: Context, ins: Instruction, words: tuple[str, ...], control: Contr
             out += _named(ctx, (operand,), "the predicate of")
         elif isinstance(operand, Address) or (ins.opcode == "wgmma" and word in ("x", "y")):
             out += _named(ctx, (operand,), "an address of")
-        elif memory is MemoryEffect.MEETS and not word.startswith("d"):
+        elif (memory is MemoryEffect.MEETS or orders) and word[0] not in "d_":
             out += _named(ctx, (operand,), "an operand of")
         elif word == "m" and control is Control.LANES:
             out += _named(ctx, (operand,), "the mask of members of")
@@ -312,7 +316,8 @@ def note_all(f: Frame, slots: Sequence[int], active: Array, cause: Array | None)
 
 
 def _memory(site: Site) -> str:
-    return "shared memory" if site.space == "shared" else "memory of the device heap"
+    own = site.space in ("shared", "local")
+    return f"{site.space} memory" if own else "memory of the device heap"
 
 
 def loaded(

@@ -193,7 +193,10 @@ class Trial:
             threads=total, block_size=threads, blocks=blocks, first_block=first, grid=asked.grid,
             block=asked.block, memory=asked.memory,
             shared=per_owner("shared memory", blocks, threads, shared, marked=asked.check),
-            local=per_owner("local memory", total, 1, self.code.local_size), symbols=asked.symbols,
+            local=per_owner(
+                "local memory", total, 1, self.code.local_size, marked=asked.check and asked.prove
+            ),
+            symbols=asked.symbols,
             functions=self.around.functions, alive=np.ones(total, bool),
             counters=self.report if asked.counters else None,
             races=self.races, deadline=asked.deadline,

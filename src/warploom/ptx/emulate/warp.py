@@ -96,9 +96,11 @@ def shfl(ctx: Context, ins: Instruction) -> Step:
 def _undefined_sources(
     ctx: Context, ins: Instruction
 ) -> Callable[[Frame, Array, Array | None], None]:
-    """Notes who gets no value: from a lane that gives none, or whose own is none."""
+    """Notes who gets no value: from a lane that gives none, or whose own is none, or where no value
+    says from which lane."""
     target, flag = _two(ins.operands[0])
     slots = _slot_of(ctx, target), _slot_of(ctx, ins.operands[1]), _slot_of(ctx, flag)
+    ways = undefined.slots_of(ctx, ins.operands[2:4])
     line = ctx.module.span(ins).line
     cause = f"{ins.name} (line {line}) reads from a lane that gives none"
 
@@ -112,9 +114,13 @@ def _undefined_sources(
         if absent is not None and (absent & active).any():
             number = np.int32(undefined.cause_number(f, cause))
             causes = np.where(absent, number, 0 if causes is None else causes)
+        unknown = [f.undefined[each] for each in ways if each in f.undefined]
+        lost = np.maximum.reduce(unknown) if unknown else None
+        if lost is not None:
+            causes = lost if causes is None else np.maximum(lost, causes)
         undefined.note(f, to, active, causes)
         if to_flag is not None:
-            undefined.note(f, to_flag, active, None)
+            undefined.note(f, to_flag, active, lost)
 
     return note
 
