@@ -26,7 +26,12 @@ from warploom.layout.language.facts import is_injective
 from warploom.layout.language.ir import Strided, product
 from warploom.layout.language.parse import parse
 from warploom.layout.language.show import show
-from warploom.layout.language.tiling import logical_divide, logical_product, zipped_divide
+from warploom.layout.language.tiling import (
+    logical_divide,
+    logical_product,
+    tile_to_shape,
+    zipped_divide,
+)
 
 
 def read(text: str) -> Strided:
@@ -174,6 +179,11 @@ REFUSED = {
     "divide": lambda: logical_divide(read("(4,6):(1,8)"), read("5:1")),
     "modes": lambda: zipped_divide(read("(8,8):(8,1)"), (4, 4, 4)),
     "two at one": lambda: left_inverse(read("(2,2):(2,3)")),
+    "a tiler of size 0": lambda: zipped_divide(read("(8,8):(8,1)"), (4, 0)),
+    "copies of size 0": lambda: logical_product(read("4:1"), Strided(0, 1)),
+    "a block of size 0": lambda: tile_to_shape(Strided(0, 1), (8,)),
+    "a rest too large": lambda: zipped_divide(read("(2,16):(0,1)"), Strided(8, 1 << 40)),
+    "an inverse of nothing": lambda: right_inverse(Strided((4, 0), (1, 4))),
 }
 
 

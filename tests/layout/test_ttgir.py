@@ -159,3 +159,125 @@ def test_a_module_for_an_unknown_machine_is_refused() -> None:
         traffic_of(read_ttgir(text.replace("gfx942", "gfx906")))
     with pytest.raises(WarploomError, match="warps of 32 lanes"):
         traffic_of(read_ttgir(text.replace('threads-per-warp" = 64', 'threads-per-warp" = 32')))
+
+
+# -- loops, warps, blocks and views ----------------------------------------------------------------
+
+LAYOUTS = """\
+#rows = #ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [2, 16], warpsPerCTA = [4, 1], order = [1, 0]}>
+#columns = #ttg.blocked<{sizePerThread = [4, 1], threadsPerWarp = [16, 2], warpsPerCTA = [1, 4], order = [0, 1]}>
+#one = #ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [2, 16], warpsPerCTA = [1, 1], order = [1, 0]}>
+#shared = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [1, 0]}>
+#turned = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0, 1]}>
+#flat = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
+#smem = #ttg.shared_memory
+module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
+"""  # noqa: E501
+CONVERTED = "%1 = ttg.convert_layout %0 : tensor<64x64xf32, #rows> -> tensor<64x64xf32, #columns>"
+TILE, TURNED = (f"!ttg.memdesc<64x64xf32, #{n}, #smem, mutable>" for n in ("shared", "turned"))
+STORED = f"ttg.local_store %0, %1 : tensor<64x64xf32, #rows> -> {TILE}"
+VIEWED = f"%2 = ttg.memdesc_trans %1 {{order = array<i32: 1, 0>}} : {TILE} -> {TURNED}"
+LOADED = f"%3 = ttg.local_load %2 : {TURNED} -> tensor<64x64xf32, #rows>"
+
+
+def module(*lines: str, layouts: str = LAYOUTS) -> str:
+    return layouts + "\n".join((*lines, "}", ""))
+
+
+def traffic_in(*lines: str, layouts: str = LAYOUTS) -> Traffic:
+    return traffic_of(read_ttgir(module(*lines, layouts=layouts)))
+
+
+def test_both_regions_of_a_while_are_in_the_loop() -> None:
+    found = traffic_in(
+        CONVERTED,
+        "%4 = scf.while (%5 = %6) : (i32) -> i32 {", CONVERTED, "} do {",
+        "^bb0(%7: i32):", "scf.if %8 {", CONVERTED, "} else {", CONVERTED, "}", CONVERTED, "}",
+        "scf.if %8 {", CONVERTED, "} else {", CONVERTED, "}",
+    )  # fmt: skip
+    loops = {row.operation.line - 8: row.operation.loops for row in found.rows}
+    assert loops == {1: 0, 3: 1, 7: 1, 9: 1, 11: 1, 14: 0, 16: 0}
+
+
+def test_a_partition_has_warps_of_its_own() -> None:
+    own = CONVERTED.replace("#rows", "#one").replace("#columns", "#one")
+    found = traffic_in(
+        "ttg.warp_specialize(%9)", "default {", CONVERTED, "}",
+        "partition0(%10: i32) num_warps(1) {", own, "} : (i32) -> ()", CONVERTED,
+    )  # fmt: skip
+    assert [row.operation.warps for row in found.rows] == [4, 4, 1]
+    with pytest.raises(WarploomError, match="a layout of 1 warps, and there are 4"):
+        traffic_in(own)
+
+
+@pytest.mark.parametrize(
+    ("fact", "other", "message"),
+    [
+        ('num-warps" = 4', 'num-warps" = 8', "a layout of 4 warps, and there are 8"),
+        ('num-ctas" = 1', 'num-ctas" = 2', "a layout of 1 blocks, and there are 2"),
+    ],
+)
+def test_layouts_are_for_the_threads_of_their_module(fact: str, other: str, message: str) -> None:
+    for line in (CONVERTED, STORED):
+        with pytest.raises(WarploomError, match=message) as error:
+            traffic_in(line, layouts=LAYOUTS.replace(fact, other))
+        assert error.value.span is not None
+        assert error.value.span.line == 9
+
+
+def test_a_block_of_a_cluster_moves_its_own_part() -> None:
+    layouts = LAYOUTS.replace('num-ctas" = 1', 'num-ctas" = 2')
+    halves = layouts.replace("order = [1, 0]}>", "order = [1, 0], CGALayout = [[1, 0]]}>")
+    (row,) = traffic_in(STORED, layouts=halves).rows
+    assert (row.wavefronts, row.least) == (64, 64)  # half of the tile's 128
+    mixed = halves.replace("maxPhase = 1, order = [1, 0], CGALayout = [[1, 0]]",
+                           "maxPhase = 1, order = [1, 0], CGALayout = [[0, 1]]")  # fmt: skip
+    (row,) = traffic_in(STORED, layouts=mixed).rows
+    assert "in another way than the tile" in row.unknown
+
+
+def test_views_of_a_tile_are_judged_together() -> None:
+    """A store by rows and a load by columns through a view: what transpose_sm90 has in one type."""
+    (tile,) = traffic_in(STORED, VIEWED, LOADED).tiles
+    assert tile.lines == (9, 11)
+    assert (tile.wavefronts, tile.least, tile.better_wavefronts) == (2176, 384, 384)
+    both = traffic_in(STORED, LOADED).tiles  # without the view they are two tiles
+    assert [each.wavefronts for each in both] == [128, 2048]
+
+
+@pytest.mark.parametrize(
+    ("line", "user"),
+    [
+        (f"ttng.async_tma_copy_global_to_local %5 %2, %6 : {TURNED}", "ttng.async_tma_copy_global"),
+        (f"%7 = ttg.local_gather %2[%8] : {TURNED}, tensor<64x64xi32, #rows> -> "
+         "tensor<64x64xf32, #rows>", "ttg.local_gather"),
+        (f"%7 = ttg.memdesc_reinterpret %2 : {TURNED} -> !ttg.memdesc<4096xf32, #flat, #smem, "
+         "mutable>\n%9 = ttg.local_load %7 : !ttg.memdesc<4096xf32, #flat, #smem, mutable> -> "
+         "tensor<4096xf32, #ttg.linear<{register = [[1], [2], [256], [512], [1024]], lane = [[4], "
+         "[8], [16], [32], [64]], warp = [[128], [2048]], block = []}>>",
+         "ttg.memdesc_reinterpret"),
+    ],
+)  # fmt: skip
+def test_what_is_used_in_other_ways_keeps_its_layout(line: str, user: str) -> None:
+    tile = traffic_in(STORED, VIEWED, LOADED, line).tiles[0]
+    assert tile.bound.startswith(user)
+    assert not tile.better
+
+
+def test_a_reshaped_tile_is_the_same_tile() -> None:
+    shape = "4096xf32, #flat, #smem, mutable>"
+    view = f"%2 = ttg.memdesc_reshape %1 : {TILE} -> !ttg.memdesc<{shape}"
+    lanes = "#ttg.linear<{register = [[1], [2], [4], [8], [16]], lane = [[32], [64], [128], [256], "
+    lanes += "[512]], warp = [[1024], [2048]], block = []}>"
+    load = f"%3 = ttg.local_load %2 : !ttg.memdesc<{shape} -> tensor<4096xf32, {lanes}>"
+    (tile,) = traffic_in(STORED, view, load).tiles
+    assert tile.lines == (9, 11)
+    assert tile.wavefronts > tile.better_wavefronts >= tile.least > 0
+
+
+def test_a_view_that_moves_elements_is_refused() -> None:
+    same = VIEWED.replace("#turned", "#shared")
+    with pytest.raises(WarploomError, match="gives its tile the layout") as error:
+        traffic_in(STORED, same, LOADED)
+    assert error.value.span is not None
+    assert error.value.span.line == 10

@@ -69,7 +69,7 @@ def _tile_lines(tile: JudgedTile) -> list[str]:
     lines = ["", f"  tile {shape} {tile.tile.element} {tile.tile.layout}"]
     lines.append(f"    lines {places}: {tile.wavefronts} wavefronts, at least {tile.least}")
     if tile.bound:
-        return [*lines, f"    {tile.bound} reads or writes it, so its layout stays as it is"]
+        return [*lines, f"    {tile.bound} uses it, so its layout stays as it is"]
     if not tile.better:
         met = tile.wavefronts == tile.least
         return [*lines, "    no layout is better" if met else "    no better layout was found"]

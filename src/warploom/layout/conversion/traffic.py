@@ -1,12 +1,14 @@
 """What the layouts of a module of Triton's IR cost: each conversion between register layouts by the
 cheapest way, each access to shared memory by its wavefronts, and better layouts where there are.
 
-A tile's layout is judged by all accesses to tiles of its type together. An access in a loop counts
-`LOOP_WEIGHT` times as much as one outside, as nobody knows how often the loop runs.
+A tile's layout is judged by all accesses to tiles of its type, and to views of them, together. An
+access in a loop counts `LOOP_WEIGHT` times as much as one outside, as nobody knows how often the
+loop runs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import product as combinations_of
 
@@ -16,13 +18,18 @@ from warploom.errors import CheckError, ParseError, UnsupportedError, WarploomEr
 from warploom.layout.conversion.convert import Conversion, convert
 from warploom.layout.conversion.fragment import Fragment
 from warploom.layout.conversion.staging import Side, Staging, matrix_sides, stored_once
-from warploom.layout.formats.encoding import written_linear
-from warploom.layout.formats.encoding_shared import shared_layout
-from warploom.layout.formats.fragment_bases import from_attribute
-from warploom.layout.formats.given import row_major_addresses
+from warploom.layout.conversion.tile_views import (
+    ModuleTiles,
+    TileViews,
+    addresses_of,
+    block_part,
+    type_text,
+)
+from warploom.layout.formats.encoding import linear_of, written_linear
+from warploom.layout.formats.fragment_bases import from_bases
 from warploom.layout.formats.linear import Linear
 from warploom.layout.formats.triton import offset_bases
-from warploom.layout.formats.ttgir import DESCRIPTORS, Operation, TileType, TritonModule
+from warploom.layout.formats.ttgir import MOVES, Operation, TileType, TritonModule
 from warploom.layout.language.evaluate import Numbers
 from warploom.layout.language.expression import sizes_of
 from warploom.layout.language.ir import Layout
@@ -70,7 +77,7 @@ class JudgedTile:
     better: str = ""  # a layout of fewer wavefronts, and as an attribute where there is one
     better_attribute: str = ""
     better_wavefronts: int = 0
-    bound: str = ""  # why the layout cannot be another
+    bound: str = ""  # what else uses it, so that its layout cannot be another
 
 
 @dataclass(frozen=True)
@@ -91,16 +98,16 @@ class _Known:
 def traffic_of(module: TritonModule, budget: Budget | None = None) -> Traffic:
     """Every operation that moves data between layouts, ranked, and every type of tile."""
     machine = machine_of(module)
-    known, rows, uses = _Known(), list[Row](), dict[str, list[_Use]]()
+    known, rows, uses = _Known(), list[Row](), list[_Use]()
     for operation in module.operations:
+        if operation.name not in MOVES:
+            continue
         row, use = _row(module, operation, known, machine, budget)
         rows += [] if row is None else [row]
-        if use is not None:
-            uses.setdefault(_type_text(use.tile), []).append(use)
+        uses += [] if use is None else [use]
     ordered = sorted(rows, key=lambda row: (-row.weight, row.operation.line))
-    held = _held(module)
-    tiles = [_judged(each, held.get(text, ""), machine, budget) for text, each in uses.items()]
-    return Traffic(module, tuple(ordered), tuple(tiles), machine)
+    judged = tuple(_judged_all(module, uses, machine, budget))
+    return Traffic(module, tuple(ordered), judged, machine)
 
 
 def machine_of(module: TritonModule) -> Machine:
@@ -128,10 +135,8 @@ def _row(
 ) -> tuple[Row | None, _Use | None]:
     try:
         if operation.name == "ttg.convert_layout":
-            return _conversion(operation, known, module.target >= 90, machine, budget), None
-        if operation.name in DESCRIPTORS:
-            return None, None
-        return _shared(operation, machine)
+            return _conversion(module, operation, known, machine, budget), None
+        return _shared(module, operation, machine)
     except WarploomError as error:
         if isinstance(error, CheckError | UnsupportedError):
             return Row(operation, "not counted", 0.0, unknown=error.message), None
@@ -142,21 +147,35 @@ def _row(
 # -- conversions -----------------------------------------------------------------------------------
 
 
+def _registers(module: TritonModule, operation: Operation, tensor: TileType) -> Fragment:
+    """Which thread holds what; a layout is for as many threads as execute the operation."""
+    linear = linear_of(tensor.layout, tensor.shape)
+    there = {"warp": operation.warps, "lane": module.lanes, "block": module.blocks}
+    for name, count in there.items():
+        said = 1 << len(linear.bases.get(name, ()))
+        if said != count:
+            raise ParseError(
+                f"#{tensor.layout.name} is a layout of {said} {name}s, and there are {count}",
+                advice="num-warps, threads-per-warp and num-ctas of the module say how many",
+            )
+    return from_bases(linear.lists(), tensor.shape, tensor.layout.name)
+
+
 def _conversion(
+    module: TritonModule,
     operation: Operation,
     known: _Known,
-    stores_matrices: bool,
     machine: Machine,
     budget: Budget | None,
 ) -> Row:
     if len(operation.types) != 2:
         raise CheckError("a conversion is from one layout to another")
     source, target = operation.types
-    key = (_type_text(source), _type_text(target))
+    key = (type_text(source), type_text(target), str(operation.warps))
     if key not in known.conversions:
         known.conversions[key] = convert(
-            from_attribute(source.layout, source.shape, source.layout.name),
-            from_attribute(target.layout, target.shape, target.layout.name),
+            _registers(module, operation, source),
+            _registers(module, operation, target),
             _bytes_of(source),
             budget,
             machine=machine,
@@ -168,7 +187,7 @@ def _conversion(
     if way == "shuffles" and found.shuffles is not None:
         rounds = found.shuffles.rounds
         return Row(operation, f"{rounds} rounds of shuffles", found.costs[way], shuffles=rounds)
-    staging = _staging(found, stores_matrices)
+    staging = _staging(found, module.target >= 90)
     if staging is None:
         raise CheckError("no way through shared memory was found in time")
     cost = found.costs[
@@ -197,10 +216,6 @@ def _bytes_of(tile: TileType) -> int:
     return found
 
 
-def _type_text(tile: TileType) -> str:
-    return f"{tile.whole}{tile.shape if tile.place == 'tensor' else ''}{tile.element}{tile.layout}"
-
-
 # -- shared memory ---------------------------------------------------------------------------------
 
 
@@ -216,14 +231,16 @@ class _Use:
     times: int
 
 
-def _shared(operation: Operation, machine: Machine) -> tuple[Row | None, _Use | None]:
+def _shared(
+    module: TritonModule, operation: Operation, machine: Machine
+) -> tuple[Row | None, _Use | None]:
     tensor, tile = operation.only("tensor"), operation.only("memdesc")
     if tensor is None or tile is None:
         return None, None  # an allocation that nothing is stored to yet
-    size, whole = _bytes_of(tile), tile.whole
     _check_shapes(tensor, tile)
-    addresses = row_major_addresses(shared_layout(tile.layout, whole), Problem("", whole, size, ()))
-    fragment = from_attribute(tensor.layout, tensor.shape, tensor.layout.name)
+    size, whole, addresses = _bytes_of(tile), block_part(tile), addresses_of(tile)
+    fragment = _registers(module, operation, tensor)
+    _check_blocks(fragment, tile)
     loads = operation.name == "ttg.local_load"
     if not loads:
         fragment = stored_once(fragment)
@@ -256,6 +273,14 @@ def _check_shapes(tensor: TileType, tile: TileType) -> None:
         )
     if any(total % part for total, part in zip(tile.whole, tile.shape, strict=True)):
         raise ParseError(f"{text(tile.shape)[:60]} is no part of {text(tile.whole)[:60]}")
+
+
+def _check_blocks(fragment: Fragment, tile: TileType) -> None:
+    """Each block of a cluster moves its own part, which is what is counted."""
+    blocks = linear_of(tile.layout, tile.whole).bases.get("block", ())
+    shared = blocks if any(map(any, blocks)) else ()
+    if shared != fragment.blocks or (shared and tile.shape != tile.whole):
+        raise CheckError("blocks share the tensor in another way than the tile")
 
 
 def _over_the_whole(fragment: Fragment, whole: tuple[int, ...]) -> tuple[Fragment, int]:
@@ -336,33 +361,42 @@ def _together(held: Numbers, width: int) -> list[list[int]] | None:
 # -- tiles -----------------------------------------------------------------------------------------
 
 
-def _held(module: TritonModule) -> dict[str, str]:
-    """Types of tiles that a matrix unit or a tensor copy reads or writes by itself."""
-    return {
-        _type_text(each): operation.name
-        for operation in module.operations
-        if operation.name in DESCRIPTORS
-        for each in operation.types
-        if each.place == "memdesc"
-    }
+def _judged_all(
+    module: TritonModule, uses: list[_Use], machine: Machine, budget: Budget | None
+) -> Iterator[JudgedTile]:
+    """Each tile with all accesses to it, by whichever view."""
+    tiles, left = ModuleTiles(module), uses
+    used = {type_text(use.tile) for use in uses}
+    while left:
+        views = tiles.views_of(left[0].tile, used)
+        own = [use for use in left if type_text(use.tile) in views.numbers]
+        left = [use for use in left if type_text(use.tile) not in views.numbers]
+        yield _judged(own, views, machine, budget)
 
 
-def _judged(uses: list[_Use], held: str, machine: Machine, budget: Budget | None) -> JudgedTile:
+def _judged(
+    uses: list[_Use], views: TileViews, machine: Machine, budget: Budget | None
+) -> JudgedTile:
     tile, lines = uses[0].tile, tuple(use.operation.line for use in uses)
-    accesses = tuple(
-        Access(use.access.name, use.access.elements, use.access.kind, _weight(use)) for use in uses
-    )
-    task = Task(Problem("tile", tile.whole, _bytes_of(tile), accesses, machine.serving))
+    accesses = tuple(_of_the_tile(use, views.numbers[type_text(use.tile)]) for use in uses)
+    task = Task(Problem("tile", block_part(tile), _bytes_of(tile), accesses, machine.serving))
     score = task.meter.score(uses[0].addresses)
     assert score is not None, "each access was counted in this layout"
     now, least = sum(score.wavefronts), sum(task.bound.wavefronts) if task.torn is None else 0
-    if held or task.torn is not None or now == least:
-        return JudgedTile(tile, lines, now, least, bound=held)
+    if views.held or task.torn is not None or now == least:
+        return JudgedTile(tile, lines, now, least, bound=views.held)
     best = solve(task, "mixed", budget).best
     if best is None or best.cost >= task.weighted(score):
         return JudgedTile(tile, lines, now, least)
     layout, better = task.layout(best), sum(best.score.wavefronts)
     return JudgedTile(tile, lines, now, least, show(layout), _attribute(layout), better)
+
+
+def _of_the_tile(use: _Use, numbers: Numbers) -> Access:
+    """An access to a view as one to the tile."""
+    elements = use.access.elements
+    moved = np.where(elements == IDLE, IDLE, numbers[elements])
+    return Access(use.access.name, moved, use.access.kind, _weight(use))
 
 
 def _attribute(layout: Layout) -> str:

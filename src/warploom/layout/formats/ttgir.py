@@ -22,16 +22,24 @@ _NUMBER = re.compile(r'"?ttg\.([\w-]+)"?\s*=\s*([0-9]{1,6})', re.ASCII)
 _TARGET = re.compile(r'ttg\.target = "cuda:([0-9]{1,4})"', re.ASCII)
 _HIP = re.compile(r'ttg\.target = "hip:(gfx[0-9a-f]{1,8})"', re.ASCII)
 _CONTIGUITY = re.compile(r"contiguity = ([0-9]{1,4})", re.ASCII)
+_PARTITION = re.compile(r"partition[0-9]+\(.*\) num_warps\(([0-9]{1,4})\) \{", re.ASCII)
+_ORDER = re.compile(r"order = array<i32: ([0-9]{1,3}(?:, [0-9]{1,3})*)>", re.ASCII)
 _LOOPS = ("scf.for", "scf.while")
-# What reads or writes a tile by a descriptor, so that its layout cannot be chosen freely.
-DESCRIPTORS = (
-    "ttng.warp_group_dot", "ttng.tc_gen5_mma", "ttng.tc_gen5_mma_scaled",
-    "ttng.async_tma_copy_global_to_local", "ttng.async_tma_copy_local_to_global",
-    "ttng.async_tma_gather", "ttng.async_tma_scatter", "ttng.async_tma_reduce",
-)  # fmt: skip
 MOVES = (
     "ttg.convert_layout", "ttg.local_load", "ttg.local_store", "ttg.local_alloc",
     "ttg.async_copy_global_to_local",
+)  # fmt: skip
+# Other names of a tile, or of a part of it: nothing is moved.
+VIEWS = (
+    "ttg.memdesc_index", "ttg.memdesc_subslice", "ttg.memdesc_trans", "ttg.memdesc_reshape",
+    "ttg.memdesc_reinterpret",
+)  # fmt: skip
+# What only hands a tile on, begins its life or ends it.
+_HANDED_ON = (
+    "tt.func", "tt.call", "tt.return", "cf.br", "cf.cond_br", "arith.select", "ub.poison",
+    "scf.for", "scf.while", "scf.if", "scf.yield", "scf.condition",
+    "ttg.local_alloc", "ttg.local_dealloc", "ttg.async_wait", "ttng.warp_group_dot_wait",
+    "ttg.warp_specialize", "ttg.warp_yield", "ttg.warp_return",
 )  # fmt: skip
 BYTES = {1: 1, 8: 1, 16: 2, 32: 4, 64: 8}  # bits of an element → bytes that it takes
 
@@ -58,11 +66,15 @@ class TileType:
 
 @dataclass(frozen=True)
 class Operation:
+    """What moves data, is a view of a tile, or uses a tile in a way of its own."""
+
     name: str
     line: int
     loops: int  # around it
+    warps: int  # that execute it
     types: tuple[TileType, ...]
     contiguity: int = 0  # of an asynchronous copy, in elements
+    order: tuple[int, ...] = ()  # of the dimensions of a tile, where a view transposes it
 
     def only(self, place: str) -> TileType | None:
         return next((each for each in self.types if each.place == place), None)
@@ -92,13 +104,19 @@ def read_ttgir(text: str, name: str = "<ttgir>") -> TritonModule:
     return _Lines(source).module()
 
 
+@dataclass(frozen=True)
+class _Region:
+    loop: bool = False
+    warps: int = 0  # 0: as around it
+
+
 class _Lines:
     def __init__(self, source: Source) -> None:
         self._source = source
         self._aliases: dict[str, Attribute] = {}
         self._facts: dict[str, int] = {}
         self._architecture = ""
-        self._regions: list[bool] = []  # whether each region that is open is a loop's
+        self._regions: list[_Region] = []  # those that are open
         self._found: list[Operation] = []
 
     def module(self) -> TritonModule:
@@ -137,31 +155,42 @@ class _Lines:
             self._facts["target"] = int(target[1]) if target else 0
             architecture = _HIP.search(line)
             self._architecture = architecture[1] if architecture else ""
-        if line.startswith("}"):
-            self._close()
+        closed = self._close() if line.startswith("}") else _Region()
         operation = _OPERATION.match(line)
-        if operation is not None and operation[1] in (*MOVES, *DESCRIPTORS):
-            self._add(number, operation[1], line)
-        self._open(line)
+        name = operation[1] if operation is not None else ""
+        if name in (*MOVES, *VIEWS) or ("memdesc<" in line and name not in ("", *_HANDED_ON)):
+            self._add(number, name, line)
+        self._open(line, name, closed)
 
     def _add(self, number: int, name: str, line: str) -> None:
         if len(self._found) >= MOST_OPERATIONS:
             raise ParseError(f"more than {MOST_OPERATIONS} operations that move data")
-        contiguity = _CONTIGUITY.search(line)
-        types = tuple(self._types(line))
-        known = int(contiguity[1]) if contiguity else 0
-        self._found.append(Operation(name, number, sum(self._regions), types, known))
+        contiguity, order = _CONTIGUITY.search(line), _ORDER.search(line)
+        self._found.append(
+            Operation(
+                name, number, sum(region.loop for region in self._regions), self._warps(),
+                tuple(self._types(line)), int(contiguity[1]) if contiguity else 0,
+                tuple(map(int, order[1].split(", "))) if order else (),
+            )
+        )  # fmt: skip
 
-    def _close(self) -> None:
+    def _warps(self) -> int:
+        inner = [region.warps for region in self._regions if region.warps]
+        return inner[-1] if inner else self._facts.get("num-warps", 0)
+
+    def _close(self) -> _Region:
         if not self._regions:
             raise ParseError("'}' closes nothing")
-        self._regions.pop()
+        return self._regions.pop()
 
-    def _open(self, line: str) -> None:
-        """A line that ends in an opening bracket has a region after it."""
+    def _open(self, line: str, name: str, closed: _Region) -> None:
+        """A line that ends in an opening bracket has a region after it. One that begins by closing
+        a region, '} do {', goes on with the same operation."""
         plain = re.sub(r"\s+loc\(.*\)$", "", line)
         if plain.endswith(("{", "({")):
-            self._regions.append(any(word in plain for word in _LOOPS))
+            partition = _PARTITION.fullmatch(plain)
+            warps = int(partition[1]) if partition else 0
+            self._regions.append(_Region(closed.loop or name in _LOOPS, warps))
 
     def _types(self, line: str) -> list[TileType]:
         found, at = [], 0

@@ -65,10 +65,12 @@ def composition(outer: Strided, inner: Strided) -> Strided:
     >>> show(composition(Strided((6, 2), (8, 2)), Strided((4, 3), (3, 1))))
     '((2,2),3):((24,2),8)'
     """
+    check(outer)
+    wanted = extended(outer, values(check(inner)))
     result = _composed(outer, inner.shape, inner.stride)
     if result is not None:
         layout = Strided(*result)
-        if np.array_equal(values(check(layout)), extended(outer, values(check(inner)))):
+        if np.array_equal(values(check(layout)), wanted):
             return layout
     raise CheckError(
         f"{show(outer)} after {show(inner)} is no layout of shapes and strides",
@@ -129,6 +131,7 @@ def complement(layout: Strided, size: int) -> Strided:
     """
     if size < 1:
         raise CheckError(f"a complement is within at least one number, not {size}")
+    check(layout)
     covered, found = 1, []
     moving = [(stride, size) for size, stride in modes(layout) if stride and size > 1]
     for stride, there in sorted(moving):
@@ -192,6 +195,7 @@ def left_inverse(layout: Strided) -> Strided:
 def _by_stride(layout: Strided) -> list[tuple[int, int, int]]:
     """Stride, size and the number at which a mode begins, the smallest strides first; modes that
     change nothing are left out."""
+    check(layout)
     starts = np.cumprod([1, *flat(layout.shape)]).tolist()
     every = zip(modes(layout), starts, strict=False)
     moving = [(stride, size, start) for (size, stride), start in every if size > 1 and stride]

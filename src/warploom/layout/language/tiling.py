@@ -127,6 +127,7 @@ def tile_to_shape(block: Strided, shape: tuple[int, ...]) -> Strided:
     >>> show(tile_to_shape(Strided((8, 8), (8, 1)), (16, 32)))
     '((8,2),(8,4)):((8,64),(1,128))'
     """
+    check(block)
     parts = _filled(block, len(shape))
     if len(parts) > len(shape):
         raise CheckError(f"{show(block)} has more than {len(shape)} modes")
