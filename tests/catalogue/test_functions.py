@@ -25,6 +25,8 @@ QUICK: tuple[tuple[str, dict[str, Parameter]], ...] = (
     ("transpose", {"rows": 12, "columns": 4, "bytes": 2}),
     ("load-structures", {"fields": 6}),
     ("store-structures", {"fields": 5}),
+    ("permute-tile", {}),
+    ("permute-tile", {"bytes": 1}),
     ("inclusive-scan", {}),
     ("exclusive-scan", {"dtype": "int64", "operator": "*", "lanes": 12, "registers": 2}),
 )
@@ -66,7 +68,7 @@ def test_every_variant_is_right_everywhere(entry: Entry, given: dict[str, Parame
 
 
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize("name", ["store-structures", "inclusive-scan"])
+@pytest.mark.parametrize("name", ["store-structures", "permute-tile", "inclusive-scan"])
 def test_a_wrong_index_is_noticed(name: str) -> None:
     entry = function_entries()[name]
     assert mutation(entry, {}, most=5).survivors == ()

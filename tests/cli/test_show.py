@@ -48,6 +48,16 @@ def test_bad_input(cli: Cli, tmp_path: Path) -> None:
     assert "cannot write" in ran.err
 
 
+def test_a_kernel_without_a_sketch_is_drawn_on_the_simulator(cli: Cli, tmp_path: Path) -> None:
+    page = tmp_path / "permute.html"
+    ran = cli("show", "permute", "--size", "axes=2,0,1,dtype=float64", "-o", str(page))
+    assert ran.status == 0
+    assert "permute_201: result as specified" in ran.out
+    assert "stores to memory: 4 requests, 0 passes lost" in ran.out
+    assert page.read_text().startswith("<!doctype html>")
+    assert "of the form K=V" in cli("show", "permute", "--size", "0").err
+
+
 RACE = "examples/ptx/race.ptx"
 ARGUMENTS = ("--block", "64", "--arg", "f32[64]=range", "--arg", "f32[64]=zeros")
 

@@ -20,7 +20,7 @@ from warploom.sketch.term.ir import Program
 FILES = ("convolution", "image", "permute.entry", "polynomial", "structures", "transposition")
 
 # The same of device functions, whose kernels only call them.
-FUNCTION_FILES = ("functions", "load_store", "scan")
+FUNCTION_FILES = ("functions", "load_store", "permute.tile_function", "scan")
 
 
 def names() -> dict[str, Entry | SketchOnly]:

@@ -170,7 +170,7 @@ def parse_settings(entry: Entry, texts: list[str]) -> dict[str, Parameter]:
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key:
-            raise ParseError(f"--set '{text[:80]}' is not of the form K=V")
+            raise ParseError(f"'{text[:80]}' is not of the form K=V", advice="write fields=5")
         if isinstance(entry.parameters.get(entry.own_name(key)), int):
             try:
                 found[key] = int(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ import numpy as np
 
 from warploom.array.code.program import compile_candidate
 from warploom.array.joint.model import JointModel
-from warploom.catalogue import find
+from warploom.catalogue import entries, find
 from warploom.cli import explore
 from warploom.cli import map as mapping
 from warploom.cli.commands.explore import Space
@@ -21,6 +22,7 @@ from warploom.cli.commands.show import Kind, Show
 from warploom.cli.declare import Context
 from warploom.cli.guard import Status, run, status_of
 from warploom.cli.inputs import find_input, parse_parameters
+from warploom.cli.kernel import parse_settings
 from warploom.cli.output import kept_free, write, write_records
 from warploom.cli.progress import progress
 from warploom.cli.ptx_arguments import parse_argument, parse_shape
@@ -47,6 +49,7 @@ from warploom.sketch.simt.ir import Traced
 from warploom.sketch.simt.solve import solve
 from warploom.sketch.synth.solve import synthesize
 
+_BETWEEN = re.compile(r",(?=\s*\w+\s*=)")
 AMONG = 500  # candidates of a mapping to choose the most promising from
 MOST_SAMPLES = 1 << 14  # of a search's history that is drawn; we write fewer than a thousand
 
@@ -68,11 +71,15 @@ def show(asked: Show, _context: Context) -> None:
 
 
 def _kind_of(subject: str) -> Kind:
-    """By the end of a name; a name that is none of these is a sketch."""
+    """By the end of a name; a name that is none of these is a sketch, or a kernel without one."""
     ends = {".ptx": Kind.ptx, ".json": Kind.result, ".toml": Kind.tiles} | dict.fromkeys(
         CUDA_ENDS, Kind.ptx
     )
-    return ends.get(Path(subject).suffix, Kind.sketch)
+    found = ends.get(Path(subject).suffix)
+    if found is not None:
+        return found
+    kernel = entries().get(subject)
+    return Kind.sketch if kernel is None or kernel.has_sketch else Kind.kernel
 
 
 def _record(made: Picture) -> dict[str, Any]:
@@ -127,7 +134,8 @@ def _nest(subject: str, wanted: Show) -> tuple[Picture, Status]:
 def _kernel(subject: str, wanted: Show) -> tuple[Picture, Status]:
     """A kernel of the catalogue, on the largest of its sizes, beside its specification."""
     entry = find(subject)
-    settings = parse_parameters(wanted.size)
+    # A comma ends a value where a name follows: an order of axes has commas of its own.
+    settings = parse_settings(entry, [p for text in wanted.size for p in _BETWEEN.split(text)])
     kernel = entry.kernel(**settings)
     sizes = entry.sizes(**entry.settings(settings))
     largest = max(sizes, key=lambda size: sum(size.values()))
