@@ -159,6 +159,26 @@ def test_what_is_assumed_of_registers(bound: str, said: str) -> None:
     assert any(said in each for each in proof.assumed)
 
 
+SPLIT = f"setp.gt.u32 %p2, %r1, 127;\n@%p2 bra B;\nFIRST\nbra C;\nB:\n{MORE}240;\nC:\n"
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(
+    ("threads", "first", "good"),
+    [(256, f"{MORE}240;", True), (384, f"{LESS}24;", True), (384, f"{LESS}104;", False),
+     (384, "", False), (512, f"{MORE}240;", False)],
+)  # fmt: skip
+def test_no_more_registers_are_asked_for_than_a_machine_has(
+    model: Model, threads: int, first: str, good: bool
+) -> None:
+    """Of a kernel that bounds none, too."""
+    body = SPLIT.replace("FIRST", first)
+    proof = proved(body, threads=threads, model=model)
+    assert any("nobody waits for registers" in each for each in proof.assumed)
+    assert conditions(proof) == (set() if good else {"registers"})
+    assert all(each.span is not None for each in proof.failed)
+
+
 def test_who_is_elected_is_assumed() -> None:
     proof = proved("elect.sync _|%p2, 0xffffffff;\n@%p2 st.shared.u32 [%r5], %r1;")
     assert proof.reach is Reach.ALL_DATA

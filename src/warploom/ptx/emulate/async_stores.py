@@ -34,7 +34,7 @@ from warploom.ptx.emulate.bulk import (
 )
 from warploom.ptx.emulate.context import Context, Step
 from warploom.ptx.emulate.frame import Frame
-from warploom.ptx.emulate.mbarrier import barriers_at, shared_address
+from warploom.ptx.emulate.mbarrier import MBarrier, barriers_at, shared_address
 from warploom.ptx.emulate.memory import elements_of
 from warploom.ptx.emulate.shape import Compile
 from warploom.ptx.emulate.tensor import Map
@@ -117,12 +117,23 @@ def _remote(ctx: Context, ins: Instruction, combine: Combine | None) -> Step:
                 message = f"misaligned access of {size} bytes, at address {target:#x}"
                 raise copier.fail(f, message, thread)
             place = copier.shared(f, thread, target, size)
+            _elsewhere(f, copier, thread, barrier)
             data = f.batch.shared.data[place : place + size]
             data[:] = rows[number] if combine is None else combine(data, rows[number])
             there = _values(f, place, missing[number], combine is not None)
             landed(f, copier, thread, barrier, np.array([place]), size, size, how=how, values=there)
 
     return step
+
+
+OWN_BLOCK = "st.async and red.async reach the thread's own block, too, as they do on GPUs"
+
+
+def _elsewhere(f: Frame, copier: Copier, thread: int, barrier: MBarrier) -> None:
+    """By the manual these go to other blocks."""
+    if f.batch.skeleton is not None and barrier.block == f.batch.block_of[thread]:
+        message = "by the manual this goes to another block of the cluster, which its own is not"
+        f.batch.skeleton.by_practice("memory", message, copier.site.span, OWN_BLOCK)
 
 
 def _missing(f: Frame, slots: list[tuple[int, ...]]) -> Array:

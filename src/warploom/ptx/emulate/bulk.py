@@ -49,6 +49,7 @@ class Copier:
 
     def __init__(self, ctx: Context, ins: Instruction) -> None:
         self.site = site_of(ctx, ins, UNIT, Semantics(Kind.WRITE))
+        self.near = "shared::cluster" not in ins.modifiers  # all that is shared is the block's own
 
     def fail(self, f: Frame, message: str, thread: int) -> KernelError:
         told = self.site.error(f, message, thread)
@@ -60,12 +61,15 @@ class Copier:
             if number % UNIT:
                 raise self.fail(f, f"{what} {number:#x} is no multiple of {UNIT}", thread)
 
-    def shared(self, f: Frame, thread: int, address: int, size: int) -> int:
-        """Where in all of the batch's shared memory a block's bytes are; maybe another block's."""
+    def shared(self, f: Frame, thread: int, address: int, size: int, *, near: bool = False) -> int:
+        """Where in all of the batch's shared memory a block's bytes are; `near`: of its own."""
         batch, region = f.batch, f.batch.shared
         block = int(batch.block_of[thread])
         if address >> REMOTE:
             rank = (address >> REMOTE) - 1
+            if near:
+                message = "an address of shared::cluster where only shared::cta may be"
+                raise self.fail(f, message, thread)
             if rank >= batch.cluster_size:
                 raise self.fail(f, "this address is in no block of the cluster", thread)
             block = block // batch.cluster_size * batch.cluster_size + rank
@@ -132,6 +136,15 @@ class Copier:
                 races.land(key, who, places, width, semantics, label, completion)
 
         return done
+
+    def beside(self, f: Frame, thread: int, barrier: MBarrier, places: Array) -> None:
+        """The mbarrier is in the block that the bytes go to, as the manual asks."""
+        size = f.batch.shared.data.size // f.batch.blocks
+        home = int(places[0]) // size if places.size else barrier.block
+        if home != barrier.block:
+            blocks = [f.batch.number(each) for each in (barrier.block, home)]
+            message = "the mbarrier is in block {} and the bytes go to block {}".format(*blocks)
+            raise self.fail(f, message, thread)
 
     def stored(self, f: Frame, thread: int, starts: Array, width: int) -> None:
         """What leaves shared memory was written."""
@@ -265,7 +278,7 @@ def across(
         for number, thread, barrier in barriers_at(f, barrier_site(copier), at(f)):
             target, source, count = targets[number], sources[number], sizes[number]
             copier.whole(f, thread, "the size or an address", target, source, count)
-            start = copier.shared(f, thread, source, count)
+            start = copier.shared(f, thread, source, count, near=True)
             place = copier.shared(f, thread, target, count)
             data, marks = f.batch.shared.data, f.batch.shared.written
             came = data[start : start + count].copy()
@@ -308,7 +321,7 @@ def _targets(
     f: Frame, copier: Copier, thread: int, target: int, size: int, meant: Meant
 ) -> Iterator[tuple[int, MBarrier]]:
     if isinstance(meant, MBarrier):
-        yield copier.shared(f, thread, target, size), meant
+        yield copier.shared(f, thread, target, size, near=copier.near), meant
     else:
         yield from copier.everywhere(f, thread, target, size, *meant)
 
@@ -329,6 +342,7 @@ def landed(
     """Bytes are there, which their mbarrier will count; `read` is where they came from, `how`
     how they were written, if not plainly. `values`: which of them somebody had written."""
     shared = f.batch.shared
+    copier.beside(f, thread, barrier, places)
     spare(f, copier.site, np.full(places.size, thread), places, width)
     if shared.written is not None:
         shared.written[places[:, None] + np.arange(width)] = 1 if values is None else values
@@ -370,7 +384,7 @@ def plain_out(
         for thread, target, source, count in every:
             copier.whole(f, thread, "the size or an address", target, source, count)
             region, start = copier.target(f, thread, target, count)
-            place = copier.shared(f, thread, source, count)
+            place = copier.shared(f, thread, source, count, near=True)
             copier.stored(f, thread, np.array([place]), count)
             data, came = region.data[start : start + count], f.batch.shared.data[place:][:count]
             data[:] = came if combine is None else combine(data, came)
@@ -531,7 +545,7 @@ def placed(
     used = copier.note_map(f, thread, region, at)
     if target % 128:
         raise copier.fail(f, f"the shared address {target:#x} is no multiple of 128", thread)
-    base = copier.shared(f, thread, target, box.room)
+    base = copier.shared(f, thread, target, box.room, near=copier.near)
     return box, base - target + box.swizzled(target), used
 
 

@@ -122,6 +122,7 @@ class Recorded:
     left: tuple[int, ...] = ()  # sites of cp.async that their threads did not wait for
     loops: tuple[FlagLoop, ...] = ()
     block_threads: int = 0
+    practice: frozenset[str] = frozenset()  # what GPUs do, of which the manual says less
 
 
 @dataclass(slots=True, eq=False)
@@ -144,6 +145,7 @@ class Skeleton:
     generations: dict[Hashable, int] = field(default_factory=dict)
     products: dict[tuple[int, int], list[int]] = field(default_factory=dict)  # by group and warp
     broken: list[Broken] = field(default_factory=list)
+    practice: set[str] = field(default_factory=set)
     told: set[tuple[str, Span]] = field(default_factory=set)  # what is broken, each once
     loops: Mapping[int, FlagLoop] = field(default_factory=dict)  # by identity of their last block
     looked: dict[int, tuple[Any, Span, int]] = field(default_factory=dict)  # by thread, last flag
@@ -201,6 +203,13 @@ class Skeleton:
         if (condition, span) not in self.told:
             self.told.add((condition, span))
             self.fail(condition, message, span)
+
+    def by_practice(self, condition: str, message: str, span: Span, assumed: str) -> None:
+        """What the manual does not allow, but GPUs do: that is assumed, if it may be."""
+        if self.strict:
+            self.fail_once(condition, message, span)
+        else:
+            self.practice.add(assumed)
 
     # -- mbarriers ------------------------------------------------------------------------------
 
@@ -376,6 +385,7 @@ class Skeleton:
             {site: frozenset(who) for site, who in self.seen.items()}, self.initial, self.regions,
             frozenset(self.plain),
             tuple(sorted(self.left)), tuple(self.loops.values()), self.block_size,
+            frozenset(self.practice),
         )  # fmt: skip
 
     def _history(self, leaf: int) -> tuple[Event, ...]:

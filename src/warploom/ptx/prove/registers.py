@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from warploom.machine.record import CUDA
+from warploom.ptx.emulate.registers import STEP
 from warploom.ptx.emulate.skeleton import Act, Recorded
 from warploom.ptx.prove.conditions import Conditions, Failed
 from warploom.ptx.prove.order import Order, Place, of_registers
@@ -47,7 +49,7 @@ def check_meetings(recorded: Recorded) -> Iterator[Failed]:
 
 
 def check_registers(recorded: Recorded, each: int | None) -> Iterator[Failed]:
-    """`each` is what a thread begins with, where that is known."""
+    """`each` is what a thread begins with, where that is known; else as many as there can be."""
     blocks = {
         agent.block for agent in recorded.agents for event in agent.events if of_registers(event)
     }
@@ -58,10 +60,15 @@ def check_registers(recorded: Recorded, each: int | None) -> Iterator[Failed]:
         if order.cycle is not None:
             message = "this waits for registers, or for threads that do, of which none come back"
             yield Failed("registers", message, order.event(order.cycle).site)
-        return
+        each = _most(recorded.block_threads)  # more is never known, and with less there are none
     order = Conditions(recorded).order
     for block in sorted(blocks) if order.cycle is None else ():
         yield from _Pool(recorded, order, block, each).failed()
+
+
+def _most(threads: int) -> int:
+    """The registers that a thread can begin with, in a block of so many."""
+    return min(CUDA.block_registers // threads, CUDA.thread_registers) // STEP * STEP
 
 
 @dataclass(frozen=True, slots=True)

@@ -310,3 +310,4 @@ def _assumed(evidence: Evidence) -> Iterator[str]:
             yield NOT_MET
     if evidence.benign:
         yield SAME_VALUE
+    yield from sorted(set().union(*(each.practice for each in evidence.skeletons)))
