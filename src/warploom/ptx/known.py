@@ -13,6 +13,10 @@ SPACES = frozenset({"global", "shared", "local", "const", "param"})
 STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "acq_rel", "sc", "mmio"})
 # What atomics do that comes to the same in every order, of whole numbers.
 COMMUTES = frozenset({"add", "and", "or", "xor", "min", "max"})
+# Registers of the machine that differ from run to run.
+_VARYING = (
+    "%clock", "%globaltimer", "%smid", "%warpid", "%nwarpid", "%gridid", "%pm", "%nsmid",
+)  # fmt: skip
 
 
 def spelled(opcode: str, modifiers: tuple[str, ...]) -> tuple[OpcodeForm, ...]:
@@ -49,6 +53,18 @@ def control_of(instruction: ir.Instruction) -> Control:
         return form.control
     record = OPCODES.get(instruction.opcode)
     return Control.NEXT if record is None else record.control
+
+
+def varies(operands: tuple[ir.Operand, ...]) -> bool:
+    """Whether among them is a register that differs from run to run."""
+    work = list(operands)
+    while work:
+        each = work.pop()
+        if isinstance(each, ir.Special) and each.name.startswith(_VARYING):
+            return True
+        if isinstance(each, ir.Vector):
+            work += each.elements
+    return False
 
 
 def split_operands(

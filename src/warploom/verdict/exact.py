@@ -91,7 +91,7 @@ class Exactly:
         found = self.case.given()
         for name, each in numbers.items():
             if name in found:
-                found[name] = Exact(literals, each.reshape(self.case.named[name].shape))
+                found[name] = Exact(literals, each.reshape(self.case.named[name].shape).copy())
         return found
 
     def _pairs(
@@ -119,10 +119,8 @@ class Exactly:
                     raise NotKnown(f"the input {each.name} is no number any more")
                 pairs.append((now, before[each.name].reshape(-1)))
             else:
-                pairs.append((
-                    e.constants(each.memory.reshape(-1)),
-                    e.constants(np.asarray(each.start).reshape(-1)),
-                ))  # fmt: skip
+                start = np.asarray(each.start).reshape(-1)
+                pairs.append(_told_apart(e, each.memory.reshape(-1), start))
         return pairs
 
     def _whole(self, e: Elements, name: str, result: Any) -> tuple[Array, Array]:
@@ -133,7 +131,7 @@ class Exactly:
         wanted = np.asarray(result).reshape(-1)
         if wanted.dtype.kind not in "biu":
             raise NotKnown(f"'{name}' holds whole numbers, and the reference gives floats")
-        return e.constants(found), e.constants(wanted)
+        return _told_apart(e, found, wanted)
 
     def answer(self) -> Answer:
         """Whether both are the same; by which floats constants are taken does not matter."""
@@ -153,6 +151,13 @@ class Exactly:
         drawn = Field(Elements.drawn(r), Digits.drawn(r))
         drawn.elements.by_key = True
         self.once(drawn, r, narrow)
+
+
+def _told_apart(e: Elements, found: Array, wanted: Array) -> tuple[Array, Array]:
+    """Whole numbers as constants: those of 64 bits that differ do so as doubles, too."""
+    x, y = found.astype(np.float64), wanted.astype(np.float64)
+    differ = found.astype(object) != wanted.astype(object)
+    return e.constants(x), e.constants(np.where(differ & (x == y), np.nextafter(y, np.inf), y))
 
 
 def literals_of(kernel: Kernel) -> Sequence[str]:

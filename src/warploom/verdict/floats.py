@@ -17,6 +17,8 @@ from warploom.verdict.reference import Reference
 
 Array = npt.NDArray[Any]
 ROUNDING = {"f16": 2.0**-11, "bf16": 2.0**-8, "f32": 2.0**-24, "f64": 2.0**-53}
+# The smallest number above 0 of a type: what is nearer to 0 may be 0.
+SMALLEST = {"f16": 2.0**-24, "bf16": 2.0**-133, "f32": 2.0**-126, "f64": 2.0**-1022}
 APART = 8.0  # times the rounding that was seen, and times a unit in the last place
 GROSS = 64.0  # likewise, where rounding is only estimated
 
@@ -107,7 +109,8 @@ def furthest(found: Array, kernel: Array, reference: Array, kind: str) -> int | 
         usual = float(np.quantile(relative, 0.9)) if relative.size else 0.0
         noise = np.maximum(rounded, min(usual, 1.0) * np.abs(kernel))
         apart = np.minimum(np.abs(kernel - reference), np.abs(found - reference))
-        limit = APART * np.maximum(noise, ROUNDING.get(kind, 0.0) * scale)
+        unit = np.maximum(ROUNDING.get(kind, 0.0) * scale, SMALLEST.get(kind, 0.0))
+        limit = APART * np.maximum(noise, unit)
         far = np.where(good & (apart > limit), apart / np.maximum(limit, 1e-300), 0.0)
     return int(far.argmax()) if far.any() else None
 

@@ -71,6 +71,8 @@ class Question:
         except KernelError as error:
             found.verdict = "different"
             found.reasons.append(fault(error))
+        finally:
+            trial.launches.restore()
         found.seconds = time.monotonic() - started
         return found
 
@@ -93,7 +95,7 @@ class _Trial:
         answer = self.exactly.answer()
         found.draws = answer.draws
         found.constants = dict(self.exactly.taken)
-        found.counterexample = self._apart(answer)
+        found.counterexample = self._apart(answer) or self._not_finite()
         if found.counterexample is not None:
             found.verdict = "different"
             return
@@ -176,6 +178,20 @@ class _Trial:
                 example = self._replayed(how, seed, answer)
             if example is not None:
                 return example
+        return None
+
+    def _not_finite(self) -> Counterexample | None:
+        """A launch on usual inputs that overflows, or divides by what is always zero."""
+        case = self.case
+        case.fill(np.random.default_rng(self.seed), "normal")
+        inputs = _arrays(case)
+        wanted = doubles(case, self.reference, {k: np.copy(v) for k, v in case.given().items()})
+        self.launches.run(case)
+        for each, found, right in zip(case.outputs, values(case.outputs), wanted, strict=True):
+            wrong = ~np.isfinite(found) & np.isfinite(right)
+            if wrong.any():
+                at = int(wrong.argmax())
+                return self._example(each, at, found, right, "normal", self.seed, inputs)
         return None
 
     def _replayed(self, how: str, seed: int, answer: Answer) -> Counterexample | None:

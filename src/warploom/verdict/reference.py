@@ -92,6 +92,11 @@ class Reference:
 
     def _of_shape(self, made: Any, name: str, shape: tuple[int, ...]) -> Any:
         found = made if isinstance(made, Exact) else np.asarray(made)
+        if not isinstance(found, Exact) and found.dtype.kind not in "biuf":
+            raise CheckError(
+                f"the reference '{self.name}' gives '{name}' the type {found.dtype}",
+                advice="return floats or whole numbers",
+            )
         if found.shape != shape:
             raise CheckError(
                 f"the reference '{self.name}' gives '{name}' the shape {found.shape}",

@@ -19,6 +19,8 @@ from warploom.ptx.field.elements import Elements, NotKnown
 
 Array = npt.NDArray[Any]
 LOG2_E, LN_2 = log2(euler), log(2)
+MOST_POWER = 64
+MOST_WHOLE = 1 << 53  # doubles hold whole numbers up to it
 
 
 @dataclass(slots=True)
@@ -31,8 +33,17 @@ class Literals:
     inverted: bool = False  # a quotient by a constant is a product with the constant below it
 
     def elements_of(self, values: Array) -> Array:
-        doubles = np.asarray(values, np.float64)
-        near = doubles.astype(self.dtype).astype(np.float64)
+        """Constants as elements; those that are no normal numbers of the type stay as they are."""
+        given = np.asarray(values)
+        if given.dtype.kind not in "biuf":
+            raise NotKnown(f"constants of the type {given.dtype}")
+        doubles = given.astype(np.float64)
+        if given.dtype.kind in "iu" and (np.abs(doubles) > MOST_WHOLE).any():
+            raise NotKnown("a whole number beyond 2^53 in the reference")
+        with np.errstate(all="ignore"):
+            rounded = doubles.astype(self.dtype).astype(np.float64)
+            unit = np.finfo(self.dtype).eps / 2
+            near = np.where(np.abs(rounded - doubles) <= unit * np.abs(doubles), rounded, doubles)
         for value, taken in zip(
             doubles.reshape(-1).tolist(), near.reshape(-1).tolist(), strict=True
         ):
@@ -89,8 +100,10 @@ class Exact(np.lib.mixins.NDArrayOperatorsMixin):
     def __iter__(self) -> Any:
         return (self[n] for n in range(len(self)))
 
-    def astype(self, *_: Any, **__: Any) -> Exact:
-        """Rounding is ignored."""
+    def astype(self, dtype: Any, *_: Any, **__: Any) -> Exact:
+        """Rounding between floats is ignored; to whole numbers is another function."""
+        if np.dtype(dtype).kind != "f":
+            raise NotKnown(f"a conversion to {np.dtype(dtype)} in the reference")
         return self._with(self.numbers.copy())
 
     def copy(self) -> Exact:
@@ -110,44 +123,76 @@ class Exact(np.lib.mixins.NDArrayOperatorsMixin):
 
     flatten = ravel
 
-    def sum(self, axis: Any = None, keepdims: bool = False, **_: Any) -> Exact:
+    # Parameters are NumPy's, in its order, as its functions hand them on.
+
+    def sum(
+        self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False,
+        **more: Any,
+    ) -> Exact:  # fmt: skip
+        _refuse("sum", out, more, dtype)
         return reduced(self, _plus, axis, keepdims)
 
-    def mean(self, axis: Any = None, keepdims: bool = False, **_: Any) -> Exact:
-        total = self.sum(axis, keepdims)
+    def mean(
+        self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False,
+        **more: Any,
+    ) -> Exact:  # fmt: skip
+        total = self.sum(axis, dtype, out, keepdims, **more)
         found: Exact = total / float(self.size // max(1, total.size))
         return found
 
-    def var(self, axis: Any = None, keepdims: bool = False, **_: Any) -> Exact:
-        far = self - self.mean(axis, keepdims=True)
-        found: Exact = (far * far).mean(axis, keepdims)
+    def var(
+        self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0,
+        keepdims: bool = False, **more: Any,
+    ) -> Exact:  # fmt: skip
+        far = self - self.mean(axis, dtype, out, keepdims=True, **more)
+        total = (far * far).sum(axis, keepdims=keepdims)
+        found: Exact = total / (float(self.size // max(1, total.size)) - ddof)
         return found
 
-    def max(self, axis: Any = None, keepdims: bool = False, **_: Any) -> Exact:
+    def std(self, *given: Any, **how: Any) -> Exact:
+        found: Exact = np.sqrt(self.var(*given, **how))
+        return found
+
+    def max(self, axis: Any = None, out: Any = None, keepdims: bool = False, **more: Any) -> Exact:
+        _refuse("max", out, more)
         return reduced(self, _largest, axis, keepdims)
 
-    def min(self, axis: Any = None, keepdims: bool = False, **_: Any) -> Exact:
+    def min(self, axis: Any = None, out: Any = None, keepdims: bool = False, **more: Any) -> Exact:
+        _refuse("min", out, more)
         return reduced(self, _smallest, axis, keepdims)
 
+    def cumsum(self, axis: Any = None, dtype: Any = None, out: Any = None) -> Exact:
+        _refuse("cumsum", out, {}, dtype)
+        rows = self.numbers.reshape(-1) if axis is None else np.moveaxis(self.numbers, axis, 0)
+        made = [rows[:1], *(rows[:0] for _ in rows[1:])]
+        for n in range(1, len(rows)):
+            now = self.literals.elements.add(made[n - 1].reshape(-1), rows[n].reshape(-1))
+            made[n] = now.reshape(rows[:1].shape)
+        total = np.concatenate(made)
+        return self._with(total if axis is None else np.moveaxis(total, 0, axis))
+
     def dot(self, other: Any) -> Exact:
-        return matmul(self, other)
+        return dot(self, other)
 
     def _numbers(self, value: Any) -> Array:
         return value.numbers if isinstance(value, Exact) else self.literals.elements_of(value)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *given: Any, **how: Any) -> Any:
-        if method == "reduce":
-            found = {"add": _plus, "maximum": _largest, "minimum": _smallest}.get(ufunc.__name__)
-            if found is not None:
-                axis = how.get("axis", 0)
-                return reduced(given[0], found, axis, how.get("keepdims", False))
-        if method != "__call__" or how.get("out") is not None or ufunc.__name__ not in FUNCTIONS:
-            if ufunc.__name__ == "matmul" and method == "__call__":
-                return matmul(*given)
-            raise NotKnown(f"numpy.{ufunc.__name__} of inputs")
+        name = ufunc.__name__
+        if method == "reduce" and name in REDUCTIONS and set(how) <= {"axis", "keepdims"}:
+            given, how = (given[0], *given[1:]), {"axis": 0, **how}
+            if len(given) == 1:
+                return reduced(given[0], REDUCTIONS[name], how["axis"], how.get("keepdims", False))
+        if method != "__call__" or how or name not in (*FUNCTIONS, "matmul", "power"):
+            options = "".join(f" with {each}" for each in how)
+            raise NotKnown(f"numpy.{name}{options} of inputs")
+        if name == "matmul":
+            return matmul(*given)
+        if name == "power":
+            return power(*given)
         operands = np.broadcast_arrays(*(self._numbers(each) for each in given))
         flat = [each.reshape(-1) for each in operands]
-        made = FUNCTIONS[ufunc.__name__](self.literals, *flat)
+        made = FUNCTIONS[name](self.literals, *flat)
         return self._with(made.reshape(operands[0].shape))
 
     def __array_function__(self, function: Any, _: Any, given: Any, how: Any) -> Any:
@@ -170,6 +215,19 @@ def _largest(e: Elements, x: Array, y: Array) -> Array:
 
 def _smallest(e: Elements, x: Array, y: Array) -> Array:
     return e.extreme(x, y, True)
+
+
+REDUCTIONS: dict[str, Function] = {
+    "add": _plus, "maximum": _largest, "minimum": _smallest,
+}  # fmt: skip
+
+
+def _refuse(name: str, out: Any, more: dict[str, Any], dtype: Any = None) -> None:
+    """Options that are not followed."""
+    kind = "f" if dtype is None else np.dtype(dtype).kind
+    words = [*(["out"] if out is not None else []), *more, *(["dtype"] if kind != "f" else [])]
+    if words:
+        raise NotKnown(f"numpy.{name} of inputs with {', '.join(words)}")
 
 
 def _exp(literals: Literals, x: Array) -> Array:
@@ -217,6 +275,8 @@ def reduced(x: Exact, join: Function, axis: Any, keepdims: bool) -> Exact:
     outer = [x.shape[n] for n in rest]
     rows = x.numbers.transpose(*chosen, *rest).reshape(-1, int(np.prod(outer, dtype=int)))
     e = x.literals.elements
+    if not len(rows) and join is not _plus:
+        raise NotKnown("an extremum of nothing")
     if not len(rows):
         rows = x.literals.elements_of(np.zeros((1, rows.shape[1])))
     while len(rows) > 1:
@@ -236,9 +296,33 @@ def _both(*given: Any) -> list[Array]:
     return [g.numbers if isinstance(g, Exact) else literals.elements_of(g) for g in given]
 
 
+def dot(a: Any, b: Any) -> Exact:
+    """Of matrices and vectors; what NumPy makes of more dimensions is not followed."""
+    shapes = [np.shape(each.numbers if isinstance(each, Exact) else each) for each in (a, b)]
+    if not all(len(each) in (1, 2) for each in shapes):
+        raise NotKnown("numpy.dot of what is no matrix or vector")
+    return matmul(a, b)
+
+
+def power(x: Any, exponent: Any) -> Any:
+    """To a whole number, or half of one."""
+    if isinstance(exponent, Exact) or np.ndim(exponent) or 2 * exponent != int(2 * exponent):
+        raise NotKnown("numpy.power of inputs, but to a whole number or half of one")
+    if abs(exponent) > MOST_POWER:
+        raise NotKnown(f"numpy.power of inputs to {exponent}")
+    twice = abs(int(2 * exponent))
+    base = np.sqrt(x) if twice % 2 else x
+    made = np.ones_like(x)
+    for _ in range(twice if twice % 2 else twice // 2):
+        made = made * base
+    return 1 / made if exponent < 0 else made
+
+
 def matmul(a: Any, b: Any) -> Exact:
     literals = _literals(a, b)
     x, y = _both(a, b)
+    if not x.ndim or not y.ndim:
+        raise NotKnown("numpy.matmul of a number")
     left, right = x.ndim == 1, y.ndim == 1
     x, y = x[None, :] if left else x, y[:, None] if right else y
     outer = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
@@ -250,8 +334,10 @@ def matmul(a: Any, b: Any) -> Exact:
     return Exact(literals, made[..., 0] if right else made)
 
 
-def einsum(subscripts: str, *given: Any, **_: Any) -> Exact:
+def einsum(subscripts: str, *given: Any, **how: Any) -> Exact:
     """Products of two or more arrays, summed over the letters that the result lacks."""
+    if set(how) - {"optimize"} or not isinstance(subscripts, str):
+        raise NotKnown("numpy.einsum in this form")
     literals = _literals(*given)
     inputs, arrow, output = subscripts.replace(" ", "").partition("->")
     names = inputs.split(",")
@@ -303,6 +389,8 @@ def where(mask: Any, x: Any, y: Any) -> Exact:
 
 def _joined(fn: Any) -> Any:
     def joined(arrays: Sequence[Any], *more: Any, **how: Any) -> Exact:
+        if set(how) - {"axis"}:
+            raise NotKnown(f"numpy.{fn.__name__} of inputs with {', '.join(how)}")
         return Exact(_literals(*arrays), fn(_both(*arrays), *more, **how))
 
     return joined
@@ -313,7 +401,8 @@ def _moved(fn: Any) -> Any:
 
 
 def _filled(value: float) -> Any:
-    def filled(x: Exact, *_: Any, **__: Any) -> Exact:
+    def filled(x: Exact, dtype: Any = None, **how: Any) -> Exact:
+        _refuse("zeros_like or ones_like", None, how, dtype)
         return Exact(
             x.literals, np.broadcast_to(x.literals.elements_of(np.array(value)), x.shape).copy()
         )
@@ -325,7 +414,8 @@ ARRAY_FUNCTIONS: dict[str, Any] = {
     "sum": lambda x, *a, **k: x.sum(*a, **k), "mean": lambda x, *a, **k: x.mean(*a, **k),
     "var": lambda x, *a, **k: x.var(*a, **k), "max": lambda x, *a, **k: x.max(*a, **k),
     "amax": lambda x, *a, **k: x.max(*a, **k), "min": lambda x, *a, **k: x.min(*a, **k),
-    "amin": lambda x, *a, **k: x.min(*a, **k), "einsum": einsum, "dot": matmul, "where": where,
+    "amin": lambda x, *a, **k: x.min(*a, **k), "std": lambda x, *a, **k: x.std(*a, **k),
+    "cumsum": lambda x, *a, **k: x.cumsum(*a, **k), "einsum": einsum, "dot": dot, "where": where,
     "concatenate": _joined(np.concatenate), "stack": _joined(np.stack),
     **{fn.__name__: _moved(fn) for fn in (
         np.reshape, np.transpose, np.swapaxes, np.moveaxis, np.expand_dims, np.squeeze, np.ravel,

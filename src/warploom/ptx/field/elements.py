@@ -12,8 +12,10 @@ that of doubles: it decides nothing, and shows where two functions differ.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from fractions import Fraction
 from random import Random
 from typing import Any
 
@@ -22,6 +24,7 @@ import numpy.typing as npt
 
 from warploom.errors import Span
 from warploom.ptx.field.digits import mixed
+from warploom.ptx.field.factors import MOST_BITS, Endless, Factors, times
 from warploom.ptx.field.prime import Modulus, Primes
 
 Array = npt.NDArray[Any]
@@ -34,9 +37,11 @@ COLUMNS = {
     "exponential": "?",  # it has no number modulo p
     "compared": "u8",  # of an extremum: the product of what was compared; else 0
     "least": "?",  # it is a minimum
-    # Of numerator and denominator the degree, and log2 of the sum of all integer coefficients.
+    "factor": "i8",  # of the whole; what is said of coefficients is said of the rest
+    # Of numerator and denominator the degree, log2 of the sum of all whole coefficients, and log2
+    # of how many different exponentials there may be.
     "degree": "f8", "degree_below": "f8", "size": "f8", "size_below": "f8",
-    "terms": "f8",  # how many exponentials there may be in it
+    "terms": "f8", "terms_below": "f8",
     "narrow": "f8",  # its degree in what was drawn from few values
     "real": "f8",  # its value where inputs are certain numbers; NaN if these are not given
 }  # fmt: skip
@@ -44,7 +49,9 @@ COLUMNS = {
 REAL: dict[str, Callable[..., Array]] = {
     "abs": np.abs, "sqrt": np.sqrt, "sin": np.sin, "cos": np.cos, "tanh": np.tanh, "lg2": np.log2,
 }  # fmt: skip
-BOUNDS = ("degree", "degree_below", "size", "size_below", "narrow")
+BOUNDS = (
+    "degree", "degree_below", "size", "size_below", "narrow", "terms", "terms_below",
+)  # fmt: skip
 
 
 class NotKnown(Exception):  # noqa: N818 - a verdict is made of it
@@ -65,10 +72,12 @@ class Elements:
     key: int
     count: int = 0
     columns: dict[str, Array] = field(default_factory=dict)
-    scales: tuple[float, float] = (np.inf, -np.inf)  # of exponents: powers of two in denominators
+    factors: Factors = field(default_factory=Factors)
+    exponents: set[int] = field(default_factory=set)  # their factors
     by_key: bool = False  # extrema of the same are alike; else each is drawn for itself
     functions: int = 0  # values of functions that were drawn by their arguments
-    argument: float = 0.0  # the highest degree of such an argument
+    arguments: set[int] = field(default_factory=set)  # their factors
+    argument: dict[str, float] = field(default_factory=dict)  # the most of them, by what is bounded
     _constants: dict[float, int] = field(default_factory=dict)
 
     @staticmethod
@@ -129,8 +138,7 @@ class Elements:
             raise NotKnown("a NaN")
         above, below = (0, 1) if np.isinf(value) else value.as_integer_ratio()
         made = self._new(
-            1, constant=value, real=value, size=float(abs(above).bit_length()),
-            size_below=float(below.bit_length() - 1),
+            1, constant=value, real=value, factor=self.factors.number(Fraction(above, below)),
             **{name: above * pow(below, -1, m.p) % m.p for name, m in self.moduli},
         )  # fmt: skip
         self._constants[value] = int(made[0])
@@ -141,18 +149,28 @@ class Elements:
     ) -> Array:
         """Values of a function that is drawn: alike for what has the same digests."""
         self.functions += digests[0].size
-        degrees = [(self["degree"][x] + self["degree_below"][x]).max(initial=0) for x in given]
-        self.argument = max(self.argument, *map(float, degrees))
+        for x in given:
+            self.arguments.update(np.unique(self["factor"][x]).tolist())
+            for each in BOUNDS:
+                most = float(self[each][x].max(initial=0))
+                self.argument[each] = max(self.argument.get(each, 0.0), most)
         return self._drawn(name, real, *digests)
 
-    def _drawn(self, name: int, real: Array, *digests: Array) -> Array:
+    def _drawn(self, name: int, real: Array, *digests: Array, factor: Array | int = 0) -> Array:
         total = np.full(digests[0].shape, self.key ^ name, np.uint64)
         for each in digests:
             total = mixed(total ^ each)
         a, b = (
             mixed(total ^ np.uint64(n)) % np.uint64(m.p) for n, (_, m) in enumerate(self.moduli)
         )
-        return self._new(total.size, a=a, b=b, degree=1.0, real=real)
+        return self._new(total.size, a=a, b=b, degree=1.0, real=real, factor=factor)
+
+    @property
+    def scale(self) -> float:
+        """log2 of how many times the unit of all exponents is in the largest of their factors."""
+        unit = self.factors.of_all(self.exponents)
+        return max((times(self.factors.listed[n], self.factors.listed[unit])
+                    for n in self.exponents), default=0.0)  # fmt: skip
 
     # -- what is asked ------------------------------------------------------------------------
 
@@ -230,26 +248,49 @@ class Elements:
 
     def _bounds(self, x: Array, y: Array, op: str) -> dict[str, Array]:
         """What is known of a sum or a product as a function of the inputs."""
-        n, d, s, t = (
+        n, d, s, t, u, v, narrow, factor = (
             [self[name][each] for each in (x, y)]
-            for name in ("degree", "degree_below", "size", "size_below")
-        )
-        common = {"terms": self["terms"][x] + self["terms"][y]}
-        narrow = [self["narrow"][each] for each in (x, y)]
-        if op == "mul":
-            return {
-                "degree": n[0] + n[1], "degree_below": d[0] + d[1], "size": s[0] + s[1],
-                "size_below": t[0] + t[1], "narrow": narrow[0] + narrow[1], **common,
-            }  # fmt: skip
-        # Where the denominators are numbers, powers of two, the larger is that of both.
-        plain = (d[0] == 0) & (d[1] == 0)
-        below = np.where(plain, np.maximum(t[0], t[1]), t[0] + t[1])
-        scaled = [s[k] + below - t[k] for k in (0, 1)]
-        return {
-            "degree": np.maximum(n[0] + d[1], n[1] + d[0]), "degree_below": d[0] + d[1],
-            "size": np.maximum(*scaled) + 1, "size_below": below,
-            "narrow": np.maximum(*narrow), **common,
+            for name in (
+                "degree", "degree_below", "size", "size_below", "terms", "terms_below", "narrow",
+                "factor",
+            )
+        )  # fmt: skip
+        common = {
+            "degree_below": d[0] + d[1], "size_below": t[0] + t[1], "terms_below": v[0] + v[1],
         }  # fmt: skip
+        with self._told():
+            if op == "mul":
+                return {
+                    "degree": n[0] + n[1], "size": s[0] + s[1], "terms": u[0] + u[1],
+                    "narrow": narrow[0] + narrow[1],
+                    "factor": self.factors.product(*factor), **common,
+                }  # fmt: skip
+            unit, *above = self.factors.common(*factor)
+            numbers = self._rational(x) & self._rational(y)
+            if numbers.any():
+                unit = np.where(numbers, self.factors.sum(*factor), unit)
+        quotient = (d[0] > 0) | (d[1] > 0)
+        return {
+            "degree": np.maximum(n[0] + d[1], n[1] + d[0]), "factor": unit,
+            "size": np.where(
+                numbers, 0, np.maximum(s[0] + t[1] + above[0], s[1] + t[0] + above[1]) + 1
+            ),
+            "terms": np.where(numbers, 0, np.logaddexp2(u[0] + v[1], u[1] + v[0])),
+            "narrow": np.where(quotient, narrow[0] + narrow[1], np.maximum(*narrow)), **common,
+        }  # fmt: skip
+
+    def _rational(self, x: Array) -> Array:
+        """Whether it is a number, which is its factor then."""
+        bounds: Array = np.stack([self[name][x] for name in BOUNDS])
+        found: Array = (bounds == 0).all(axis=0)
+        return found
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except Endless:
+            raise NotKnown(f"constants of more than {MOST_BITS} bits") from None
 
     def inverse(self, x: Array) -> Array:
         if (self["constant"][x] == 0).any():
@@ -261,11 +302,19 @@ class Elements:
         made = {name: m.inverted(self[name][x]) for name, m in self.moduli}
         with np.errstate(all="ignore"):
             real = 1 / self["real"][x]
+        with self._told():
+            factor = self.factors.inverse(self["factor"][x])
+        turned = {
+            f"{name}{to}": self[f"{name}{of}"][x]
+            for name in ("degree", "size", "terms")
+            for to, of in (("", "_below"), ("_below", ""))
+        }
+        # A number that depends on nothing but few values is a denominator all the same.
+        wide = ~self.is_constant(x) & (self["narrow"][x] > 0)
+        turned["degree_below"] = np.maximum(turned["degree_below"], wide)
         return self._new(
             x.size, **made, real=real, exponential=self["exponential"][x],
-            degree=self["degree_below"][x],
-            degree_below=self["degree"][x], size=self["size_below"][x],
-            size_below=self["size"][x], terms=self["terms"][x], narrow=self["narrow"][x],
+            narrow=self["narrow"][x], factor=factor, **turned,
         )  # fmt: skip
 
     def products(self, x: Array, y: Array, before: Array) -> Array:
@@ -277,37 +326,45 @@ class Elements:
             for name, m in self.moduli
         }
         exponential = self._any("exponential", x, y, np.logical_or)
-        rows, columns = (self["terms"][each].sum(axis=-1) for each in (x, y))
-        terms = rows[..., :, None] + columns[..., None, :]
         bounds = self._product_bounds(x, y, before)
         with np.errstate(all="ignore"):
             real = self["real"][x] @ np.swapaxes(self["real"][y], -1, -2) + self["real"][before]
         return self._new(
             before.size, **made, real=real.reshape(-1),
             **{name: each.reshape(-1) for name, each in bounds.items()},
-            terms=(terms + self["terms"][before]).reshape(-1),
             exponential=(exponential | self["exponential"][before]).reshape(-1),
         ).reshape(before.shape)  # fmt: skip
 
     def _product_bounds(self, x: Array, y: Array, before: Array) -> dict[str, Array]:
         """As of a sum in which all products are like the largest."""
+        with self._told():
+            left, right = (self.factors.of_all(self["factor"][each].reshape(-1)) for each in (x, y))
+            both = self.factors.product(np.array([left]), np.array([right]))
+            unit, here, there = self.factors.common(
+                np.broadcast_to(both, before.size), self["factor"][before].reshape(-1)
+            )
+        here, there = here.reshape(before.shape), there.reshape(before.shape)
         each = {name: self._sum_bound(name, x, y) for name in BOUNDS}
+        rows, columns = (
+            (self["size"][e] + self.factors.above(self["factor"][e], u)).max(axis=-1)
+            for e, u in ((x, left), (y, right))
+        )
+        each["size"] = rows[..., :, None] + columns[..., None, :]
         old = {name: self[name][before] for name in BOUNDS}
         depth = x.shape[-1]
-        # A common denominator: of quotients all of them, of fractions over powers of two the last.
-        quotients = bool((each["degree_below"] > 0).any() or (old["degree_below"] > 0).any())
-        below = depth * each["degree_below"] + old["degree_below"]
-        shared = np.maximum(each["size_below"], old["size_below"])
-        if quotients:
-            shared = depth * each["size_below"] + old["size_below"]
-        size = np.maximum(
-            each["size"] + np.log2(depth) + shared - each["size_below"],
-            old["size"] + shared - old["size_below"],
+        degree, size, terms = (
+            depth * each[f"{name}_below"] + old[f"{name}_below"]
+            for name in ("degree", "size", "terms")
         )
+        total = np.maximum(each["size"] + np.log2(depth) + here, old["size"] + there)
+        narrow = np.maximum(each["narrow"], old["narrow"])
+        quotients = (each["degree_below"] > 0) | (old["degree_below"] > 0)
         return {
-            "degree": np.maximum(each["degree"], old["degree"]) + below, "degree_below": below,
-            "size": size + 1, "size_below": shared,
-            "narrow": np.maximum(each["narrow"], old["narrow"]),
+            "degree": np.maximum(each["degree"], old["degree"]) + degree, "degree_below": degree,
+            "size": total + size + 1, "size_below": size, "factor": unit.reshape(before.shape),
+            "terms": np.logaddexp2(each["terms"] + np.log2(depth), old["terms"]) + terms,
+            "terms_below": terms,
+            "narrow": np.where(quotients, depth * each["narrow"] + old["narrow"], narrow),
         }  # fmt: skip
 
     def _any(self, name: str, x: Array, y: Array, join: Any) -> Array:
@@ -333,17 +390,15 @@ class Elements:
             out[known] = self.constants(np.exp2(u[known]))
         rest = np.flatnonzero(~known)
         z = x[rest]
-        if (self["degree_below"][z] > 0).any():
+        if ((self["degree_below"][z] > 0) | (self["size_below"][z] > 0)).any():
             raise NotKnown("an exponential of a quotient")
         if (self["degree"][z] > 1).any():
             raise NonLinear("an exponential of a product of inputs")
-        if z.size:
-            scales = self["size_below"][z]
-            self.scales = min(self.scales[0], scales.min()), max(self.scales[1], scales.max())
+        self.exponents.update(np.unique(self["factor"][z]).tolist())
         with np.errstate(all="ignore"):
             real = np.exp2(self["real"][z])
         out[rest] = self._new(
-            rest.size, b=self.pair.exp(self["a"][z]), real=real, exponential=True, terms=1.0,
+            rest.size, b=self.pair.exp(self["a"][z]), real=real, exponential=True,
             degree=np.exp2(np.minimum(self["size"][z], 1000.0)), narrow=self["narrow"][z],
         )  # fmt: skip
         return out
@@ -366,7 +421,10 @@ class Elements:
         real = (np.minimum if least else np.maximum)(self["real"][x], self["real"][y])
         if not self.by_key:
             first = np.arange(self.count, self.count + x.size, dtype=np.uint64)
-            return self._drawn(_FRESH, real, first)
+            # A variable of its own, as is any number of times it.
+            with self._told():
+                factor = self.factors.common(self["factor"][x], self["factor"][y])[0]
+            return self._drawn(_FRESH, real, first, factor=factor)
         compared = self.pair.p.mul(self._compared(x, least), self._compared(y, least))
         made = self.drawn_from(1 + least, (x, y), real, compared)
         self["compared"][made], self["least"][made] = compared, least

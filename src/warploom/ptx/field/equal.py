@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import inf, log2
+from math import log2
 from random import Random
 from typing import Any, Literal
 
@@ -18,13 +18,17 @@ import numpy.typing as npt
 
 from warploom.errors import Span
 from warploom.ptx.field.digits import Digits
-from warploom.ptx.field.elements import Elements, NonLinear, NotKnown
+from warploom.ptx.field.elements import BOUNDS, Elements, NonLinear, NotKnown
 from warploom.ptx.field.floats import Field
 
 Array = npt.NDArray[Any]
 ENOUGH = -40.0  # log2 of the error that is left
 MOST_DRAWS = 20
 MOST_DEGREE = 2.0**20  # of what is no exponential: beyond, xᵖ may be x
+# A number of b bits is 0 modulo at most b / 60 of the primes that may be drawn: p from 2^60 to 2^61
+# with 2p + 1 or 4p + 1 prime, too, of which there are about 2^50.6.
+PRIMES = 2.0**56
+NEVER = -1000.0  # log2 of what does not happen
 FEW = 1 << 19  # values of an input that is drawn from few
 
 
@@ -46,26 +50,59 @@ def compared(e: Elements, x: Array, y: Array, narrow: int = 0) -> Compared:
 
 
 def _error(e: Elements, x: Array, y: Array, exponential: bool, narrow: int) -> float:
-    n, d, s, t = (
+    """log2 of how likely results that differ are alike in this draw."""
+    n, d, s, t, u, v, few, factor = (
         [e[name][each] for each in (x, y)]
-        for name in ("degree", "degree_below", "size", "size_below")
+        for name in (*BOUNDS[:4], "terms", "terms_below", "narrow", "factor")
     )
+    _, here, there = e.factors.common(*factor)
     degree = float(np.maximum(n[0] + d[1], n[1] + d[0]).max(initial=0))
-    bits = float((np.maximum(s[0] + t[1], s[1] + t[0]) + 1).max(initial=0))
-    if exponential:
-        degree *= 2.0 ** (e.scales[1] - e.scales[0])
-    elif degree >= MOST_DEGREE:
+    if not exponential and degree >= MOST_DEGREE:
         raise NotKnown(f"polynomials of degree {degree:.0f}")
-    p = float(e.pair.p.p)
-    error = degree / p + bits / 2.0**59 + 2.0 * e.argument * e.functions**2 / p
-    if narrow:
-        terms = float((e["terms"][x] + e["terms"][y]).max(initial=0)) + e.functions**2
-        error += (
-            max(1.0, terms)
-            * float(np.maximum(e["narrow"][x], e["narrow"][y]).max(initial=0))
-            / narrow
-        )
-    return log2(error) if error else -inf
+    bits = np.maximum(s[0] + t[1] + here, s[1] + t[0] + there).max(initial=0) + 1
+    terms = np.logaddexp2(u[0] + v[1], u[1] + v[0]).max(initial=0)
+    scale = e.scale
+    one = _Chance(e, degree, float(bits), float(terms), float((few[0] + few[1]).max(initial=0)))
+    error = one.alike(scale, narrow) + _of_functions(e, scale, narrow)
+    return log2(error) if error else NEVER
+
+
+@dataclass(frozen=True, slots=True)
+class _Chance:
+    """How likely two different fractions of polynomials and exponentials are alike in a draw: by
+    the degree and the coefficients of their difference, its exponentials, and its degree in what
+    was drawn from few values."""
+
+    elements: Elements
+    degree: float
+    bits: float
+    terms: float
+    narrow: float
+
+    def alike(self, scale: float, few: int) -> float:
+        e = self.elements
+        if min(self.degree, self.terms, self.narrow) < 0 or self.terms + scale > 900:
+            return 1.0
+        found = self.degree * 2.0**scale / float(e.pair.p.p)
+        if self.degree or self.bits > 1 or self.narrow:
+            found += (self.bits + e.factors.most_bits) / PRIMES
+        return float(found + (2.0**self.terms * self.narrow / few if few else 0.0))
+
+
+def _of_functions(e: Elements, scale: float, few: int) -> float:
+    """How likely a function is given the same of arguments that differ."""
+    if not e.functions:
+        return 0.0
+    most = e.argument
+    unit = e.factors.of_all(e.arguments)
+    above = e.factors.above(np.array(sorted(e.arguments)), unit).max(initial=0)
+    one = _Chance(
+        e, most["degree"] + most["degree_below"],
+        most["size"] + most["size_below"] + float(above) + 1,
+        most["terms"] + most["terms_below"] + 1, 2 * most["narrow"],
+    )  # fmt: skip
+    keys = (1.0 + (e.count if e.by_key else 0)) / float(e.pair.p.p)
+    return float(e.functions) ** 2 * (one.alike(scale, few) + keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +154,7 @@ def _drawn(once: Once, narrow: int | None, r: Random, *, by_key: bool) -> Answer
         apart = tuple(each.apart for each in found)
         if any(each.any() for each in apart):
             return Answer("different", draws=draw, apart=apart, narrow=narrow)
-        left += min(0.0, max((each.error for each in found), default=-inf))
+        left += min(0.0, max((each.error for each in found), default=NEVER))
         if left <= ENOUGH:
             return Answer("equal", error=left, draws=draw, narrow=narrow)
         if left / draw * MOST_DRAWS > ENOUGH:

@@ -20,7 +20,7 @@ from warploom.ptx.field.digits import DIGIT
 from warploom.ptx.field.elements import Elements, NotKnown
 from warploom.ptx.field.floats import active_of, applied, by_copies, field_of
 from warploom.ptx.ir import Address, Instruction, Operand, Register
-from warploom.ptx.known import keys_of, registers, split_operands
+from warploom.ptx.known import keys_of, registers, split_operands, varies
 from warploom.ptx.opcode import MemoryEffect
 from warploom.ptx.table import OPCODES
 from warploom.ptx.types import DTYPES, is_float, type_of, types_of
@@ -45,6 +45,8 @@ BITWISE = frozenset(
 
 def step_of(ctx: Context, ins: Instruction, plain: Callable[[], Step]) -> Step:
     """`plain` compiles the instruction as for any other launch."""
+    if ins.opcode == "activemask" or varies(ins.operands):
+        return _unknown(ctx, ins, "what differs from run to run")
     if _computes(ins):
         return _arithmetic(ctx, ins)
     if ins.opcode in ("setp", "set") and is_float(type_of(ins)):

@@ -14,8 +14,16 @@ from enum import IntFlag
 
 from warploom.ptx.emulate.code import Code
 from warploom.ptx.emulate.poison import PoisonTransfer
-from warploom.ptx.ir import Address, Instruction, Operand, Special, Vector
-from warploom.ptx.known import COMMUTES, STRONG, keys_of, registers, space_of, split_operands
+from warploom.ptx.ir import Address, Instruction, Operand, Vector
+from warploom.ptx.known import (
+    COMMUTES,
+    STRONG,
+    keys_of,
+    registers,
+    space_of,
+    split_operands,
+    varies,
+)
 from warploom.ptx.prove.spins import Spins, is_wait, read_keys, written_keys
 from warploom.ptx.types import is_float, type_of
 
@@ -27,10 +35,6 @@ class Taint(IntFlag):
     TOKEN = 4  # the state of an mbarrier, which only a wait may take
 
 
-# Registers of the machine that differ from run to run.
-_VARYING = (
-    "%clock", "%globaltimer", "%smid", "%warpid", "%nwarpid", "%gridid", "%pm", "%nsmid",
-)  # fmt: skip
 _LOADS = frozenset({"ld", "ldu"})
 _PICTURES = frozenset({"tex", "tld4", "suld", "txq", "suq"})
 _STORES = frozenset({"st", "stmatrix"})
@@ -88,7 +92,7 @@ class TaintFlow:
 
     def of_operands(self, *operands: Operand) -> Taint:
         found = self.taint([key for each in registers(operands) for key in keys_of(each)])
-        return found | (Taint.ORDER if _varies(operands) else Taint.NONE)
+        return found | (Taint.ORDER if varies(operands) else Taint.NONE)
 
     def _pass(self, ins: Instruction) -> bool:
         """One instruction; whether anything is new."""
@@ -236,7 +240,7 @@ class TaintFlow:
         for what, operands, allowed in _deciding(flow):
             keys = [key for each in registers(operands) for key in keys_of(each)]
             yield from self._uses(ins, keys, what, allowed)
-            if _varies(operands):
+            if varies(operands):
                 yield Dependence(Taint.ORDER, ins, what, ins)
 
     def _uses(
@@ -262,17 +266,6 @@ def _may_set(ins: Instruction) -> bool:
 
 def _reduces(ins: Instruction) -> bool:
     return ins.opcode in ("bar", "barrier") and "red" in ins.modifiers
-
-
-def _varies(operands: tuple[Operand, ...]) -> bool:
-    work = list(operands)
-    while work:
-        each = work.pop()
-        if isinstance(each, Special) and each.name.startswith(_VARYING):
-            return True
-        if isinstance(each, Vector):
-            work += each.elements
-    return False
 
 
 def _acts(flow: PoisonTransfer) -> bool:
