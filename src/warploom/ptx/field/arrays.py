@@ -297,7 +297,7 @@ def _both(*given: Any) -> list[Array]:
 
 
 def dot(a: Any, b: Any) -> Exact:
-    """Of matrices and vectors; what NumPy makes of more dimensions is not followed."""
+    """A product of matrices and vectors; what NumPy makes of more dimensions is not followed."""
     shapes = [np.shape(each.numbers if isinstance(each, Exact) else each) for each in (a, b)]
     if not all(len(each) in (1, 2) for each in shapes):
         raise NotKnown("numpy.dot of what is no matrix or vector")
