@@ -137,7 +137,9 @@ def convert(
             raise InternalError("a way through shared memory loses elements")
         if not vectors:
             why["shared"] = "no layout was found in time"
-        if not matrices:
+        if not matrices and budget is not None and budget.is_spent():
+            why["matrices"] = "no layout was found in time"
+        elif not matrices:
             has = machine.serving.has_matrices
             why["matrices"] = f"ldmatrix and stmatrix {'do not fit' if has else 'are not there'}"
     return Conversion(

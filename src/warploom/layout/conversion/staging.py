@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
 from itertools import combinations
 
 import numpy as np
@@ -26,6 +27,7 @@ from warploom.search.budget import Budget
 WIDTHS = (4, 2, 1)  # that kernels have
 WIDER = (16, 8)  # that the text for matrices has as well, of elements smaller than a word
 CHUNK_BYTES = 16
+_LOOKED_AT = 8  # vectors of a side, before all of them are looked at
 MATRIX_ROWS = 8
 
 
@@ -107,30 +109,26 @@ def best_stagings(
     vectors of registers, or with ldmatrix, stmatrix or both. Of equal kinds on both sides one.
 
     Ways are tried from the least that each can cost upwards, so that the first that costs no more
-    than the next one's least is the best.
+    than the next one's least is the best. If the budget ends that, the best so far.
     """
     if matrices and not serving.has_matrices:
         return []
     source = stored_once(source)
-    ways = []
+    ways = _Ways(source, element_bytes, serving)
     loads = list(_loads(target, source, element_bytes, matrices))
     for store in map(_busy, sides(source, target, "st", element_bytes, matrices)):
         for load in loads:
-            if matrices != ("matrix" in store.kind + load.kind):
-                continue
-            task = Task(_problem(source, element_bytes, store, load, serving))
-            if task.torn is None:
-                ways.append(
-                    (sum(task.bound.wavefronts), store.steps + load.steps, store, load, task)
-                )
-    ways.sort(key=lambda way: way[:2])
+            if matrices == ("matrix" in store.kind + load.kind):
+                ways.add(store, load)
     best: dict[tuple[str, str], Staging] = {}
     least_rank: tuple[int, int] | None = None
-    for least, instructions, store, load, task in ways:
+    for least, instructions, store, load, task in ways.upwards():
         if least_rank is not None and least_rank < (least, instructions):
             break
         if least_rank is not None and (store.kind, load.kind) in best:
             continue
+        if budget is not None and budget.is_spent():
+            return list(best.values()) or ways.single_elements(budget)
         solved = solve(task, "mixed", budget)
         if solved.best is None:
             continue
@@ -142,18 +140,81 @@ def best_stagings(
     return list(best.values())
 
 
+class _Ways:
+    """Stores and loads in pairs, from the least that each pair can cost upwards. What the two cost
+    at least together is counted only for pairs whose sum by themselves comes first."""
+
+    def __init__(self, source: Fragment, element_bytes: int, serving: Serving) -> None:
+        self._source, self._element_bytes, self._serving = source, element_bytes, serving
+        self._alone: dict[Side, Task] = {}
+        # Pairs of one least: those whose least together is not known yet, then as they were added.
+        self._waiting: list[tuple[int, int, bool, int]] = []
+        self._pairs: list[tuple[Side, Side]] = []
+        self._tasks: dict[int, Task] = {}
+
+    def add(self, store: Side, load: Side) -> None:
+        both = self._by_itself(store), self._by_itself(load)
+        if any(task.torn is not None for task in both) or _seen_torn(*both):
+            return
+        least = sum(sum(task.bound.wavefronts) for task in both)
+        heappush(self._waiting, (least, store.steps + load.steps, False, len(self._pairs)))
+        self._pairs.append((store, load))
+
+    def upwards(self) -> Iterator[tuple[int, int, Side, Side, Task]]:
+        while self._waiting:
+            least, instructions, counted, number = heappop(self._waiting)
+            store, load = self._pairs[number]
+            if counted:
+                yield least, instructions, store, load, self._tasks.pop(number)
+                continue
+            task = self._task(store, load)
+            if task.torn is None:
+                self._tasks[number] = task
+                together = max(least, sum(task.bound.wavefronts))
+                heappush(self._waiting, (together, instructions, True, number))
+
+    def single_elements(self, budget: Budget | None) -> list[Staging]:
+        """The way that does in any layout, if it is one of these."""
+        for store, load in self._pairs:
+            if store.elements.shape[-1] == load.elements.shape[-1] == 1:
+                task = self._task(store, load)
+                solved = solve(task, "mixed", budget)
+                if solved.best is not None:
+                    return [Staging(store, load, task, solved, solved.best)]
+        return []
+
+    def _by_itself(self, side: Side) -> Task:
+        if side not in self._alone:
+            self._alone[side] = self._task(side)
+        return self._alone[side]
+
+    def _task(self, *of: Side) -> Task:
+        accesses = tuple(
+            Access(side.name, side.elements.reshape(-1, *side.elements.shape[2:]), side.kind)
+            for side in of
+        )
+        shape, size = self._source.shape, self._element_bytes
+        return Task(Problem("conversion", shape, size, accesses, self._serving))
+
+
 def _rank(way: Staging) -> tuple[int, int]:
     return way.wavefronts, way.instructions
 
 
-def _problem(
-    source: Fragment, element_bytes: int, store: Side, load: Side, serving: Serving
-) -> Problem:
-    accesses = tuple(
-        Access(side.name, side.elements.reshape(-1, *side.elements.shape[2:]), side.kind)
-        for side in (store, load)
-    )
-    return Problem("conversion", source.shape, element_bytes, accesses, serving)
+def _seen_torn(*sides: Task) -> bool:
+    """Whether some vectors of the wider side show that no layout keeps those of both whole: one of
+    the narrower side lies only partly in one of the wider, or in another order."""
+    narrow, wide = sorted(sides, key=lambda task: task.problem.accesses[0].width)
+    width = narrow.problem.accesses[0].width
+    elements = wide.problem.accesses[0].elements
+    vectors = elements[elements[:, :, 0] != IDLE]
+    some = vectors[:: -(-len(vectors) // _LOOKED_AT) or 1]
+    some = some.reshape(-1, width)
+    chunks = narrow.chunks
+    alone = (chunks.length[some] == 1).all(axis=1)
+    inside = (chunks.first[some] == some[:, :1]).all(axis=1)
+    inside &= (chunks.place[some] == np.arange(width)).all(axis=1)
+    return not bool((alone | inside).all())
 
 
 def stored_once(fragment: Fragment) -> Fragment:
@@ -307,8 +368,8 @@ def _matrix_side(kind: AccessKind, rows: Numbers, parts: int, beside: int) -> Si
 
 def through(way: Staging, target: Fragment) -> Numbers:
     """What the target's registers hold after the way: loads give what lies at their addresses."""
-    memory = np.full(way.slots, IDLE)
-    places = way.addresses
+    places, slots = way.addresses, way.slots
+    memory = np.full(slots, IDLE)
     for elements in way.store.elements.reshape(-1, way.store.elements.shape[-1]):
         if elements[0] != IDLE:
             memory[places[elements[0]] + np.arange(len(elements))] = elements
@@ -316,7 +377,7 @@ def through(way: Staging, target: Fragment) -> Numbers:
     for warp, step in np.ndindex(way.load.elements.shape[:2]):
         wanted = way.load.elements[warp, step]
         first = np.where(wanted[:, 0] == IDLE, 0, places[wanted[:, 0]])
-        row = memory[np.minimum(first[:, None] + np.arange(wanted.shape[1]), way.slots - 1)]
+        row = memory[np.minimum(first[:, None] + np.arange(wanted.shape[1]), slots - 1)]
         row = np.where(wanted[:, :1] == IDLE, IDLE, row)
         registers = list(way.load.registers[step])
         found[warp][:, registers] = _received(way.load.kind, row, len(registers))

@@ -38,11 +38,22 @@ def chunks_of(problem: Problem) -> Chunks | Torn:
     owner = np.full(problem.size, -1)
     wide = [(number, each) for number, each in enumerate(problem.accesses) if each.width > 1]
     for number, access in sorted(wide, key=lambda pair: -pair[1].width):
-        vectors = np.unique(access.elements[access.elements[:, :, 0] != IDLE], axis=0)
+        vectors = _each_once(access.elements[access.elements[:, :, 0] != IDLE])
         torn = _join(problem, chunks, owner, number, vectors)
         if torn is not None:
             return torn
     return chunks
+
+
+def _each_once(vectors: Numbers) -> Numbers:
+    """Rows that differ, in order. Where rows of one first element are equal, which is usual, the
+    first elements are all that has to be sorted."""
+    ordered = vectors[np.argsort(vectors[:, 0], kind="stable")]
+    repeated = ordered[1:, 0] == ordered[:-1, 0]
+    if (repeated & (ordered[1:] != ordered[:-1]).any(axis=1)).any():
+        return np.unique(vectors, axis=0)
+    found: Numbers = ordered[np.append(True, ~repeated)[: len(ordered)]]
+    return found
 
 
 def _join(
@@ -64,9 +75,9 @@ def _join(
         element = int(vectors[row][int(np.argmax(known[row]))])
         return _torn(problem, number, vectors[row], element, int(owner[element]))
     new = vectors[~known.any(axis=1)]
-    flat, counts = np.unique(new, return_counts=True)
+    counts = np.bincount(new.ravel())
     if counts.max(initial=1) > 1:
-        element = int(flat[counts > 1][0])
+        element = int(np.argmax(counts > 1))
         row = np.nonzero((new == element).any(axis=1))[0][0]
         return _torn(problem, number, new[int(row)], element, number)
     chunks.first[new] = new[:, :1]
