@@ -39,6 +39,11 @@ class Act:
     def touches(self) -> bool:
         return self.kind not in ("fence", "barrier")
 
+    @property
+    def sequential(self) -> bool:
+        """Whether a fence is `sc`: here all are that acquire and release."""
+        return self.kind == "fence" and self.acquires and self.releases
+
 
 @dataclass(frozen=True)
 class FlagTrace:
@@ -55,7 +60,7 @@ def make_flags(seed: int) -> FlagTrace:
     rng = random.Random(seed)
     blocks, size = rng.choice(((1, 2), (1, 3), (2, 1), (2, 1), (2, 2)))
     threads = blocks * size
-    acts = [_message(rng, threads) for _ in range(rng.randint(1, 2))]
+    acts = [_message(rng, threads, size) for _ in range(rng.randint(1, 2))]
     acts.append([_any(rng, rng.randrange(threads)) for _ in range(rng.randint(0, 4))])
     mixed: list[Act] = []
     while any(acts):
@@ -63,22 +68,32 @@ def make_flags(seed: int) -> FlagTrace:
     return FlagTrace(blocks, size, tuple(mixed))
 
 
-def _message(rng: random.Random, threads: int) -> list[Act]:
+def _message(rng: random.Random, threads: int, size: int) -> list[Act]:
     writer, reader = rng.sample(range(threads), 2)
     data, flag = rng.choice((2, 3)), rng.choice((0, 1))
     scopes = rng.choice(((GRID,), (GRID,), (BLOCK, GRID)))
+    meets = (
+        rng.random() < 0.3
+    )  # the writer's fence is before a barrier, and so is the reader's look
+    counts, waits = (writer, reader)
+    if meets:
+        block = writer // size * size, reader // size * size
+        counts, waits = (first + rng.randrange(size) for first in block)
     steps = [
         (rng.choice(("write", "write", "read")), writer, data, False, False),
-        ("fence", writer, 0, rng.random() < 0.3, True),
-        (rng.choice(("strong write", "atomic", "reduction")), writer, flag, False, True),
+        ("fence", writer, 0, rng.random() < 0.5, True),
+        *[("barrier", writer, 0, False, False)] * meets,
+        (rng.choice(("strong write", "atomic", "reduction")), counts, flag, False, True),
         ("atomic", rng.randrange(threads), flag, False, False),
-        (rng.choice(("strong read", "strong read", "atomic")), reader, flag, True, False),
-        ("fence", reader, 0, True, rng.random() < 0.3),
+        (rng.choice(("strong read", "strong read", "atomic")), waits, flag, True, False),
+        *[("barrier", reader, 0, False, False)] * meets,
+        ("fence", reader, 0, True, rng.random() < 0.5),
         (rng.choice(("read", "write")), reader, data, False, False),
     ]
     out = []
     for kind, thread, word, acquires, releases in steps:
-        if (kind == "fence" or thread not in (writer, reader)) and rng.random() < 0.5:
+        other = thread not in (writer, reader, counts, waits)
+        if (kind == "fence" or other) and rng.random() < (0.2 if meets else 0.5):
             continue
         orders = kind == "fence" or rng.random() < 0.5
         out.append(
@@ -149,20 +164,44 @@ class _Definitions:
             if self.included(acts[x], acts[y]) and acts[x].thread != acts[y].thread
         ]
 
+    def cumulative(self, before: list[int], *, strict: bool) -> list[tuple[int, int]]:
+        """Fences of the GPU's scope of which one is before a strong write, and the other after a
+        read that sees it; by the manual both are `sc`, by practice one may be of a pattern."""
+        acts = self.trace.acts
+        fences = [i for i, act in enumerate(acts) if act.kind == "fence" and act.scope == GRID]
+        fences = [i for i in fences if acts[i].sequential or not strict]
+        found = []
+        for read in (i for i, act in enumerate(acts) if act.kind in ("strong read", "atomic")):
+            after = [y for y in fences if acts[y].acquires and before[2 * y] >> 2 * read + 1 & 1]
+            if not strict:
+                after += self.pattern(read, range(read + 1, len(acts)), "acquires")
+            for write in self.observed(read):
+                first = [x for x in fences if acts[x].releases]
+                first = [x for x in first if before[2 * write] >> 2 * x + 1 & 1]
+                first += [] if strict else self.pattern(write, range(write), "releases")
+                found += [(x, y) for x in first for y in after if self.included(acts[x], acts[y])]
+        return found
+
     def conflict(self, a: Act, b: Act) -> bool:
         meet = a.touches and b.touches and a.word == b.word and a.thread != b.thread
         allowed = a.strong and b.strong and self.included(a, b)
         return meet and (a.writes or b.writes) and not allowed
 
 
-def flag_races(trace: FlagTrace) -> set[frozenset[int]]:
-    """Every two acts, by number, that race."""
+def flag_races(trace: FlagTrace, *, strict: bool = False) -> set[frozenset[int]]:
+    """Every two acts, by number, that race; `strict`: by the manual alone."""
     rules, acts = _Definitions(trace), trace.acts
     edges = _program_order(trace)
     for read, act in enumerate(acts):
         if act.kind in ("strong read", "atomic"):
             edges += [(2 * x + 1, 2 * y) for x, y in rules.synchronised(read)]
     before = closure(2 * len(acts), edges)
+    while more := [
+        (2 * x + 1, 2 * y) for x, y in rules.cumulative(before, strict=strict)
+        if not before[2 * y] >> 2 * x + 1 & 1
+    ]:  # fmt: skip
+        edges += more
+        before = closure(2 * len(acts), edges)
     seen_by: dict[int, list[int]] = {}  # of a write: the reads it precedes in observation order
     for read, act in enumerate(acts):
         if act.kind in ("strong read", "atomic", "reduction"):

@@ -23,14 +23,14 @@ KINDS = {"read": Kind.READ, "write": Kind.WRITE, "strong read": Kind.STRONG_READ
          "strong write": Kind.STRONG_WRITE, "atomic": Kind.ATOMIC, "reduction": Kind.ATOMIC}  # fmt: skip
 
 
-def directly(trace: FlagTrace) -> Pairs:
+def directly(trace: FlagTrace, *, strict: bool = False) -> Pairs:
     detector = RaceDetector(
-        trace.blocks, trace.size, 32, len(trace.acts), flags=True, every=True
+        trace.blocks, trace.size, 32, len(trace.acts), flags=True, every=True, strict=strict
     )  # fmt: skip
     detector.start(0, trace.blocks)
     for number, act in enumerate(trace.acts):
         scope = Scope.GRID if act.scope == GRID else Scope.BLOCK
-        order = Order(act.acquires, act.releases, act.kind != "reduction")
+        order = Order(act.acquires, act.releases, act.kind != "reduction", act.sequential)
         threads = np.array([act.thread])
         if act.kind == "barrier":
             detector.block_barrier(np.array([trace.block(act)]))
@@ -65,6 +65,7 @@ def _line(trace: FlagTrace, act: Act) -> str:
     sem = {(0, 0): "relaxed", (1, 0): "acquire", (0, 1): "release", (1, 1): "acq_rel"}[
         act.acquires, act.releases
     ]
+    sem = "sc" if act.sequential else sem
     word = f"{sem}.{act.scope}"
     place = f"[%a+{4 * act.word}]"
     text = {
@@ -111,6 +112,15 @@ def test_agrees_where_chains_are_added_up_and_lists_are_long(
     for module, name in ((flag, "ADDED_UP"), (shadow, "STEPS"), (shadow, "AT_ONCE")):
         monkeypatch.setattr(module, name, 1)
     assert _racy(directly, range(800, 800 + count))
+
+
+def test_by_the_manual_only_fences_that_are_sc_tell_of_others() -> None:
+    differ = 0
+    for seed in range(rounds(1500)):
+        trace = make_flags(seed)
+        assert directly(trace, strict=True) == flag_races(trace, strict=True), seed
+        differ += flag_races(trace, strict=True) != flag_races(trace)
+    assert differ > 5
 
 
 def test_flags_matter_in_the_traces() -> None:

@@ -7,7 +7,7 @@ first operation of the one pattern and the last of the other are within each oth
 remembers its last writer and, for each scope that an acquire may have, what is known to it: a
 strong write puts its own there, an atomic adds to what it saw, a weak write leaves nothing.
 
-Fences that are `sc` are taken as `acq_rel`: the order among them is one that no thread can know.
+Fences of one thread and strong accesses of another may order as well (`cumulative`).
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from warploom.machine.clock import Array, Clocks, Ints, Mask, Vector
+from warploom.machine.cumulative import Cumulative
 from warploom.machine.knowledge import Knowledge, Ticks, joined
 from warploom.machine.semantics import Scope, Semantics
 
 Group = tuple[Scope, int]  # a scope, and which block, cluster or grid of it
 Known = dict[Group, Knowledge | None]
+SEQUENTIAL: Group = (Scope.GRID, -1)  # what only fences that are sc acquire
 Place = tuple[Hashable, int, int]  # a region, a byte of it, and a thread
 Observed = tuple[int, int, int]  # the entry of a read; the first and the last write that it sees
 ADDED_UP = 16  # after so many writes to a place, what is known there is added up
@@ -52,11 +54,13 @@ class Order:
     """What an access orders: nothing, if it is relaxed.
 
     `sees`: what it reads counts for a later fence; not so of a reduction, which returns nothing.
+    `sequential`: a fence that is `sc`.
     """
 
     acquires: bool = False
     releases: bool = False
     sees: bool = True
+    sequential: bool = False
 
 
 @dataclass(slots=True)
@@ -123,7 +127,7 @@ class _Trail:
                 self.read(code, entry)
             return
         seen = self.groups.setdefault(key, [])
-        del seen[REMEMBERED - 1 :]
+        del seen[REMEMBERED - 2 : -1]
         seen.append((entries, self.since, self.writes))
 
     def observed(self) -> Array:
@@ -137,11 +141,12 @@ class _Trail:
         return np.concatenate(parts)
 
     def read(self, code: int, entry: int) -> None:
-        """A thread sees; its last looks are remembered beside its first few."""
+        """A thread sees; its last two looks are remembered, as the last may be what is judged now,
+        beside its first few."""
         seen = self.readers.setdefault(code, [])
         now = (entry, self.since, self.writes)
         if not seen or seen[-1] != now:
-            del seen[REMEMBERED - 1 :]
+            del seen[REMEMBERED - 2 : -1]
             seen.append(now)
 
     def write(self, entry: int, goes_on: bool) -> None:
@@ -162,12 +167,14 @@ class Flags:
     # By thread, and by place: what it saw there by strong reads, which a fence may acquire.
     looks: dict[int, dict[tuple[Hashable, int], list[_Look]]] = field(default_factory=dict)
     chains: int = 0
+    cumulative: Cumulative = field(default_factory=lambda: Cumulative(strict=False))
     # The instructions, by their numbers, that saw a write and thereby ordered what came next.
     counted: set[frozenset[int]] = field(default_factory=set)
 
     def start(self) -> None:
         """Other threads run now."""
         self.fences, self.own, self.looks = {}, {}, {}
+        self.cumulative.start()
 
     def forget(self, region: Hashable) -> None:
         self.places.pop(region, None)
@@ -176,14 +183,20 @@ class Flags:
     # -- fences -------------------------------------------------------------------------------
 
     def fence(self, clocks: Vector, threads: Array, scope: Scope, order: Order) -> None:
+        whole = scope is Scope.GRID and self.cumulative.counts(sequential=order.sequential)
         if order.acquires:
             for thread in threads.tolist():
                 for looks in self.looks.get(thread, {}).values():
                     self._acquire(clocks, thread, looks, scope)
                 if scope is Scope.GRID:  # nothing is left to be acquired
                     self.looks.pop(thread, None)
+            if whole:
+                for entry in self.cumulative.acquire(clocks, threads):
+                    self.counted.add(frozenset((clocks.layout.label(entry),)))
         if order.releases:
             clocks.advance(threads)
+            if whole:
+                self.cumulative.release(clocks, threads)
             kept = self.fences.get(scope)
             if kept is None:
                 count = clocks.entries.size
@@ -331,6 +344,8 @@ class Flags:
         Later in a chain all is known that was before, so of one chain the last look is enough:
         many may stand in line for a lock.
         """
+        told = SEQUENTIAL if self.cumulative.strict else (Scope.GRID, 0)
+        self.cumulative.look(thread, place, entry, flag.known.get(told))
         looks = self.looks.setdefault(thread, {}).setdefault(place, [])
         if looks and looks[-1].chain == flag.chain:
             if looks[-1].version == flag.version:
@@ -358,8 +373,11 @@ class Flags:
             before.update(dict.fromkeys(list(Scope)[: semantics.scope], known))
         mine = self.own.get(key, {})
         out: Known = {}
+        further = self.cumulative.given(clocks, thread)
+        if self.cumulative.strict and further is not None:
+            out[SEQUENTIAL], further = further, None
         for group in self._groups(clocks, thread):
-            given = joined(self.fenced(clocks, thread, group[0]), mine.get(group[0]))
+            given = joined(self.fenced(clocks, thread, group[0]), mine.get(group[0]), further)
             if given is not None:
                 out[group] = given
         return out

@@ -8,6 +8,8 @@ does without them:
   read before, and copies (not what was written);
 - bulk copies tell the mbarriers of their own block without a fence behind `mbarrier.init`;
 - bulk copies overwrite what was read plainly, without a fence between the two ways to memory;
+- a fence of the GPU's scope that is not `sc` tells only what its own thread writes or looks at
+  beside it, not what others do who meet it (`cumulative`);
 - threads that end let others pass a barrier of the block, who know what those did;
 - in kernels with acquires, lanes that meet at a shuffle, a vote or a reduction have acquired what
   one of them has, and overwrite what another has read (`company`).

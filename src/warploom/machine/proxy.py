@@ -29,7 +29,8 @@ BEGUN = 3  # mbarriers that were initialised, which fence.mbarrier_init tells of
 ASYNC_GLOBAL = 4  # as ASYNC, in global memory
 ASYNC_SHARED = 5  # … in the shared memory of the whole cluster
 ENDED = 6  # by threads that had ended when others passed a barrier
-ASYNC_OWN = 7  # as ASYNC, in that of the first block of the cluster; of the others follow
+FENCED = 7  # before a fence of the whole GPU, of some thread
+ASYNC_OWN = 8  # as ASYNC, in that of the first block of the cluster; of the others follow
 MOST_CLUSTER = 16
 _FREE = ASYNC_OWN + MOST_CLUSTER  # from here on ways of tensor maps and of their releases
 

@@ -20,6 +20,7 @@ import numpy as np
 from warploom.errors import InternalError
 from warploom.machine.async_completion import Completion, Completions, PendingCompletions
 from warploom.machine.clock import Array, Clocks, Ints, Layout, Mask, Nested, Vector
+from warploom.machine.cumulative import Cumulative
 from warploom.machine.flag import Flags, Order
 from warploom.machine.judges import Cause, Home, Judges, of_any_cell
 from warploom.machine.knowledge import Knowledge, joined
@@ -130,7 +131,7 @@ class RaceDetector:
         self.partial = partial = partial or flags
         self.every = every
         self.benign = benign
-        self.flags = Flags() if flags else None
+        self.flags = Flags(cumulative=Cumulative(strict)) if flags else None
         self.ways = Ways(self.layout)
         self.judges = Judges(self.layout, self.flags, meetings and flags, self.ways)
         self.strict = strict

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -130,7 +131,8 @@ def fence(ctx: Context, ins: Instruction) -> Step:
     scope, order = scope_of(ins), order_of(ins)
     if ins.opcode == "membar" or not (order.acquires or order.releases):
         order = Order(acquires=True, releases=True)
-
+    # membar is another name for fence.sc.
+    order = replace(order, sequential=ins.opcode == "membar" or "sc" in ins.modifiers)
     ways = ACQUIRES * order.acquires | RELEASES * order.releases
 
     def step(f: Frame) -> None:
