@@ -9,6 +9,7 @@ from bench.common.narrowed import of
 from warploom.errors import Span
 from warploom.machine.flag import Flags
 from warploom.machine.proof import Proof, Reach
+from warploom.machine.record import machine_named
 from warploom.ptx import load
 
 # The last block waits for a flag that the others set, and adds up what they left.
@@ -249,3 +250,36 @@ def test_threads_that_wait_alike_meet_before_one_sets_a_flag_back(meet: str, hol
     proof = run(text, 3, 0, 4, 2)
     assert (proof.reach is Reach.ALL_DATA) is holds
     assert {each.condition for each in proof.failed} == (set() if holds else {"flags"})
+
+
+ROOM = ".shared .align 16 .b8 own[48000];\n.reg .pred"
+
+
+@pytest.mark.parametrize(
+    ("blocks", "room", "good"),
+    [(528, True, True), (529, True, False), (600, False, True)],
+)
+def test_blocks_that_wait_for_flags_all_run_at_once(blocks: int, room: bool, good: bool) -> None:
+    """An H200 runs four blocks with 48 KB beside each other."""
+    text = KERNEL.replace("SET\n", ADD + "\n").replace("LOOK\n", ALL + "\n")
+    text = text.replace(".reg .pred", ROOM) if room else text
+    proof = run(text, blocks - 1, 0, blocks, 1)
+    assert (proof.reach is Reach.ALL_DATA) is good
+    assert any("all blocks of the launch run at once" in each for each in proof.assumed)
+    if not good:
+        (failed,) = proof.failed
+        assert failed.condition == "flags"
+        assert failed.span is not None
+        assert "ld.relaxed.gpu" in text.splitlines()[failed.span.line - 1]
+
+
+def test_blocks_of_an_unknown_machine_are_assumed_to_run_at_once() -> None:
+    text = KERNEL.replace("SET\n", ADD + "\n").replace("LOOK\n", ALL + "\n")
+    text = text.replace(".reg .pred", ROOM)
+    data, flags = np.zeros(529, np.uint32), np.zeros(1, np.uint32)
+    report = load(text, "k.ptx").kernel("k").launch(
+        529, 1, [data, flags, 528], races="all", prove=True, machine=machine_named("cuda")
+    )  # fmt: skip
+    assert report.proof is not None
+    assert report.proof.reach is Reach.ALL_DATA
+    assert any("all blocks of the launch run at once" in each for each in report.proof.assumed)

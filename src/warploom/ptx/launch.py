@@ -56,6 +56,7 @@ from warploom.ptx.emulate.compile import byte_size, compile_function
 from warploom.ptx.emulate.driver import (
     RESERVED,
     add_workspace,
+    blocks_at_once,
     check_together,
     reserved_bytes,
 )
@@ -63,6 +64,7 @@ from warploom.ptx.emulate.excuse import Kept, writable_bytes
 from warploom.ptx.emulate.frame import Triple
 from warploom.ptx.emulate.hold import Hold, Schedule, text_of
 from warploom.ptx.emulate.judge import Judge
+from warploom.ptx.emulate.registers import registers_of
 from warploom.ptx.emulate.trial import Around
 from warploom.ptx.emulate.work import TooMuch, Work
 from warploom.ptx.fast.cores import Job
@@ -279,8 +281,7 @@ class Kernel:
         same answers sooner; "auto" does that for launches with enough work to repay it. `cluster`:
         how many blocks are one, where the kernel does not say it. `cores`: on how many a compiled
         kernel may run its blocks, where their order makes no difference; all that there are, if it
-        is not said.
-        `heap_bytes`: what malloc may give, from this launch on (8 MiB if it is never said).
+        is not said. `heap_bytes`: what malloc may give from now on (8 MiB if it is never said).
         `volatile`: "weak" has races take volatile accesses for plain ones, as C++ does.
         `machine`: whose limits hold, and who serves shared memory. `prove`: the report's `proof`
         says whether all schedules do the same, for all data or for these. `model`: "ptx" has races
@@ -310,6 +311,7 @@ class Kernel:
                 counters, deadline, schedule, together, batch_threads, volatile == "weak",
                 machine.serving if counters else NVIDIA, prove, model,
                 self.registers(prod(block_size)), dependents=dependents, after=before,
+                at_once=self._at_once(machine, block_size, shared_bytes) if prove else 0,
             )  # fmt: skip
             report = self._judged(asked, code, engine, cores, others)
         report.seconds = time.monotonic() - started
@@ -379,7 +381,7 @@ class Kernel:
         found = Evidence(
             code, self._judge.skeletons, bool(report.races), asked.benign, asked.registers, loops,
             asked.after is not None, asked.dependents, self._judge.undecided, self._judge.unused,
-            self._judge.chance,
+            self._judge.chance, asked,
         )  # fmt: skip
         return verdict(found)
 
@@ -504,18 +506,11 @@ class Kernel:
 
     def registers(self, threads: int) -> int | None:
         """What a thread starts with, as an assembler gives it where the kernel bounds threads."""
-        given = {each.name: each for each in self.function.directives}
-        numbers = {
-            name: prod(int(word) for word in each.words if word.isdigit())
-            for name, each in given.items()
-        }
-        if "maxnreg" in numbers:
-            return numbers["maxnreg"] // 8 * 8  # as a warp is given them
-        if not numbers.keys() & {"maxntid", "reqntid"}:
-            return None
-        most = numbers.get("maxntid", numbers.get("reqntid", threads))
-        share = CUDA.block_registers // (most * numbers.get("minnctapersm", 1))
-        return min(share, CUDA.thread_registers) // 8 * 8
+        return registers_of(self.function, threads)
+
+    def _at_once(self, machine: Machine, block: Triple, shared_bytes: int) -> int:
+        shared = self._static_shared + shared_bytes
+        return blocks_at_once(machine, block, shared, self.registers(prod(block)))
 
     def _check_shape(
         self, machine: Machine, grid: Triple, block: Triple, shared_bytes: int
@@ -530,8 +525,7 @@ class Kernel:
                 raise DeviceError(f"a {what} of {shape}; at most {sides} is possible")
         self._check_shared(machine, shared_bytes)
         if self._asked_of_driver - {RESERVED}:
-            shared = self._static_shared + shared_bytes
-            check_together(machine, grid, block, shared, self.registers(threads))
+            check_together(machine, grid, self._at_once(machine, block, shared_bytes))
         for directive in self.function.directives:
             sizes = [int(w) for w in directive.words if w.isdigit()]
             if directive.name == "maxntid" and threads > prod(sizes):

@@ -53,6 +53,7 @@ class Asked:
     dependents: bool = False  # the next launch may overlap: keep what is touched
     after: Footprint | None = None  # of a launch that may still run
     arithmetic: Arithmetic | None = None  # makes products, if not the evaluator
+    at_once: int = 0  # blocks that the machine runs together; 0 where it is not known
     twins: int = 1  # copies of each block, each with a memory of its own (`ptx/field`)
     floats: Any = None  # what the floats of such a launch are
 

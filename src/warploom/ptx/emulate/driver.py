@@ -16,7 +16,7 @@ import numpy as np
 
 from warploom.errors import DeviceError
 from warploom.machine.memory import Memory, Region
-from warploom.machine.record import CUDA, Machine
+from warploom.machine.record import CUDA, Machine, MissingFieldError
 from warploom.ptx.emulate.frame import Batch, Triple
 
 WORKSPACE = "%envreg1"  # also the symbol of its address, which no variable can be called
@@ -42,16 +42,27 @@ def add_workspace(words: AbstractSet[str], memory: Memory) -> dict[str, int]:
     return {WORKSPACE: memory.add("the workspace of the grid", data).base}
 
 
-def check_together(
-    machine: Machine, grid: Triple, block: Triple, shared: int, registers: int | None
-) -> None:
+def blocks_at_once(machine: Machine, block: Triple, shared: int, registers: int | None) -> int:
+    """How many blocks a machine runs at once; 0 where its record does not say. `registers` are
+    those of a thread, if they are known."""
+    threads = -(-prod(block) // CUDA.lanes) * CUDA.lanes
+    try:
+        most = [machine.multiprocessor_threads // threads, machine.rates.processor_blocks]
+        most.append(machine.rates.processor_shared // (shared + _OF_THE_SYSTEM))
+        if registers:
+            most.append(machine.rates.processor_registers // (registers * threads))
+    except MissingFieldError:
+        return 0
+    return min(most) * machine.multiprocessors
+
+
+def check_together(machine: Machine, grid: Triple, together: int) -> None:
     """Whether all blocks run at once, as a driver asks of a cooperative launch."""
-    warps = -(-prod(block) // CUDA.lanes)
-    most = [machine.multiprocessor_threads // (warps * CUDA.lanes), machine.rates.processor_blocks]
-    most.append(machine.rates.processor_shared // (shared + _OF_THE_SYSTEM))
-    if registers:
-        most.append(machine.rates.processor_registers // (registers * warps * CUDA.lanes))
-    together = min(most) * machine.multiprocessors
+    if not together:
+        advice = "give a machine whose record has that, such as h200"
+        raise DeviceError(
+            f"how many blocks {machine.name} runs at once is not known", advice=advice
+        )
     if prod(grid) > together:
         raise DeviceError(
             f"a grid that meets has {prod(grid)} blocks, of which {machine.name} runs "

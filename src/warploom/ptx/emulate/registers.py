@@ -12,17 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from warploom.errors import DeadlockError, DeviceError, Span
+from warploom.machine.record import CUDA
 from warploom.ptx.emulate.barrier import Barrier, Going
 from warploom.ptx.emulate.context import Context
 from warploom.ptx.emulate.frame import NOTHING, WARP, Batch, Frame
 from warploom.ptx.emulate.skeleton import Act, Event
-from warploom.ptx.ir import Immediate, Instruction
+from warploom.ptx.ir import Function, Immediate, Instruction
 
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
@@ -38,6 +40,21 @@ def check_count(ctx: Context, ins: Instruction) -> None:
     if not good or int(count.value) % STEP:  # type: ignore[union-attr]
         message = f"{ins.name}: a number of registers is {LEAST} to {MOST}, in steps of {STEP}"
         raise ctx.fail(message, ins)
+
+
+def registers_of(function: Function, threads: int) -> int | None:
+    """What a thread of a kernel starts with, as an assembler gives it where threads are bound."""
+    numbers = {
+        each.name: prod(int(word) for word in each.words if word.isdigit())
+        for each in function.directives
+    }
+    if "maxnreg" in numbers:
+        return numbers["maxnreg"] // STEP * STEP  # as a warp is given them
+    if not numbers.keys() & {"maxntid", "reqntid"}:
+        return None
+    most = numbers.get("maxntid", numbers.get("reqntid", threads))
+    share = CUDA.block_registers // (most * numbers.get("minnctapersm", 1))
+    return min(share, CUDA.thread_registers) // STEP * STEP
 
 
 @dataclass(slots=True)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from warploom.errors import Span
 from warploom.machine.last import NO_CHANCE, Chance
 from warploom.machine.proof import Proof, Reach, Unproved
 from warploom.machine.race import Side
+from warploom.ptx.emulate.asked import Asked
 from warploom.ptx.emulate.code import Code
+from warploom.ptx.emulate.driver import WORKSPACE
 from warploom.ptx.emulate.skeleton import MAY_DEPEND, NOWHERE, Act, Recorded
 from warploom.ptx.ir import Instruction, Register
 from warploom.ptx.known import STRONG, space_of
@@ -54,6 +57,7 @@ class Evidence:
     undecided: Sequence[tuple[Side, Side]] = ()  # strong accesses of a launch before, and of this
     unused: Sequence[Span] = ()  # loads that race, and that this data makes no use of
     chance: Chance = NO_CHANCE
+    asked: Asked | None = None
 
 
 def verdict(evidence: Evidence) -> Proof:
@@ -166,6 +170,24 @@ def _flagged(evidence: Evidence) -> Iterator[Unproved]:
             yield Unproved(each.condition, each.message, recorded.sites[each.site])
     if len(evidence.skeletons) > 1:
         yield Unproved("flags", "more blocks than run at once, of which some look at flags")
+    elif evidence.asked is not None and evidence.asked.at_once:
+        yield from _kept_away(evidence, evidence.asked)
+
+
+def _kept_away(evidence: Evidence, asked: Asked) -> Iterator[Unproved]:
+    """flags: blocks that wait for flags may keep others away for which the machine has no room."""
+    if prod(asked.grid) <= asked.at_once:
+        return
+    message = f"{asked.at_once} blocks run at once, and who waits here may keep the others away"
+    for recorded in evidence.skeletons:
+        events = [event for agent in recorded.agents for event in agent.events]
+        for site in {e.site for e in events if e.act is Act.GO and e.where[0] == "flag"}:
+            yield Unproved("flags", message, recorded.sites[site])
+
+
+def _certain(evidence: Evidence) -> bool:
+    """Whether all blocks are there: a driver launches no cooperative kernel otherwise."""
+    return evidence.asked is not None and WORKSPACE in evidence.asked.symbols
 
 
 def _not_covered(spins: Spins, flags: frozenset[int], *, after: bool) -> Iterator[Unproved]:
@@ -298,7 +320,8 @@ def _assumed(evidence: Evidence) -> Iterator[str]:
     if any(not each.strict and outlives(each) for each in evidence.skeletons):
         yield OUTLIVES
     if "flag" in groups:
-        yield RESIDENT
+        if not _certain(evidence):
+            yield RESIDENT
         yield from begins(evidence.skeletons)
         if evidence.dependents or "griddepcontrol" in _opcodes(evidence.code):
             yield ALONE
