@@ -24,7 +24,13 @@ from bench.harness import RESULTS, ROOT, arguments
 from warploom.catalogue.permute.cost import expected, usually
 from warploom.catalogue.permute.rule import candidates
 
-FILES = ("probe_2", "rows_2", "rows_1", "probe_1")  # a later one stands for the same launch
+FILES = (
+    "rows_2",
+    "rows_1",
+    "probe_1",
+    "probe_2",
+    "probe_3",
+)  # a later one stands for the same launch
 FITTED = ROOT / "src/warploom/catalogue/permute/fitted.py"
 HEAD = '''"""Costs of permutations, as `python -m bench.catalogue.permute_fit` prints them."""
 
@@ -33,34 +39,37 @@ from __future__ import annotations
 COSTS: dict[str, float] = {
 '''
 Point = tuple[str, dict[str, float], float]  # row, features, time over a copy's
-LEAST = 0.2  # of the usual cost
-NEAR = 0.05  # how much it weighs that a cost is not the usual one
+LEAST = 0.35  # of the usual cost
+NEAR = 0.5  # how much it weighs that a cost is not the usual one
 
 WITHIN, FAR = 3.0, 2.0  # weight of a difference within a row; how much slower still counts
 
 
 def points(files: Sequence[Path]) -> list[Point]:
     """The kernels that were measured, and what the rule knows of each."""
-    times: dict[str, dict[str, float]] = {}
+    times: dict[str, dict[str, tuple[float, int | None]]] = {}
     for file in files:
         for name, row in json.loads(file.read_text())["rows"].items():
-            for kernel, fraction in _measured(row) if not name.startswith("aside") else ():
-                times.setdefault(name, {})[kernel] = 1 / fraction
+            for kernel, fraction, blocks in _measured(row) if not name.startswith("aside") else ():
+                times.setdefault(name, {})[kernel] = 1 / fraction, blocks
     known, found = rows(), []
     for name, each in times.items():
         for candidate in candidates(movement_of(known[name])):
-            if candidate.work is not None:
-                taken = each.get(candidate.part().spec.name)
-                if taken is not None:
-                    found.append((name, candidate.work.features, taken))
+            part = candidate.part()
+            taken, blocks = each.get(part.spec.name, (0.0, None))
+            # Several launches may have one kernel: which one was measured its blocks say.
+            if candidate.work is not None and taken and blocks in (None, part.blocks):
+                del each[part.spec.name]
+                found.append((name, candidate.work.features, taken))
     return found
 
 
-def _measured(row: dict[str, Any]) -> list[tuple[str, float]]:
+def _measured(row: dict[str, Any]) -> list[tuple[str, float, int | None]]:
     if "tried" in row:
-        return [(k, t["fraction"]) for k, t in row["tried"].items() if t["right"]]
+        return [(k, t["fraction"], t["says"]["blocks"]) for k, t in row["tried"].items()
+                if t["right"]]  # fmt: skip
     if row.get("right") is True and len(row.get("kernels", ())) == 1:
-        return [(row["kernels"][0], row["fraction"])]
+        return [(row["kernels"][0], row["fraction"], None)]
     return []
 
 

@@ -1,8 +1,9 @@
 """What a launch is expected to take, where a copy of as many bytes takes 1.
 
 Beside the bytes themselves, these cost: ends of runs, whose sectors of 32 bytes are moved for their
-neighbours too; instructions; registers that wait for memory; few blocks. `COSTS` are fitted to
-times of many kernels on an H200: `python -m bench.catalogue.permute_fit` prints them.
+neighbours too; lines that warps ask for; instructions; registers that wait for memory; few blocks.
+`COSTS` are fitted to times of many kernels on an H200: `python -m bench.catalogue.permute_fit`
+prints them.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from functools import cache
 from warploom.catalogue.permute.fitted import COSTS
 
 SECTOR = 32
-HIDDEN = 3.0  # instructions for a byte that the memory's time hides
+HIDDEN = 8.0  # instructions for a byte that the memory's time hides
+OF_A_LINE = 9.0  # bytes that a copy moves while a multiprocessor serves a line of a request
+HIDDEN_LINES = 0.3  # of that time, which the memory's hides
 FEW, MANY = 10, 20  # registers of a thread that wait for memory
 MULTIPROCESSORS = 132
 USUAL = {  # by the end of a feature's name
-    " instructions": 0.03, " digits": 0.05, "ends read": 0.3, "short reads": 0.3,
+    " instructions": 0.07, " lines": 0.2, " digits": 0.05, "ends read": 0.3, "short reads": 0.3,
     "ends written": 2.0, "again": 0.3, " few held": 0.003, " many held": 0.01, "tail": 0.3,
 }  # fmt: skip
 
@@ -28,7 +31,8 @@ class Work:
     """What a launch does: its `kernel` and the bytes of an element; bytes in all and in each block;
     bytes that lie side by side where it reads, and from one sector that it writes in part to the
     next; instructions of a block's threads; registers of a thread that wait for memory; `digits`:
-    sides of several axes; bytes of x that are read twice, as a part of all."""
+    sides of several axes; bytes of x that are read twice, as a part of all; lines of 128 bytes that
+    a block's warps ask for."""
 
     kernel: str
     size: int
@@ -40,6 +44,7 @@ class Work:
     held: int = 0
     digits: int = 0
     again: float = 0.0
+    lines: float = 0.0
 
     @property
     def features(self) -> dict[str, float]:
@@ -48,6 +53,7 @@ class Work:
         return {
             kind: 1.0,
             f"{kind} instructions": max(0.0, self.instructions / self.block - HIDDEN),
+            f"{self.kernel} lines": max(0.0, OF_A_LINE * self.lines / self.block - HIDDEN_LINES),
             f"{kind} digits": float(self.digits),
             f"{self.kernel} ends read": SECTOR / self.read,
             f"{self.kernel} short reads": max(0.0, SECTOR / self.read - 0.25),

@@ -32,6 +32,7 @@ from warploom.catalogue.permute.launch import (
 )
 from warploom.catalogue.permute.planes import MOST_FIELDS, Planes
 from warploom.catalogue.permute.problem import MOST_AXES, Axis
+from warploom.catalogue.permute.requests import of_box, of_gather
 from warploom.catalogue.permute.tiles import reading
 
 THREADS = 256
@@ -86,7 +87,7 @@ def _gather(place: Place, digits: Sequence[Axis], times: int) -> Candidate | Non
     work = Work(
         "gather", size, total, total / blocks,
         side_by_side(q) * size, _ends(place, q), THREADS * (60 + times * each),
-        times * spec.out * max(1, size // 4), len(digits) - 1,
+        times * spec.out * max(1, size // 4), len(digits) - 1, lines=of_gather(spec, q),
     )  # fmt: skip
     return Candidate(work, spec, lambda: gather_part(spec, place, q))
 
@@ -172,6 +173,7 @@ def _box(place: Place, axes: Sequence[Axis], line: Axis, bytes: int) -> Candidat
         "box", size, moved.count * size, moved.count * size / blocks,
         side_by_side(p, j) * size, run * size, THREADS * (120 + words * load + stores),
         words * max(1, size // 4), len(p_axes) + len(j_axes) - 1,
+        lines=of_box(spec, p, j, line.size),
     )  # fmt: skip
     return Candidate(work, spec, lambda: box_part(spec, place, p, j, line, pitch))
 

@@ -22,6 +22,7 @@ from warploom.catalogue.permute.launch import (
     tile_part,
 )
 from warploom.catalogue.permute.problem import MOST_OFFSET, Axis, Movement
+from warploom.catalogue.permute.requests import of_tile
 from warploom.catalogue.permute.tile import WindowTile, pitch_of
 from warploom.catalogue.permute.vector import CHUNK, Vectors
 
@@ -32,6 +33,9 @@ _VECTORS = {
     2: Vectors(2, 128, 128, 512, 4),
     1: Vectors(1, 128, 256, 256, 4),
 }
+# Where x and y have room in a large GPU's cache: from `bench/results/permute/probe_3.json`.
+_CACHED = {1: Vectors(1, 64, 64, 64, 4, streaming=(False, True))}
+CACHED_BYTES = 32 << 20  # of both
 _MOST_BYTES = 32 << 10
 MANY_BLOCKS = 1200  # fewer are not enough for all multiprocessors to end together
 FEW_BLOCKS = 264  # two for each multiprocessor of a large GPU: below, tiles are smaller
@@ -77,12 +81,16 @@ def _vectors(place: Place, p: Axis) -> Iterator[Candidate]:
     moved, q = place.moved, place.moved.axes[0]
     usual = _VECTORS[moved.bytes]
     few = moved.count < MANY_BLOCKS * usual.p * usual.q
-    for spec in vector_shapes(moved.bytes):
+    shapes = vector_shapes(moved.bytes)
+    if moved.bytes in _CACHED and 2 * moved.count * moved.bytes <= CACHED_BYTES:
+        usual = _CACHED[moved.bytes]
+        shapes = (usual,)
+    for spec in shapes:
         p_cut, q_cut = cut((p,), spec.p, spec.wide), cut((q,), spec.q, spec.wide)
         if p_cut is None or q_cut is None:
             continue
         blocks = p_cut.chunks * q_cut.chunks * moved.count // (p.size * q.size)
-        if (blocks >= FEW_BLOCKS and few) or spec == _VECTORS[moved.bytes]:
+        if (blocks >= FEW_BLOCKS and few) or spec == usual:
             total = moved.count * moved.bytes
             held = spec.p * spec.q * moved.bytes // spec.threads // 4
             work = Work(
@@ -215,6 +223,7 @@ def _work(place: Place, tile: WindowTile, p: Cut, q: Cut) -> Work:
         side_by_side(p, q, more=tile.align - 1) * size, _ends(place, p, q),
         tile.threads * _instructions(tile, rows), _held(tile, rows),
         (tile.p_digits > 1) + (tile.q_digits > 1), (rows - q.chunk) / q.chunk,
+        of_tile(tile, p, q),
     )  # fmt: skip
 
 
