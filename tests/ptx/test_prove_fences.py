@@ -279,3 +279,44 @@ def test_what_may_not_be_done_at_the_mbarrier_of_a_peer(ins: str) -> None:
     body = f"mapa.shared::cluster.u32 %r7, %r3, 1;\n{GENERIC}{CLUSTER}@!%p1 {ins}\n{CLUSTER}"
     with pytest.raises(AT_PEER[ins]):
         proved(body, cluster=2)
+
+
+# -- relaxed waits ---------------------------------------------------------------------------------
+
+# The first block of the cluster reads what the second one, or its own other warp, put into its
+# shared memory before an arrival.
+TOLD = """
+mapa.shared::cluster.u32 %r7, %r3, 0;
+mapa.shared::cluster.u32 %r8, %r5, 0;
+setp.eq.u32 %p2, %r6, SENDER;
+setp.eq.and.u32 %p3, %r1, 32, %p2;
+@%p3 st.shared::cluster.b32 [%r8], %r1;
+@%p3 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r7];
+setp.eq.u32 %p2, %r6, 0;
+setp.eq.and.u32 %p3, %r1, 0, %p2;
+@!%p3 bra DONE;
+ASK:
+mbarrier.try_wait.parity.relaxed.cluster.shared::cta.b64 %p4, [%r3], 0;
+@!%p4 bra ASK;
+FENCE
+ld.shared.b32 %r9, [%r5];
+st.global.b32 [%rd1], %r9;
+DONE:
+"""
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(
+    ("fence", "sender", "right"),
+    [
+        ("fence.acq_rel.cluster;", 1, True), ("fence.acq_rel.cluster;", 0, True),
+        ("fence.acq_rel.gpu;", 1, True), ("fence.acq_rel.cta;", 0, True),
+        ("fence.acq_rel.cta;", 1, False), ("", 0, False), ("", 1, False),
+    ],
+)  # fmt: skip
+def test_a_relaxed_wait_acquires_at_a_fence_behind_it(
+    fence: str, sender: int, right: bool, model: Model
+) -> None:
+    body = CLUSTER + TOLD.replace("FENCE", fence).replace("SENDER", str(sender)) + CLUSTER
+    proof = proved(body, threads=64, cluster=2, model=model)
+    assert conditions(proof) == (set() if right else {"races"})

@@ -25,6 +25,7 @@ from warploom.machine.semantics import Scope, Semantics
 Group = tuple[Scope, int]  # a scope, and which block, cluster or grid of it
 Known = dict[Group, Knowledge | None]
 SEQUENTIAL: Group = (Scope.GRID, -1)  # what only fences that are sc acquire
+Waited = tuple[Knowledge | None, Knowledge | None]
 Place = tuple[Hashable, int, int]  # a region, a byte of it, and a thread
 Observed = tuple[int, int, int]  # the entry of a read; the first and the last write that it sees
 ADDED_UP = 16  # after so many writes to a place, what is known there is added up
@@ -166,6 +167,8 @@ class Flags:
     fences: dict[Scope, _Fence] = field(default_factory=dict)
     # By thread, and by place: what it saw there by strong reads, which a fence may acquire.
     looks: dict[int, dict[tuple[Hashable, int], list[_Look]]] = field(default_factory=dict)
+    # By thread: what relaxed waits at mbarriers would have told, within a block and within a cluster.
+    waited: dict[int, Waited] = field(default_factory=dict)
     chains: int = 0
     cumulative: Cumulative = field(default_factory=lambda: Cumulative(strict=False))
     # The instructions, by their numbers, that saw a write and thereby ordered what came next.
@@ -173,7 +176,7 @@ class Flags:
 
     def start(self) -> None:
         """Other threads run now."""
-        self.fences, self.own, self.looks = {}, {}, {}
+        self.fences, self.own, self.looks, self.waited = {}, {}, {}, {}
         self.cumulative.start()
 
     def forget(self, region: Hashable) -> None:
@@ -185,6 +188,12 @@ class Flags:
     def fence(self, clocks: Vector, threads: Array, scope: Scope, order: Order) -> None:
         whole = scope is Scope.GRID and self.cumulative.counts(sequential=order.sequential)
         if order.acquires:
+            for thread in threads.tolist() if self.waited else ():
+                near, far = self.waited.get(thread, (None, None))
+                clocks.learn(np.array([thread]), near)
+                if scope is not Scope.BLOCK:
+                    clocks.learn(np.array([thread]), far)
+                    self.waited.pop(thread, None)
             for thread in threads.tolist():
                 for looks in self.looks.get(thread, {}).values():
                     self._acquire(clocks, thread, looks, scope)
@@ -206,6 +215,12 @@ class Flags:
             kept.views[threads] = clocks.view(threads)
             kept.beyond[threads] = clocks.beyond(threads)
             kept.passed[threads] = True
+
+    def wait(self, threads: Array, near: Knowledge | None, far: Knowledge | None) -> None:
+        """A relaxed wait of these threads has passed: a fence behind it acquires this."""
+        for thread in threads.tolist():
+            before = self.waited.get(thread, (None, None))
+            self.waited[thread] = joined(before[0], near), joined(before[1], far)
 
     def fenced(self, clocks: Vector, thread: int, least: Scope) -> Knowledge | None:
         """What a thread knew at its last fences of this scope or a wider one."""

@@ -108,6 +108,15 @@ class MBarrier:
         reaches = scope is not Scope.BLOCK
         return joined(self.known, far if reaches else f.batch.races.narrow(far))
 
+    def passed(self, f: Frame, threads: Array, scope: Scope, *, acquires: bool) -> None:
+        """What these threads learn whose wait has passed; of a relaxed one, at their next fence."""
+        assert f.batch.races is not None
+        flags = f.batch.races.flags
+        if acquires:
+            f.batch.races.vector.learn(threads, self.heard(f, scope))
+        elif flags is not None:
+            flags.wait(threads, self.known, None if scope is Scope.BLOCK else self.known_far)
+
     def answers(self, token: int, by_parity: bool) -> bool:
         """Whether the phase of a token, or of a parity, is complete. Of a parity the lowest bit
         counts: Triton's kernels ask with -1 for an odd one."""
@@ -373,8 +382,8 @@ def _wait(ctx: Context, ins: Instruction) -> Step:
                 act = Act.WAIT if by_parity else Act.TOKEN
                 for thread in threads.tolist():
                     noted(f, site, act, barrier, thread, 0, 0, passed)
-            if yes and acquires and f.batch.races is not None:
-                f.batch.races.vector.learn(threads, barrier.heard(f, scope))
+            if yes and f.batch.races is not None:
+                barrier.passed(f, threads, scope, acquires=acquires)
         store(f, f.spread(answers))
 
     return step
