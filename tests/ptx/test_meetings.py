@@ -7,9 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bench.common.narrowed import of
 
 from warploom import ptx
 from warploom.errors import DeviceError
+from warploom.machine.proof import Proof, Reach
+from warploom.ptx.prove.certificate import certificate
+from warploom.trust.schedule import check_schedule
 
 TEXT = """.version 9.0
 .target sm_90a
@@ -53,7 +57,7 @@ def refused(body: str, message: str, threads: int = 64, n: int = 0, **options: A
         ("bar.sync 1, %n;", "17 threads, which is no multiple of 32"),
         ("bar.arrive 1, %w;", "for 0 threads"),
         ("setp.eq.u32 %p2, %w, 0; @%p2 bar.sync 1, 64; @!%p2 bar.sync 1, 96;", "for 96 threads, at which other threads wait for 64"),
-        ("setp.eq.u32 %p2, %w, 0; @%p2 bar.sync 1; @!%p2 bar.sync 1, 64;", "other threads wait for all threads"),
+        ("setp.eq.u32 %p2, %w, 0; @%p2 bar.sync 1; @!%p2 bar.sync 1, 32;", "other threads wait for all threads"),
         ("setp.eq.u32 %p2, %w, 0; @%p2 bar.sync 1, 64; @%p2 bra J; bar.red.popc.u32 %v, 1, 64, %p1;\nJ:", "a reduction at a barrier"),
         ("@%p1 bar.sync 1; @!%p1 bar.sync 1;", "lanes of one warp"),
         ("setp.eq.u32 %p2, %w, 0; @%p2 bar.sync 1, 64; @!%p2 bar.sync 2, 64;", "barrier 1 is never complete.* only 32 come"),
@@ -235,3 +239,29 @@ def test_predicated_definitions_are_definitions() -> None:
 
 def test_a_carry_that_nobody_set() -> None:
     refused("addc.u32 %v, %l, 1;", "holds no value: nobody wrote %cc")
+
+
+@pytest.mark.parametrize("threads", [64, 40])
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_number_of_all_threads_says_what_no_number_says(threads: int, first: int) -> None:
+    """What a warp wrote before one of the two is there for the other behind the other."""
+    body = f"""setp.eq.u32 %p2, %w, {first}; @%p2 bra B; mov.u32 %r1, 7;
+    setp.eq.u32 %p3, %l, 0; @%p3 st.shared.u32 [d], %r1; bar.sync 1, 64; bra J;
+    B: bar.sync 1; ld.shared.u32 %v, [d];
+    J:"""
+    out = np.zeros(threads, np.uint32)
+    text = TEXT.format(body=body).replace(
+        "st.shared.u32 [d], 7", "mov.u32 %r1, 7; st.shared.u32 [d], %r1"
+    )
+    kernel = ptx.load(text, "k.ptx").kernel("k")
+    report = kernel.launch(1, threads, [out, 0], races=True, prove=True)
+    warp = np.arange(threads) // 32
+    assert out.tolist() == np.where(warp == first, 7, 5).tolist()
+    proof = of(Proof, report.proof)
+    assert proof.reach is Reach.ALL_DATA, proof.failed
+    check_schedule(certificate("k", (1, 1, 1), (threads, 1, 1), proof, None))
+
+
+def test_but_not_where_some_have_left() -> None:
+    body = "setp.eq.u32 %p2, %w, 2; @%p2 bra E; setp.eq.u32 %p2, %w, 0; @%p2 bar.sync 1; @!%p2 bar.sync 1, 96;"
+    refused(body, "for 96 threads", threads=96)

@@ -167,7 +167,7 @@ class Flags:
     fences: dict[Scope, _Fence] = field(default_factory=dict)
     # By thread, and by place: what it saw there by strong reads, which a fence may acquire.
     looks: dict[int, dict[tuple[Hashable, int], list[_Look]]] = field(default_factory=dict)
-    # By thread: what relaxed waits at mbarriers would have told, within a block and within a cluster.
+    # By thread: what relaxed waits at mbarriers would have told, within a block and a cluster.
     waited: dict[int, Waited] = field(default_factory=dict)
     chains: int = 0
     cumulative: Cumulative = field(default_factory=lambda: Cumulative(strict=False))

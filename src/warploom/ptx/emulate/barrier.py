@@ -85,6 +85,11 @@ class BlockBarriers:
         self.waiting: dict[int, _Waiting] = {}
         self.span: Span | None = None  # where threads came last
 
+    @property
+    def _all(self) -> int:
+        """The threads of a block, as barriers count them."""
+        return -(-self.batch.block_size // WARP) * WARP
+
     def ranks(self) -> set[int]:
         return {rank for waiting in self.waiting.values() for rank in waiting.masks}
 
@@ -163,14 +168,17 @@ class BlockBarriers:
         came[block_of[waiting.arrived > 0]] = True
         fresh = mask & ~came[block_of]
         waiting.needed[block_of[fresh]] = needed[fresh]
-        other = mask & (waiting.needed[block_of] != needed)
+        before = waiting.needed[block_of]
+        # A number that is that of all threads says what no number says, where all are there.
+        alike = (np.minimum(before, needed) == 0) & (np.maximum(before, needed) == self._all)
+        gone = np.bincount(block_of, weights=~self.batch.alive, minlength=self.batch.blocks)
+        other = mask & (before != needed) & ~(alike & (gone == 0)[block_of])
         if other.any():
             thread = int(other.argmax())
-            before = waiting.needed[block_of[thread]]
             raise self.fail(
                 barrier.instruction,
                 f"a barrier for {_spoken(needed[thread])}, at which other threads wait for "
-                f"{_spoken(before)}", thread,
+                f"{_spoken(before[thread])}", thread,
             )  # fmt: skip
         self._refuse_mixed(barrier, waiting, mask & came[block_of])
 
@@ -317,7 +325,8 @@ class BlockBarriers:
         block = self.batch.block_of[threads]
         for each in np.unique(block).tolist():
             mine, group = threads[block == each], ("barrier", each, number)
-            skeleton.come(mine, group, barrier.span, int(needed[each]))
+            whole = barrier.waits and int(needed[each]) == self._all
+            skeleton.come(mine, group, barrier.span, 0 if whole else int(needed[each]))
         self.span = barrier.span
 
     def _note_go(
