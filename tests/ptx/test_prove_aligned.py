@@ -84,6 +84,34 @@ def test_that_lanes_meet_again_is_assumed_where_it_matters(
     assert any(each.startswith(CONVERGED) for each in proof.assumed) is assumed
 
 
+LACKS = "mask of members does not name the lane that executes it"
+STOP = "mov.u32 %r8, %r1;\n"
+
+
+@pytest.mark.parametrize("last", ["", STOP])
+@pytest.mark.parametrize(
+    "sync", ["bar.warp.sync 1;", HALF + "@%p2 bar.warp.sync 1;",
+             HALF + APART.format("bar.warp.sync 0xffff;")],
+)  # fmt: skip
+def test_a_mask_names_the_lane_that_executes_it(sync: str, last: str) -> None:
+    """Also where nothing follows but the end of the kernel."""
+    with pytest.raises(SynchronisationError, match=LACKS):
+        proved(sync + "\n" + last)
+
+
+@pytest.mark.parametrize("last", ["", STOP])
+def test_lanes_that_ended_have_come_to_what_their_warp_waits_for(last: str) -> None:
+    """By the manual they have to come to bar.warp.sync; GPUs do not wait for them."""
+    body = HALF + "@%p2 exit;\nbar.warp.sync {};\n" + last
+    assert proved(body.format("0xffff"), model="ptx").reach is Reach.ALL_DATA
+    proof = proved(body.format(-1))
+    assert proof.reach is Reach.ALL_DATA
+    assert any(each.startswith("lanes that ended have come") for each in proof.assumed)
+    proof = proved(body.format(-1), model="ptx")
+    assert conditions(proof) == {"aligned"}
+    assert all(each.span is not None for each in proof.failed)
+
+
 # -- threads that end ------------------------------------------------------------------------------
 
 ENDS = """

@@ -23,6 +23,10 @@ Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 
 
+GONE = "by the manual all lanes that are named come to bar.warp.sync, and some have ended"
+LEFT = "lanes that ended have come to every bar.warp.sync, as it is on GPUs"
+
+
 @dataclass(frozen=True, slots=True)
 class Members:
     """An instruction with a mask of members, and the predicate of the lanes that execute it."""
@@ -151,6 +155,8 @@ class WarpBarriers:
             if passing.any():
                 left = member & ~batch.alive & per_warp(batch, np.logical_or, passing)
                 self._pass(passing | left)
+                if left.any() and batch.skeleton is not None and self.span is not None:
+                    batch.skeleton.by_practice("aligned", GONE, self.span, LEFT)
                 self._note(passing, named)
                 open_ |= passing
         going = [(rank, mask & open_) for rank, mask in self.masks.items()]

@@ -148,7 +148,8 @@ class Runner:
     def add(self, rank: int, mask: Mask | None) -> None:
         """More threads wait at a block; those at a bare exit are gone at once."""
         block = self.code.blocks[rank]
-        if block.leaves and block.condition is None and not block.steps:
+        waits = block.barrier is not None or block.members is not None
+        if block.leaves and block.condition is None and not (block.steps or waits):
             self._retire(block, mask)
             self.code.executed[rank] += self._count(mask)
             return
