@@ -285,7 +285,7 @@ def test_what_may_not_be_done_at_the_mbarrier_of_a_peer(ins: str) -> None:
 
 # The first block of the cluster reads what the second one, or its own other warp, put into its
 # shared memory before an arrival.
-TOLD = """
+RELAXED = """
 mapa.shared::cluster.u32 %r7, %r3, 0;
 mapa.shared::cluster.u32 %r8, %r5, 0;
 setp.eq.u32 %p2, %r6, SENDER;
@@ -317,6 +317,6 @@ DONE:
 def test_a_relaxed_wait_acquires_at_a_fence_behind_it(
     fence: str, sender: int, right: bool, model: Model
 ) -> None:
-    body = CLUSTER + TOLD.replace("FENCE", fence).replace("SENDER", str(sender)) + CLUSTER
+    body = CLUSTER + RELAXED.replace("FENCE", fence).replace("SENDER", str(sender)) + CLUSTER
     proof = proved(body, threads=64, cluster=2, model=model)
     assert conditions(proof) == (set() if right else {"races"})
