@@ -11,6 +11,7 @@ batches that take turns; results are compared with PyTorch's before a row counts
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+from bench.catalogue.permute_moves import MOVES, both, rights
 from bench.catalogue.permute_rows import Row, movement_of, rows
 from bench.harness import arguments, earlier, environment, measured, save
 
@@ -110,6 +112,27 @@ class Bench:
             "us": {name: round(value * 1e6, 2) for name, value in times.items()},
             "fraction": round(copy / times["ours"], 4), "torch": round(copy / times["torch"], 4),
             "kernels": kernels_of(row), "first_s": round(first, 2),
+        }  # fmt: skip
+
+    def move(self, name: str) -> dict[str, Any]:
+        """Another movement, beside a copy of half the bytes that it reads and writes."""
+        torch, row = self.torch, both(self.torch, name)
+        found, wanted = row.ours(), row.torch()
+        several = zip(*([each] if torch.is_tensor(each) else each for each in (found, wanted)),
+                      strict=True)  # fmt: skip
+        right = all(
+            torch.equal(one, other) if row.exact
+            else torch.allclose(one.float(), other.float(), rtol=2e-3, atol=2e-3)
+            for one, other in several
+        )  # fmt: skip
+        del found, wanted
+        copied = torch.empty(row.bytes // 32 * 16, dtype=torch.uint8, device="cuda")
+        times = self.seconds({"ours": row.ours, "torch": row.torch, **self.copies(copied)})
+        copy = min(times["copy"], times["copy16"])
+        return {
+            "bytes": row.bytes, "right": right,
+            "us": {name: round(value * 1e6, 2) for name, value in times.items()},
+            "fraction": round(copy / times["ours"], 4), "torch": round(copy / times["torch"], 4),
         }  # fmt: skip
 
     def small(self, shape: tuple[int, ...], axes: tuple[int, ...]) -> dict[str, Any]:
@@ -277,9 +300,11 @@ def main() -> int:
         __doc__, "permute_device.json", dry="the emulator instead of a GPU",
         only="rows whose name has this word", resumes=True,
     )  # fmt: skip
+    parser.add_argument("--seconds", type=float, default=math.inf, help="no row is begun later")
     given = parser.parse_args()
     if given.dry:
         return 1 if dry() else 0
+    began = time.monotonic()
     record = earlier(given.out, {"rows": {}}, again=given.again)
     found, known = record["rows"], rows()
     left = [name for name in known if given.only in name and name not in found]
@@ -290,6 +315,8 @@ def main() -> int:
         row = found[name]
         print(name, row.get("fraction", row), row.get("torch", ""), flush=True)
         save(given.out, record | {"summary": summary(found)} | environment("NVIDIA H200"))
+        if time.monotonic() - began > given.seconds:
+            raise SystemExit("the time is over: the same command goes on")
 
     def make(name: str) -> dict[str, Any]:
         bench.torch.cuda.empty_cache()
@@ -297,10 +324,17 @@ def main() -> int:
             return bench.small(*SMALL[name])
         if name == "large":
             return bench.large()
+        if name in MOVES:
+            return bench.move(name)
+        if name == "right":
+            return rights(bench.torch)
         ahead.take(name)
         return bench.row(known[name])
 
-    measured(found, [*SMALL, "large", *known], make, keep, only=given.only)
+    last = [name for name in known if name.startswith(("random", "aside"))]
+    first = [name for name in known if name not in last]
+    wanted = [*SMALL, *first, *MOVES, "large", *last, "right"]
+    measured(found, wanted, make, keep, only=given.only)
     return 0
 
 

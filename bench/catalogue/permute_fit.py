@@ -54,6 +54,8 @@ def points(files: Sequence[Path]) -> list[Point]:
                 times.setdefault(name, {})[kernel] = 1 / fraction, blocks
     known, found = rows(), []
     for name, each in times.items():
+        if name not in known:
+            continue
         for candidate in candidates(movement_of(known[name])):
             part = candidate.part()
             taken, blocks = each.get(part.spec.name, (0.0, None))

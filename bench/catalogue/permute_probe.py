@@ -39,29 +39,38 @@ from warploom.kernel.evaluate import run as simulate
 RANKS = (0, 1, 2, 4, 8, 16)  # of the launches of a kind, the cheapest first
 GRAPH_MS = 1.0
 BANDS = (256, 512, 1024, 2048, 4096)
-MANY = 1 << 24  # elements, fewer than caches have room for
+MANY = 1 << 24  # bytes, fewer than caches have room for
 SIDES = (32, 64, 128, 256, 512)
 SLOW = (
  0, 3, 13, 29, 35, 53, 55, 56, 59, 63, 67, 69, 74, 75, 90, 94, 95, 96, 100, 111, 112, 116,
  127,         131, 139, 145, 146, 148, 153, 154, 161, 167, 182, 187, 197, 198,
 )  # fmt: skip
 LARGE = tuple(f"square/16384/{kind}" for kind in ("float64", "float32", "float16", "int8"))
-CACHED = ("square/4096/int8", "square/8192/int8")
+CACHED = {
+    "cached/2048x2048/int8": Row((2048, 2048), (1, 0), "int8"),
+    "cached/1024x1024/int8": Row((1024, 1024), (1, 0), "int8"),
+    "cached/2048x4096/float16": Row((2048, 4096), (1, 0), "float16"),
+    "cached/1024x2048/float16": Row((1024, 2048), (1, 0), "float16"),
+    "cached/2048x2048/float32": Row((2048, 2048), (1, 0), "float32"),
+    "cached/1024x1024/float32": Row((1024, 1024), (1, 0), "float32"),
+    "cached/1024x2048/float64": Row((1024, 2048), (1, 0), "float64"),
+}
+VECTORS = ("square/4096/int8", "square/8192/int8", *CACHED)
 
 Tried = tuple[str, str, Part, dict[str, Any]]  # row, variant, launch, what the rule knew of it
 
 
 def probed() -> dict[str, Row]:
     known = rows()
-    names = (*LARGE, *CACHED, *(f"random/{each}" for each in SLOW))
-    return {name: known[name] for name in names}
+    names = (*LARGE, *VECTORS[:2], *(f"random/{each}" for each in SLOW))
+    return {name: known[name] for name in names} | CACHED
 
 
 def varied(name: str, moved: Movement) -> Iterator[tuple[str, Part, dict[str, Any]]]:
     """Launches of a row."""
     for each in ranked(candidates(moved)):
         yield named(each)
-    if name in CACHED:
+    if name in VECTORS:
         yield from vectors(moved)
     if name not in LARGE:
         return
@@ -94,14 +103,18 @@ def ranked(
 def vectors(moved: Movement) -> Iterator[tuple[str, Part, dict[str, Any]]]:
     """All tiles of 16 bytes at a time that fit, and some that let caches keep x or y."""
     q, p = moved.axes
-    for sides in product(SIDES, SIDES, (64, 128, 256, 512), (2, 4, 8)):
+    for sides in product(SIDES, SIDES, (64, 128, 256, 512), (4, 8, 16)):
         across, down, threads, beside = sides
-        spec = Vectors(moved.bytes, across, down, threads, beside)
+        spec = Vectors(moved.bytes, across, down, threads, beside, whole=moved.bytes == 4)
         bytes = across * down * moved.bytes
         least = min(spec.p, spec.q) * moved.bytes
         if not spec.fits or least < 32 or bytes > 32 << 10 or not 16 <= bytes // threads <= 128:
             continue
-        kept = ((False, False), (False, True)) if moved.count <= MANY and beside == 4 else ()
+        kept = (
+            ((False, False), (False, True))
+            if moved.count * moved.bytes <= MANY and beside == 4
+            else ()
+        )
         for streaming in ((True, True), *kept):
             each = replace(spec, streaming=streaming)
             p_cut, q_cut = cut((p,), across, spec.wide), cut((q,), down, spec.wide)
@@ -259,13 +272,13 @@ def dry() -> int:
     """Rows whose sides are cut short, in the simulator: all launches, also those of bands."""
     bad = 0
     for name, row in [*probed().items()][::7]:
-        most = 128 if name in CACHED else 96 if len(row.shape) == 2 else 12
+        most = 128 if name in VECTORS else 96 if len(row.shape) == 2 else 12
         shape = tuple(min(size, most) for size in row.shape)
         short = replace(row, shape=shape)
         x = np.random.default_rng(0).integers(0, 100, shape).astype(row.dtype)
         wanted = np.ascontiguousarray(x.transpose(row.axes))
         moved = movement_of(short)
-        several = [*varied("", moved), *(varied(name, moved) if name in CACHED else ())]
+        several = [*varied("", moved), *(varied(name, moved) if name in VECTORS else ())]
         for steps in (16, 32) if name in LARGE else ():
             several += [named(each) for each in ranked(candidates(banded(moved, steps)))]
         for key, part, _ in several:
