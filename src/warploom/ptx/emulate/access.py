@@ -69,6 +69,7 @@ class Site:
     order: Order = RELAXED
     far: bool = False  # it may reach the shared memory of other blocks of the cluster
     as_weak: Semantics | None = None  # of a volatile access, where that counts as weak
+    only_read: bool = False  # by a way for memory that the kernel never writes
     tallied: bool = True  # counted by lanes; matrices are counted by their rows
     last: Region | None = None  # the region found last, which is most often the next one
     owner: Memory | None = None  # whose region that is: every launch has its own memory
@@ -351,18 +352,8 @@ def watch(
         spare(f, site, threads, start, site.width)
     if batch.counters is not None and site.tallied:
         _count(f, site, region, threads, start)
-    if batch.skeleton is not None and site.space == "shared":
-        batch.skeleton.touch(
-            site.span, region.data.size, start, site.width, reads=site.kind.reads,
-            writes=site.kind.writes,
-        )  # fmt: skip
-        if (
-            site.kind is Kind.STRONG_READ and not site.semantics.mbarrier
-        ):  # perhaps by a generic address
-            batch.skeleton.look_at_shared(site.span)
-    elif batch.skeleton is not None and batch.skeleton.loops and site.kind is Kind.STRONG_READ:
-        acquires = int(site.semantics.scope) if site.order.acquires else 0
-        batch.skeleton.look(site.span, threads, region, start, acquires)
+    if batch.skeleton is not None:
+        _note(batch, batch.skeleton, site, region, threads, start)
     if batch.races is not None and (site.space == "shared" or site.counted):
         key = SHARED if site.space == "shared" else region.base
         semantics = site.as_weak if batch.weak_volatile and site.as_weak else site.semantics
@@ -379,6 +370,28 @@ def watch(
             batch.copies.add(key, threads, start, site.width, site.semantics, site.span)
         if races and not batch.races.every:
             raise race_error(f, site, races[0])
+
+
+def _note(
+    batch: Batch, skeleton: Skeleton, site: Site, region: Region, threads: Array, start: Array
+) -> None:  # fmt: skip
+    """For the skeleton: what an access sees and leaves."""
+    looks = site.kind is Kind.STRONG_READ
+    if site.space == "shared":
+        skeleton.touch(
+            site.span, region.data.size, start, site.width, reads=site.kind.reads,
+            writes=site.kind.writes,
+        )  # fmt: skip
+        if looks and not site.semantics.mbarrier:  # perhaps by a generic address
+            skeleton.look_at_shared(site.span)
+    elif skeleton.loops and looks:
+        acquires = int(site.semantics.scope) if site.order.acquires else 0
+        skeleton.look(site.span, threads, region, start, acquires)
+    if batch.read_only is not None and site.counted:
+        batch.read_only.touch(
+            skeleton, site.span, region, start, site.width, only=site.only_read,
+            writes=site.kind.writes,
+        )  # fmt: skip
 
 
 MBARRIER = 8  # bytes of one

@@ -413,6 +413,11 @@ def leaving(
     ]
     if f.batch.skeleton is not None:
         f.batch.skeleton.overwrite(region, written, write_width)
+        if f.batch.read_only is not None:
+            f.batch.read_only.touch(
+                f.batch.skeleton, copier.site.span, region, written, write_width, only=False,
+                writes=True,
+            )  # fmt: skip
     f.batch.bulks.setdefault(thread, [[]])[-1].append((*parts, copier.site.span))
 
 

@@ -99,6 +99,7 @@ class Batch:
     registers: int | None = None  # of a thread as it starts, where that is known
     resident: bool = False  # no more blocks than these run at once
     skeleton: Skeleton | None = None  # what threads did that others wait for, where it is asked for
+    read_only: Any = None  # what ld.global.nc read, and what was written, if that is kept
     origins: Any = None  # what loads are of use, where that is asked for
     dead: Mapping[Span, Mask] = field(default_factory=dict)  # loads that are none, by thread
     weak_volatile: bool = False  # for races

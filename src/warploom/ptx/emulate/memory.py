@@ -23,6 +23,7 @@ from warploom.ptx.emulate.ordering import (
     order_of,
     semantics_of,
 )
+from warploom.ptx.emulate.read_only import reads_only
 from warploom.ptx.emulate.shape import Compile, parts
 from warploom.ptx.ir import Address, Immediate, Instruction, Operand, Symbol, Vector
 from warploom.ptx.known import is_predicate, registers_moved, space_of
@@ -52,7 +53,8 @@ def make_site(ctx: Context, ins: Instruction, space: str, width: int, kind: Kind
     far = space == "shared" and ("shared::cluster" in ins.modifiers or space_of(ins) == "generic")
     span = ctx.module.span(ins)
     weak = Semantics(kind) if is_volatile(ins) and kind is not Kind.ATOMIC else None
-    return Site(span, ins.name, space, width, counted, semantics, order_of(ins), far, weak)
+    only = reads_only(ins)
+    return Site(span, ins.name, space, width, counted, semantics, order_of(ins), far, weak, only)
 
 
 def by_space(

@@ -27,6 +27,7 @@ from warploom.ptx.emulate.frame import Batch, Frame, in_grid
 from warploom.ptx.emulate.hold import Hold, Holding
 from warploom.ptx.emulate.ordering import may_look_far
 from warploom.ptx.emulate.origins import Origins
+from warploom.ptx.emulate.read_only import ReadOnly, read_only_of
 from warploom.ptx.emulate.schedule import Runner
 from warploom.ptx.emulate.skeleton import Recorded, Skeleton
 from warploom.ptx.emulate.waits import shared_name, shared_words
@@ -86,11 +87,13 @@ class Trial:
     same_shape: dict[str, Array] = field(default_factory=dict)  # what batches have in common
     skeletons: list[Recorded] = field(default_factory=list)  # of each batch, where it is asked for
     events: dict[Hold, int] = field(default_factory=dict)  # of warps: where, if schedules count
+    read_only: ReadOnly | None = field(init=False)
     chance: np.random.Generator | None = field(init=False)
     report: Report = field(init=False)
 
     def __post_init__(self) -> None:
         self.chance = self.asked.chance
+        self.read_only = read_only_of(self.code)
         self.report = Report(
             grid=self.asked.grid, threads=prod(self.asked.block), serving=self.asked.serving
         )
@@ -208,7 +211,7 @@ class Trial:
             origins=self.origins, dead=self.excused.dead_loads, work=self.work,
             skeleton=self._skeleton(first, total), registers=asked.registers,
             reserved=self.around.reserved, arithmetic=asked.arithmetic, twins=asked.twins,
-            floats=asked.floats,
+            floats=asked.floats, read_only=self.read_only if asked.prove else None,
         )  # fmt: skip
         if asked.twins > 1:
             asked.memory.share_out(asked.twins, total)
