@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from bench.common.narrowed import of
 
-from warploom.errors import Span
+from warploom.errors import DeviceError, Span
 from warploom.machine.flag import Flags
 from warploom.machine.proof import Proof, Reach
 from warploom.machine.record import machine_named
@@ -283,3 +283,61 @@ def test_blocks_of_an_unknown_machine_are_assumed_to_run_at_once() -> None:
     assert report.proof is not None
     assert report.proof.reach is Reach.ALL_DATA
     assert any("all blocks of the launch run at once" in each for each in report.proof.assumed)
+
+
+# -- a first look, and a loop that is left out behind it -------------------------------------------
+
+PEEK = """ld.acquire.gpu.global.u32 %r6, [%rd2];
+setp.ge.u32 %p3, %r6, %r10;
+@%p3 bra PASS;
+AGAIN:
+nanosleep.u32 20;
+ld.acquire.gpu.global.u32 %r6, [%rd2];
+setp.lt.u32 %p3, %r6, %r10;
+@%p3 bra AGAIN;
+PASS:
+"""
+FIRST = PEEK[: PEEK.index(".ge")]
+
+
+@pytest.mark.parametrize(("set_", "others"), [(ADD, 3), (ADD, 1), (STORE, 1)])
+@pytest.mark.parametrize("schedule", range(4))
+def test_a_first_look_may_leave_out_the_loop(set_: str, others: int, schedule: int) -> None:
+    """Whether it does depends on who came first, and decides nothing else."""
+    text = KERNEL.replace("SET\n", set_ + "\n").replace("LOOK\n", PEEK)
+    data, flags = np.zeros(others + 1, np.uint32), np.zeros(1, np.uint32)
+    kernel = load(text, "k.ptx").kernel("k")
+    report = kernel.launch(
+        others + 1, 1, [data, flags, others], races="all", prove=True, schedule=schedule
+    )
+    proof = of(Proof, report.proof)
+    assert proof.reach is Reach.ALL_DATA, proof.failed
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("setp.ge.u32 %p3, %r6, %r10;", "setp.ge.u32 %p3, %r6, 1;"),  # it passes sooner
+        (FIRST, FIRST.replace("acquire", "relaxed")),
+        (FIRST, FIRST.replace("setp", "or.b32 %r6, %r6, 8;\nsetp")),
+        ("nanosleep.u32 20;", "add.u32 %r5, %r5, 1;"),  # how often is told
+        ("nanosleep.u32 20;", "st.global.u32 [%rd3], %r6;"),
+        ("PASS:\n", "PASS:\n@%p3 add.s64 %rd3, %rd3, 4;\n"),
+    ],
+)  # fmt: skip
+def test_a_first_look_of_another_kind_is_not_proved(old: str, new: str) -> None:
+    assert old in PEEK
+    text = PEEK.replace(old, new)
+    use = "mul.wide.u32 %rd4, %r5, 4;\nadd.s64 %rd4, %rd4, %rd3;\nld.global.u32 %r5, [%rd4];\n"
+    text = text.replace("PASS:\n", "PASS:\n" + use) if "add.u32 %r5" in new else text
+    try:
+        proof = proved(ADD, text, 3)
+    except DeviceError:
+        return
+    assert proof.reach is Reach.THIS_SCHEDULE
+
+
+def test_what_is_made_of_a_flag_is_not_taken_for_it() -> None:
+    """This loop lets everybody pass at once, whatever the flag is."""
+    look = SET_YET.replace("setp", "or.b32 %r6, %r6, 1;\nsetp")
+    assert proved(STORE, look, 1).reach is Reach.THIS_SCHEDULE

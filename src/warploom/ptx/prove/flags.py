@@ -26,7 +26,7 @@ from warploom.ptx.ir import Immediate, Instruction, Operand, Register, Vector
 from warploom.ptx.known import STRONG, space_of
 from warploom.ptx.prove.conditions import Conditions, Failed
 from warploom.ptx.prove.order import Place
-from warploom.ptx.prove.spins import Spins, written_keys
+from warploom.ptx.prove.spins import Spins, is_quiet, read_keys, written_keys
 
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
     "eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "lt": lambda a, b: a < b,
@@ -48,6 +48,16 @@ def looks(ins: Instruction) -> bool:
     return ins.opcode == "ld" and strong and space_of(ins) in ("global", "generic")
 
 
+@dataclass(frozen=True, slots=True)
+class _Peek:
+    """A look in a block, and the loop that is left out if it passes: its look, and its blocks."""
+
+    rank: int
+    first: Instruction
+    load: Instruction
+    path: tuple[int, ...]
+
+
 @dataclass(slots=True)
 class FlagLoops:
     """The loops of a kernel that look at flags, by identity of the block that leaves them."""
@@ -56,27 +66,96 @@ class FlagLoops:
     spins: Spins
     found: dict[int, FlagLoop] = field(default_factory=dict)
     loads: set[int] = field(default_factory=set)  # where they stand
+    peeks: list[_Peek] = field(default_factory=list)
+    ends: dict[int, tuple[Instruction, FlagLoop, int]] = field(
+        default_factory=dict
+    )  # by last block
 
     def __post_init__(self) -> None:
         for rank in range(len(self.code.blocks)):
             self._look(rank)
+        for rank in range(len(self.code.blocks)):
+            if id(self.code.blocks[rank]) not in self.found:
+                self._peek(rank)
 
-    def _look(self, rank: int) -> None:
+    def _compared(self, rank: int) -> tuple[Instruction, bool] | None:
+        """The comparison that the branch at the end of a block follows, and whether the branch is
+        taken where it holds."""
         block = self.code.blocks[rank]
         branch = block.leaving
         if branch is None or block.leaves or len(block.successors) != 2 or block.switch is not None:
-            return
+            return None
         predicate = branch.instruction.predicate
         made = None if predicate is None else self._made(predicate, rank)
         if made is None or made.opcode != "setp" or len(made.operands) != 3:
+            return None
+        return made, not branch.instruction.negated
+
+    def _look(self, rank: int) -> None:
+        compared = self._compared(rank)
+        if compared is None:
             return
+        block = self.code.blocks[rank]
         for again in (0, 1):
-            loop = self._loop(rank, block.successors[again], made)
+            loop = self._loop(rank, block.successors[again], compared[0])
             if loop is not None:
                 # The first successor is where the branch goes that is taken.
                 taken = again == 1
-                holds = taken != branch.instruction.negated
-                self.found[id(block)] = replace(loop, taken=taken, holds=holds)
+                load, found = loop
+                found = replace(found, taken=taken, holds=taken == compared[1])
+                self.found[id(block)] = found
+                self.ends[rank] = load, found, block.successors[1 - again]
+
+    def _peek(self, rank: int) -> None:
+        """A first look, behind which a loop that asks the same is left out."""
+        compared, flows = self._compared(rank), self.code.blocks[rank].passages
+        loads = [number for number, flow in enumerate(flows) if looks(flow.instruction)]
+        if compared is None or len(loads) != 1:
+            return
+        mine = flows[loads[0]].instruction
+        if not all(is_quiet(flow) for flow in flows[loads[0] + 1 :]):
+            return
+        behind = [flow.instruction for flow in flows[loads[0] + 1 :]]
+        for last, (load, loop, out) in self.ends.items():
+            for yes in (0, 1):
+                successors = self.code.blocks[rank].successors
+                if successors[yes] != out:
+                    continue
+                path = self.spins.path(last, successors[1 - yes], looks)
+                asked = self._asked([mine, *behind], compared[0])
+                if path is None or asked is None or block_leaves(self.code, path, last):
+                    continue
+                inside = [ins for each in path for ins in self.spins.instructions(each)]
+                # The first successor is where the branch goes that is taken.
+                found = replace(asked, taken=yes == 0, holds=(yes == 0) == compared[1])
+                between = {key for ins in inside for key in written_keys(ins)}
+                if self._same(found, loop, mine, load) and not between & self._needed(mine, found):
+                    self.found[id(self.code.blocks[rank])] = found
+                    self.loads.add(mine.start)
+                    self.peeks.append(_Peek(rank, mine, load, tuple(path)))
+
+    def _needed(self, load: Instruction, loop: FlagLoop) -> set[str]:
+        """What a look reads: its address, and the number that it is compared with."""
+        slots = {slot: key for key, slot in self.code.slots.items()}
+        number = {slots[loop.slot]} if loop.slot >= 0 else set()
+        return number | set(read_keys(load))
+
+    def _same(
+        self, peek: FlagLoop, loop: FlagLoop, mine: Instruction, load: Instruction
+    ) -> bool:  # fmt: skip
+        """Whether two looks are at one place, in one way, and pass at the same numbers."""
+        alike = (mine.modifiers, mine.operands[1:]) == (load.modifiers, load.operands[1:])
+        left = [each.compare if each.holds else _NOT[each.compare] for each in (peek, loop)]
+        rest = [(each.type, each.number, each.slot) for each in (peek, loop)]
+        return alike and mine.predicate is None and left[0] == left[1] and rest[0] == rest[1]
+
+    def tell(self, spins: Spins) -> None:
+        """Whether somebody came late is told by what such loops write, and by what is made of a
+        first look, but for the number that is seen at last."""
+        for peek in self.peeks:
+            if peek.rank in spins.ran:
+                again = set(written_keys(peek.load))
+                spins.left_out(peek.path, peek.rank, peek.first, again)
 
     def _made(self, operand: Operand, rank: int) -> Instruction | None:
         if not isinstance(operand, Register):
@@ -88,16 +167,38 @@ class FlagLoops:
         to = made.operands[0]  # of two predicates the second is the opposite
         return made if isinstance(to, Register) and to.key == operand.key else None
 
-    def _loop(self, rank: int, again: int, made: Instruction) -> FlagLoop | None:
+    def _loop(
+        self, rank: int, again: int, made: Instruction
+    ) -> tuple[Instruction, FlagLoop] | None:
+        """The look of a loop, and what it waits for."""
         path = self.spins.path(rank, again, looks)
         if path is None or block_leaves(self.code, path, rank):
             return None
         inside = [ins for each in path for ins in self.spins.instructions(each)]
         loads = [ins for ins in inside if looks(ins)]
-        written = {key for ins in inside for key in written_keys(ins)}
-        if len(loads) != 1 or made not in inside or made.modifiers[-1] not in _TYPES:
+        found = self._asked(inside, made)
+        if found is None:
+            return None
+        before = inside[: inside.index(loads[0])]
+        asked = next(each for each in path if loads[0] in self.spins.instructions(each))
+        own = list(self.spins.instructions(asked))
+        if not self._invariant(inside) or any(written_keys(i) for i in before if i not in own):
+            return None  # what a round leaves behind tells how many there were
+        self.loads.add(loads[0].start)
+        return loads[0], found
+
+    def _asked(self, inside: list[Instruction], made: Instruction) -> FlagLoop | None:
+        """What the one look among some instructions is compared with."""
+        loads = [ins for ins in inside if looks(ins)]
+        every = [key for ins in inside for key in written_keys(ins)]
+        written = set(every)
+        if len(loads) != 1 or made.modifiers[-1] not in _TYPES or made not in inside:
             return None
         value = written_keys(loads[0])
+        once = all(every.count(key) == 1 for key in (*value, *written_keys(made)))
+        plain = made.predicate is None and loads[0].predicate is None
+        if not once or not plain or inside.index(made) < inside.index(loads[0]):
+            return None  # something else than what the look saw may be compared
         if isinstance(loads[0].operands[0], Vector):
             return None  # of several words, of which any may be compared
         sides = [isinstance(each, Register) and each.key in value for each in made.operands[1:]]
@@ -114,12 +215,6 @@ class FlagLoops:
             slot = self.code.slots[other.key]
         else:
             return None
-        before = inside[: inside.index(loads[0])]
-        asked = next(each for each in path if loads[0] in self.spins.instructions(each))
-        own = list(self.spins.instructions(asked))
-        if not self._invariant(inside) or any(written_keys(i) for i in before if i not in own):
-            return None  # what a round leaves behind tells how many there were
-        self.loads.add(loads[0].start)
         span = self.code.module.span(loads[0])
         return FlagLoop(span, compare, made.modifiers[-1], number, slot, holds=True, taken=True)
 

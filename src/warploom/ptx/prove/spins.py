@@ -7,7 +7,7 @@ within a loop only how long to sleep, as a clock does in libcu++, decides nothin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from warploom.ptx.emulate.code import Code, CodeBlock
@@ -77,7 +77,7 @@ class Spins:
         """Whether a block with one wait does nothing after it: a yes may be known sooner, else."""
         flows = self.code.blocks[rank].passages
         asks = [number for number, flow in enumerate(flows) if is_wait(flow.instruction)]
-        return len(asks) == 1 and all(_is_quiet(flow) for flow in flows[asks[0] + 1 :])
+        return len(asks) == 1 and all(is_quiet(flow) for flow in flows[asks[0] + 1 :])
 
     def instructions(self, rank: int) -> Iterator[Instruction]:
         for flow in self.code.blocks[rank].passages:
@@ -109,7 +109,7 @@ class Spins:
         """The ways from one block to another, on which nothing is done but to ask."""
 
         def quiet(block: CodeBlock) -> bool:
-            return all(_is_quiet(flow) or is_wait(flow.instruction) for flow in block.passages)
+            return all(is_quiet(flow) or is_wait(flow.instruction) for flow in block.passages)
 
         return ways(self.code.blocks, first, last, quiet)
 
@@ -139,9 +139,15 @@ class Spins:
             )
             if same and not written & set(read_keys(mine)):
                 self.asked.add(first)
-                self.idle |= set(path.blocks)
-                self._skip(path.blocks, set(written_keys(waits[0])))
-                self._tell_early(rank, mine, set(written_keys(waits[0])))
+                self.left_out(path.blocks, rank, mine, set(written_keys(waits[0])))
+
+    def left_out(
+        self, path: Sequence[int], rank: int, first: Instruction, again: set[str]
+    ) -> None:  # fmt: skip
+        """Who comes late leaves out the blocks of a loop, as its first question had a yes."""
+        self.idle |= {*path, rank}
+        self._skip(path, again)
+        self._tell_early(rank, first, again)
 
     def _tell_early(self, rank: int, wait: Instruction, again: set[str]) -> None:
         """Whether somebody came late is told by what is made of an early answer and read elsewhere
@@ -186,7 +192,7 @@ class Spins:
         at = again
         while len(path) < LONGEST:
             block = self.code.blocks[at]
-            quiet = all(_is_quiet(flow) or asks(flow.instruction) for flow in block.passages)
+            quiet = all(is_quiet(flow) or asks(flow.instruction) for flow in block.passages)
             if not quiet or block.barrier is not None:
                 return None
             path.append(at)
@@ -278,7 +284,7 @@ class Spins:
         return _kept(found, types_of(ins)[0], _declared(to))
 
 
-def _is_quiet(flow: PoisonTransfer) -> bool:
+def is_quiet(flow: PoisonTransfer) -> bool:
     """Whether an instruction changes nothing but registers."""
     return (flow.plain and not flow.across) or flow.instruction.opcode == "nanosleep"
 

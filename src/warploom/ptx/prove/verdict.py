@@ -62,7 +62,10 @@ class Evidence:
 
 def verdict(evidence: Evidence) -> Proof:
     spins = Spins(evidence.code)
-    flags = frozenset() if evidence.loops is None else frozenset(evidence.loops.loads)
+    flags: frozenset[int] = frozenset()
+    if evidence.loops is not None:
+        flags = frozenset(evidence.loops.loads)
+        evidence.loops.tell(spins)
     schedule = [
         *_raced(evidence),
         *_overlapped(evidence),
