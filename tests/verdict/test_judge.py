@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.verdict.computations import COMPUTATIONS, KERNELS, N
+from bench.common.verdict.computations import COMPUTATIONS, KERNELS, N
 
 from warploom.errors import CheckError, ParseError, WarploomError
 from warploom.verdict.judged import judge
 
 # What is not followed yet, by a word of the reason.
-UNKNOWN = {"sigmoid": "cvt.sat", "scatter_add": "atom"}
+UNKNOWN = {"scatter_add": "atom"}
 # By what these are found; all others have inputs on which the result differs.
 FAULTS = {
     "dot_wrong": "race", "transpose_wrong": "race", "scatter_add_wrong": "race",

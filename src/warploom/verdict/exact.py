@@ -13,16 +13,18 @@ import numpy.typing as npt
 
 from warploom.ptx.field.arrays import Exact, Literals
 from warploom.ptx.field.digits import Digits
-from warploom.ptx.field.elements import Elements, NotKnown
+from warploom.ptx.field.elements import LOG2_E, LOW_LOG2_E, Elements, NotKnown
 from warploom.ptx.field.equal import FEW, Answer, decided
 from warploom.ptx.field.floats import Field
 from warploom.ptx.field.run import UNWRITTEN, Floats, run
+from warploom.ptx.ir import Immediate
 from warploom.ptx.launch import Kernel
 from warploom.ptx.types import types_of
 from warploom.verdict.case import Argument, Case
 from warploom.verdict.reference import Reference
 
 Array = npt.NDArray[Any]
+SINGLES = frozenset({"f32", "f16", "bf16", "f16x2", "bf16x2", "tf32"})
 Pairs = list[tuple[Array, Array]]
 
 
@@ -38,6 +40,7 @@ class Exactly:
     deadline: float | None
     literal: str = "f4"  # the type whose floats stand for constants of the reference
     inverted: bool = False  # also for one over a constant that something is divided by
+    log2_e: float | None = None  # as the kernel has it, in two parts
     how: str = "normal"
     seed: int = 0
     real: list[tuple[Array, Array]] = field(default_factory=list)
@@ -85,9 +88,12 @@ class Exactly:
             )
         return found
 
+    def _literals(self, e: Elements) -> Literals:
+        return Literals(e, self.literal, self.taken, self.inverted, self.log2_e)
+
     def _given(self, e: Elements, numbers: dict[str, Array]) -> dict[str, Any]:
         """What the reference is called with, at the start of the launch."""
-        literals = Literals(e, self.literal, self.taken, self.inverted)
+        literals = self._literals(e)
         found = self.case.given()
         for name, each in numbers.items():
             if name in found:
@@ -109,7 +115,7 @@ class Exactly:
             if (found == UNWRITTEN).any():
                 at = int((found == UNWRITTEN).argmax())
                 raise NotKnown(f"{name}[{at}] is no number: unwritten, or with changed bits")
-            literals = Literals(e, self.literal, self.taken, self.inverted)
+            literals = self._literals(e)
             numbers = result.numbers if isinstance(result, Exact) else literals.elements_of(result)
             pairs.append((found, np.asarray(numbers).reshape(-1)))
         for each in self.case.kept:
@@ -136,11 +142,13 @@ class Exactly:
     def answer(self) -> Answer:
         """Whether both are the same; by which floats constants are taken does not matter."""
         found = Answer("unknown")
-        for way in product(literals_of(self.kernel), (False, True)):
-            self.literal, self.inverted = way
+        scales = (LOG2_E, None) if has_log2_e(self.kernel) else (None,)
+        for way in product(literals_of(self.kernel), (False, True), scales):
+            self.literal, self.inverted, self.log2_e = way
             self.taken.clear()
             found = decided(self.once, len(self.case.free), self.seed)
-            if found.verdict != "different" or (not self.taken and self.inverted):
+            last = self.inverted and self.log2_e is None
+            if found.verdict != "different" or (not self.taken and last):
                 break
         return found
 
@@ -160,8 +168,17 @@ def _told_apart(e: Elements, found: Array, wanted: Array) -> tuple[Array, Array]
     return e.constants(x), e.constants(np.where(differ & (x == y), np.nextafter(y, np.inf), y))
 
 
+def has_log2_e(kernel: Kernel) -> bool:
+    """Whether it has the second part of what expf multiplies with."""
+    operands = (each for step in kernel.function.instructions() for each in step.operands)
+    return any(isinstance(each, Immediate) and each.value == LOW_LOG2_E for each in operands)
+
+
 def literals_of(kernel: Kernel) -> Sequence[str]:
-    """Types whose floats constants may be rounded to, the likeliest first."""
+    """Types whose floats constants may be rounded to, the likeliest first: those that the kernel
+    computes with, so that the single of a constant is not what a kernel of doubles should have."""
     used = {kind for step in kernel.function.instructions() for kind in types_of(step)}
-    more = [name for name, kinds in (("f8", {"f64"}), ("f2", {"f16", "f16x2"})) if used & kinds]
-    return ["f4", *more]
+    doubles = ["f8"] if "f64" in used else []
+    if doubles and not used & SINGLES:
+        return doubles
+    return ["f4", *doubles, *(["f2"] if used & {"f16", "f16x2"} else [])]

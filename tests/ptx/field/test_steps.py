@@ -111,7 +111,17 @@ UNKNOWN: tuple[tuple[str, str], ...] = (
      "ld.global.f32 %f9, [%d0];", "and.b32 of a float's bits"),
     ("shr.u32 %r3, %r1, 16; cvt.u64.u32 %d5, %r3; ld.param.u64 %d6, [A]; add.u64 %d6, %d6, %d5;"
      "ld.global.f32 %f9, [%d6];", "ld.global.f32 of a float's bits"),
-    ("mul.sat.f32 %f9, %f0, %f1;", "mul.sat.f32"),
+    ("fma.rn.relu.f16 %h0, %h0, %h0, %h0; mov.f32 %f9, %f0;", "fma.rn.relu.f16"),
+    # What expf does, without the clamp, with another rounding, and with a step cut short.
+    ("fma.rm.f32 %f3, %f0, 0f437C0000, 0f4B400001; mov.b32 %r3, %f3; shl.b32 %r3, %r3, 23;"
+     "mov.b32 %f9, %r3;", "shl.b32 of a float's bits"),
+    ("fma.rn.sat.f32 %f2, %f0, 0f3BBB989D, 0f3F000000; fma.rn.f32 %f3, %f2, 0f437C0000, 0f4B400001;"
+     "mov.b32 %r3, %f3; shl.b32 %r3, %r3, 23; mov.b32 %f9, %r3;", "shl.b32 of a float's bits"),
+    ("fma.rn.sat.f32 %f2, %f0, 0f3BBB989D, 0f3F000000; fma.rm.f32 %f3, %f2, 0f437C0000, 0f4B400001;"
+     "mov.b32 %r3, %f3; and.b32 %r3, %r3, -65536; shl.b32 %r3, %r3, 23; mov.b32 %f9, %r3;",
+     "shl.b32 of a float's bits"),
+    ("fma.rn.sat.f32 %f2, %f0, 0f3BBB989D, 0f3F000000; fma.rm.f32 %f3, %f2, 0f437C0000, 0f4B400001;"
+     "cvt.rn.bf16.f32 %h0, %f3; mov.f32 %f9, %f0;", "a conversion of an exponent's bits"),
     ("cvt.rn.f16.f32 %h0, %f0; shl.b32 %r3, %r1, 0; cvt.u32.u16 %r4, %h0; shl.b32 %r4, %r4, 16;"
      "mov.b32 %f2, %r4; add.f32 %f9, %f2, %f0;", "a float whose bits were changed"),
     ("popc.b32 %r3, %r1; cvt.rn.f32.u32 %f9, %r3;", "popc.b32 of a float's bits"),

@@ -31,6 +31,7 @@ class Literals:
     dtype: str = "f4"
     taken: dict[float, float] = field(default_factory=dict)
     inverted: bool = False  # a quotient by a constant is a product with the constant below it
+    log2_e: float | None = None  # as the kernel has it, where it is not the float next to it
 
     def elements_of(self, values: Array) -> Array:
         """Constants as elements; those that are no normal numbers of the type stay as they are."""
@@ -232,7 +233,12 @@ def _refuse(name: str, out: Any, more: dict[str, Any], dtype: Any = None) -> Non
 
 def _exp(literals: Literals, x: Array) -> Array:
     e = literals.elements
-    return e.exp2(e.mul(x, np.broadcast_to(literals.elements_of(np.array(LOG2_E)), x.shape)))
+    if literals.log2_e is None:
+        scale = literals.elements_of(np.array(LOG2_E))
+    else:
+        literals.taken[LOG2_E] = literals.log2_e
+        scale = e.constants(np.array(literals.log2_e)).reshape(())
+    return e.exp2(e.mul(x, np.broadcast_to(scale, x.shape)))
 
 
 def _inverse(literals: Literals, x: Array) -> Array:

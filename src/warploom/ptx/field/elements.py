@@ -24,12 +24,13 @@ import numpy.typing as npt
 
 from warploom.errors import Span
 from warploom.ptx.field.digits import mixed
-from warploom.ptx.field.factors import MOST_BITS, Endless, Factors, times
+from warploom.ptx.field.factors import MOST_BITS, Endless, Factors
 from warploom.ptx.field.prime import Modulus, Primes
 
 Array = npt.NDArray[Any]
+LOW_LOG2_E = 0x32A57060  # the second single of log2(e), as expf has it
 FIRST_ROOM = 1 << 14
-_FRESH = 0
+_FRESH, _STEPPED = 0, 3
 MOST = 1 << 25  # elements of a run, some eighty bytes each
 COLUMNS = {
     "a": "u8", "b": "u8",  # modulo p, and modulo q
@@ -37,11 +38,13 @@ COLUMNS = {
     "exponential": "?",  # it has no number modulo p
     "compared": "u8",  # of an extremum: the product of what was compared; else 0
     "least": "?",  # it is a minimum
+    "unit": "?",  # it is from 0 to 1
+    "step": "i8",  # it is a whole number above NO_STEP, by less than 127: how far; else 0
     "factor": "i8",  # of the whole; what is said of coefficients is said of the rest
-    # Of numerator and denominator the degree, log2 of the sum of all whole coefficients, and log2
-    # of how many different exponentials there may be.
+    # Of numerator and denominator the degree, log2 of the sum of all whole coefficients, log2 of
+    # how many different exponentials there may be, and the sum of coefficients in their exponents.
     "degree": "f8", "degree_below": "f8", "size": "f8", "size_below": "f8",
-    "terms": "f8", "terms_below": "f8",
+    "terms": "f8", "terms_below": "f8", "weight": "f8", "weight_below": "f8",
     "narrow": "f8",  # its degree in what was drawn from few values
     "real": "f8",  # its value where inputs are certain numbers; NaN if these are not given
 }  # fmt: skip
@@ -50,8 +53,15 @@ REAL: dict[str, Callable[..., Array]] = {
     "abs": np.abs, "sqrt": np.sqrt, "sin": np.sin, "cos": np.cos, "tanh": np.tanh, "lg2": np.log2,
 }  # fmt: skip
 BOUNDS = (
-    "degree", "degree_below", "size", "size_below", "narrow", "terms", "terms_below",
+    "degree", "degree_below", "size", "size_below", "narrow", "terms", "terms_below", "weight",
+    "weight_below",
 )  # fmt: skip
+
+
+# A float whose lowest bits are those of an exponent, as expf makes it: from the first one on, and
+# what the exponent 0 is.
+STEPS, FIRST_STEP, NO_STEP = 252.0, 12582913.0, 12583039.0
+LOG2_E = sum(float(np.uint32(each).view(np.float32)) for each in (0x3FB8AA3B, LOW_LOG2_E))
 
 
 class NotKnown(Exception):  # noqa: N818 - a verdict is made of it
@@ -145,7 +155,7 @@ class Elements:
         return int(made[0])
 
     def drawn_from(
-        self, name: int, given: tuple[Array, ...], real: Array, *digests: Array
+        self, name: int, given: tuple[Array, ...], real: Array, *digests: Array, factor: int = 0
     ) -> Array:
         """Values of a function that is drawn: alike for what has the same digests."""
         self.functions += digests[0].size
@@ -154,7 +164,7 @@ class Elements:
             for each in BOUNDS:
                 most = float(self[each][x].max(initial=0))
                 self.argument[each] = max(self.argument.get(each, 0.0), most)
-        return self._drawn(name, real, *digests)
+        return self._drawn(name, real, *digests, factor=factor)
 
     def _drawn(self, name: int, real: Array, *digests: Array, factor: Array | int = 0) -> Array:
         total = np.full(digests[0].shape, self.key ^ name, np.uint64)
@@ -166,11 +176,9 @@ class Elements:
         return self._new(total.size, a=a, b=b, degree=1.0, real=real, factor=factor)
 
     @property
-    def scale(self) -> float:
-        """log2 of how many times the unit of all exponents is in the largest of their factors."""
-        unit = self.factors.of_all(self.exponents)
-        return max((times(self.factors.listed[n], self.factors.listed[unit])
-                    for n in self.exponents), default=0.0)  # fmt: skip
+    def unit(self) -> float:
+        """What all exponents are whole multiples of."""
+        return abs(float(self.factors.listed[self.factors.of_all(self.exponents)]))
 
     # -- what is asked ------------------------------------------------------------------------
 
@@ -232,6 +240,9 @@ class Elements:
             exact = exact | zero
         if adds:
             out = np.where(u == 0, y, np.where(v == 0, x, out))
+            for one, other in ((x, v), (y, u)):
+                steps = (self["step"][one] > 0) & (other == -NO_STEP)
+                out = np.where(steps, self["step"][one], out)
         take = ((both & exact) | endless) & (out < 0)
         if take.any():
             out[take] = self.constants(total[take])
@@ -248,20 +259,22 @@ class Elements:
 
     def _bounds(self, x: Array, y: Array, op: str) -> dict[str, Array]:
         """What is known of a sum or a product as a function of the inputs."""
-        n, d, s, t, u, v, narrow, factor = (
+        n, d, s, t, u, v, w, b, narrow, factor = (
             [self[name][each] for each in (x, y)]
             for name in (
-                "degree", "degree_below", "size", "size_below", "terms", "terms_below", "narrow",
-                "factor",
+                "degree", "degree_below", "size", "size_below", "terms", "terms_below", "weight",
+                "weight_below", "narrow", "factor",
             )
         )  # fmt: skip
         common = {
             "degree_below": d[0] + d[1], "size_below": t[0] + t[1], "terms_below": v[0] + v[1],
+            "weight_below": b[0] + b[1],
         }  # fmt: skip
         with self._told():
             if op == "mul":
                 return {
                     "degree": n[0] + n[1], "size": s[0] + s[1], "terms": u[0] + u[1],
+                    "weight": w[0] + w[1],
                     "narrow": narrow[0] + narrow[1],
                     "factor": self.factors.product(*factor), **common,
                 }  # fmt: skip
@@ -269,9 +282,10 @@ class Elements:
             numbers = self._rational(x) & self._rational(y)
             if numbers.any():
                 unit = np.where(numbers, self.factors.sum(*factor), unit)
-        quotient = (d[0] > 0) | (d[1] > 0)
+        quotient = (d[0] > 0) | (d[1] > 0) | (b[0] > 0) | (b[1] > 0)
         return {
             "degree": np.maximum(n[0] + d[1], n[1] + d[0]), "factor": unit,
+            "weight": np.maximum(w[0] + b[1], w[1] + b[0]),
             "size": np.where(
                 numbers, 0, np.maximum(s[0] + t[1] + above[0], s[1] + t[0] + above[1]) + 1
             ),
@@ -306,7 +320,7 @@ class Elements:
             factor = self.factors.inverse(self["factor"][x])
         turned = {
             f"{name}{to}": self[f"{name}{of}"][x]
-            for name in ("degree", "size", "terms")
+            for name in ("degree", "size", "terms", "weight")
             for to, of in (("", "_below"), ("_below", ""))
         }
         # A number that depends on nothing but few values is a denominator all the same.
@@ -352,18 +366,19 @@ class Elements:
         each["size"] = rows[..., :, None] + columns[..., None, :]
         old = {name: self[name][before] for name in BOUNDS}
         depth = x.shape[-1]
-        degree, size, terms = (
+        degree, size, terms, weight = (
             depth * each[f"{name}_below"] + old[f"{name}_below"]
-            for name in ("degree", "size", "terms")
+            for name in ("degree", "size", "terms", "weight")
         )
         total = np.maximum(each["size"] + np.log2(depth) + here, old["size"] + there)
         narrow = np.maximum(each["narrow"], old["narrow"])
-        quotients = (each["degree_below"] > 0) | (old["degree_below"] > 0)
+        quotients = degree + weight > 0
         return {
             "degree": np.maximum(each["degree"], old["degree"]) + degree, "degree_below": degree,
             "size": total + size + 1, "size_below": size, "factor": unit.reshape(before.shape),
             "terms": np.logaddexp2(each["terms"] + np.log2(depth), old["terms"]) + terms,
-            "terms_below": terms,
+            "terms_below": terms, "weight_below": weight,
+            "weight": np.maximum(each["weight"], old["weight"]) + weight,
             "narrow": np.where(quotients, depth * each["narrow"] + old["narrow"], narrow),
         }  # fmt: skip
 
@@ -394,12 +409,15 @@ class Elements:
             raise NotKnown("an exponential of a quotient")
         if (self["degree"][z] > 1).any():
             raise NonLinear("an exponential of a product of inputs")
-        self.exponents.update(np.unique(self["factor"][z]).tolist())
+        factors, place = np.unique(self["factor"][z], return_inverse=True)
+        self.exponents.update(factors.tolist())
+        scale = np.array([abs(float(self.factors.listed[n])) for n in factors.tolist()])
+        weight = np.exp2(np.minimum(self["size"][z], 1000.0)) * scale[place]
         with np.errstate(all="ignore"):
             real = np.exp2(self["real"][z])
         out[rest] = self._new(
             rest.size, b=self.pair.exp(self["a"][z]), real=real, exponential=True,
-            degree=np.exp2(np.minimum(self["size"][z], 1000.0)), narrow=self["narrow"][z],
+            weight=weight, narrow=self["narrow"][z],
         )  # fmt: skip
         return out
 
@@ -416,6 +434,37 @@ class Elements:
         if rest.size:
             out[rest] = self._drawn_extreme(x[rest], y[rest], least)
         return out
+
+    def clamped(self, x: Array) -> Array:
+        """From 0 to 1."""
+        zero, one = (self.constants(np.full(x.size, each)) for each in (0.0, 1.0))
+        made = self.extreme(self.extreme(x, zero, False), one, True)
+        self["unit"][made] = ~self.is_constant(made)
+        return made
+
+    def stepped(self, x: Array) -> Array:
+        """What fma.rm makes of what is from 0 to 1: a whole number above one that is exponent 0.
+        Which it is, is not looked at."""
+        real = np.floor(self["real"][x] * STEPS + FIRST_STEP)
+        first = np.arange(self.count, self.count + x.size, dtype=np.uint64)
+        factor = self.factors.number(Fraction(LOG2_E))  # by which what it is taken from is scaled
+        exponents = (
+            self.drawn_from(_STEPPED, (x,), real - NO_STEP, self.digest(x), factor=factor)
+            if self.by_key
+            else self._drawn(_FRESH, real - NO_STEP, first, factor=factor)
+        )
+        made = self.add(exponents, self.constants(np.full(x.size, NO_STEP)))
+        self["step"][made] = exponents
+        return made
+
+    def are_steps(self, x: Array, slope: Array, start: Array) -> Array:
+        """Where x · slope + start, rounded down, is one."""
+        known = (self["constant"][slope] == STEPS) & (self["constant"][start] == FIRST_STEP)
+        return np.asarray(known & self["unit"][x])
+
+    def exponent_of(self, x: Array) -> Array:
+        """What a step is as a float, when its lowest bits become the exponent."""
+        return self.exp2(self["step"][x])
 
     def _drawn_extreme(self, x: Array, y: Array, least: bool) -> Array:
         real = (np.minimum if least else np.maximum)(self["real"][x], self["real"][y])

@@ -51,9 +51,8 @@ def compared(e: Elements, x: Array, y: Array, narrow: int = 0) -> Compared:
 
 def _error(e: Elements, x: Array, y: Array, exponential: bool, narrow: int) -> float:
     """log2 of how likely results that differ are alike in this draw."""
-    n, d, s, t, u, v, few, factor = (
-        [e[name][each] for each in (x, y)]
-        for name in (*BOUNDS[:4], "terms", "terms_below", "narrow", "factor")
+    n, d, s, t, few, u, v, w, b, factor = (
+        [e[name][each] for each in (x, y)] for name in (*BOUNDS, "factor")
     )
     _, here, there = e.factors.common(*factor)
     degree = float(np.maximum(n[0] + d[1], n[1] + d[0]).max(initial=0))
@@ -61,35 +60,39 @@ def _error(e: Elements, x: Array, y: Array, exponential: bool, narrow: int) -> f
         raise NotKnown(f"polynomials of degree {degree:.0f}")
     bits = np.maximum(s[0] + t[1] + here, s[1] + t[0] + there).max(initial=0) + 1
     terms = np.logaddexp2(u[0] + v[1], u[1] + v[0]).max(initial=0)
-    scale = e.scale
-    one = _Chance(e, degree, float(bits), float(terms), float((few[0] + few[1]).max(initial=0)))
-    error = one.alike(scale, narrow) + _of_functions(e, scale, narrow)
+    weight = np.maximum(w[0] + b[1], w[1] + b[0]).max(initial=0)
+    one = _Chance(
+        e, degree, float(weight), float(bits), float(terms),
+        float((few[0] + few[1]).max(initial=0)),
+    )  # fmt: skip
+    error = one.alike(narrow) + _of_functions(e, narrow)
     return log2(error) if error else NEVER
 
 
 @dataclass(frozen=True, slots=True)
 class _Chance:
     """How likely two different fractions of polynomials and exponentials are alike in a draw: by
-    the degree and the coefficients of their difference, its exponentials, and its degree in what
-    was drawn from few values."""
+    the degree and the coefficients of their difference, its exponents and how many they are, and
+    its degree in what was drawn from few values."""
 
     elements: Elements
     degree: float
+    weight: float
     bits: float
     terms: float
     narrow: float
 
-    def alike(self, scale: float, few: int) -> float:
+    def alike(self, few: int) -> float:
         e = self.elements
-        if min(self.degree, self.terms, self.narrow) < 0 or self.terms + scale > 900:
+        if self.terms > 900:
             return 1.0
-        found = self.degree * 2.0**scale / float(e.pair.p.p)
-        if self.degree or self.bits > 1 or self.narrow:
+        found = (self.degree + self.weight / e.unit) / float(e.pair.p.p)
+        if self.degree or self.weight or self.bits > 1 or self.narrow:
             found += (self.bits + e.factors.most_bits) / PRIMES
         return float(found + (2.0**self.terms * self.narrow / few if few else 0.0))
 
 
-def _of_functions(e: Elements, scale: float, few: int) -> float:
+def _of_functions(e: Elements, few: int) -> float:
     """How likely a function is given the same of arguments that differ."""
     if not e.functions:
         return 0.0
@@ -97,12 +100,12 @@ def _of_functions(e: Elements, scale: float, few: int) -> float:
     unit = e.factors.of_all(e.arguments)
     above = e.factors.above(np.array(sorted(e.arguments)), unit).max(initial=0)
     one = _Chance(
-        e, most["degree"] + most["degree_below"],
+        e, most["degree"] + most["degree_below"], most["weight"] + most["weight_below"],
         most["size"] + most["size_below"] + float(above) + 1,
         most["terms"] + most["terms_below"] + 1, 2 * most["narrow"],
     )  # fmt: skip
     keys = (1.0 + (e.count if e.by_key else 0)) / float(e.pair.p.p)
-    return float(e.functions) ** 2 * (one.alike(scale, few) + keys)
+    return float(e.functions) ** 2 * (one.alike(few) + keys)
 
 
 @dataclass(frozen=True, slots=True)

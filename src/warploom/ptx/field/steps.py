@@ -19,7 +19,7 @@ from warploom.ptx.emulate.shape import parts
 from warploom.ptx.field.digits import DIGIT
 from warploom.ptx.field.elements import Elements, NotKnown
 from warploom.ptx.field.floats import active_of, applied, by_copies, field_of
-from warploom.ptx.ir import Address, Instruction, Operand, Register
+from warploom.ptx.ir import Address, Immediate, Instruction, Operand, Register
 from warploom.ptx.known import keys_of, registers, split_operands, varies
 from warploom.ptx.opcode import MemoryEffect
 from warploom.ptx.table import OPCODES
@@ -28,10 +28,11 @@ from warploom.ptx.types import DTYPES, is_float, type_of, types_of
 Array = npt.NDArray[Any]
 Function = Callable[..., Array]
 
+EXPONENT = 23  # where that of a single begins
 QUIET = (MemoryEffect.NOTHING, MemoryEffect.MEETS)
 SYNCHRONISES = frozenset({"mbarrier", "fence", "membar", "griddepcontrol", "discard", "tensormap"})
 ARITHMETIC = frozenset({"f16", "bf16", "f32", "f64", "f16x2", "bf16x2"})
-REFUSED = ("sat", "relu", "xorsign")  # of arithmetic: they compare
+REFUSED = ("relu", "xorsign", "oob")  # of arithmetic: they compare
 DRAWN = ("rsqrt", "sqrt", "sin", "cos", "lg2", "tanh")
 PRODUCTS = frozenset({"mma", "wgmma", "wmma"})
 REDUCED = frozenset({"atom", "red", "redux"})
@@ -80,8 +81,21 @@ def _computes(ins: Instruction) -> bool:
     return ins.opcode in _SOURCES and is_float(type_of(ins) or "b32")
 
 
-def function_of(e: Elements, name: str) -> Function:
+def function_of(e: Elements, ins: Instruction) -> Function:
     """What an instruction does with elements."""
+    made = _unclamped(e, ins.opcode, {"rm", "f32"} <= set(ins.modifiers))
+    return (lambda *given: e.clamped(made(*given))) if "sat" in ins.modifiers else made
+
+
+def _fused(e: Elements, rounds_down: bool, x: Array, y: Array, z: Array) -> Array:
+    made = e.add(e.mul(x, y), z)
+    steps = e.are_steps(x, y, z) if rounds_down else np.zeros(x.size, bool)
+    if steps.any():
+        made[steps] = e.stepped(x[steps])
+    return made
+
+
+def _unclamped(e: Elements, name: str, rounds_down: bool) -> Function:
     match name:
         case "add":
             return e.add
@@ -90,7 +104,7 @@ def function_of(e: Elements, name: str) -> Function:
         case "mul":
             return e.mul
         case "fma" | "mad":
-            return lambda x, y, z: e.add(e.mul(x, y), z)
+            return lambda x, y, z: _fused(e, rounds_down, x, y, z)
         case "div":
             return lambda x, y: e.mul(x, e.inverse(y))
         case "rcp":
@@ -119,7 +133,7 @@ def _arithmetic(ctx: Context, ins: Instruction) -> Step:
     scalar = [kind.removesuffix("x2") for kind in sources]
 
     def step(f: Frame) -> None:
-        fn = function_of(field_of(f).elements, ins.opcode)
+        fn = function_of(field_of(f).elements, ins)
         values = [fetch(f) for fetch in fetches]
         with told(ctx, ins):
             if not pairs:
@@ -180,7 +194,7 @@ def _conversion(ctx: Context, ins: Instruction, plain: Step) -> Step:
     target, source = kinds[-2], kinds[-1]
     pair = target in ("f16x2", "bf16x2") and source == "f32"
     simple = all(kind in ("f16", "bf16", "f32", "f64", "tf32") for kind in (target, source)) or pair
-    if not simple or words & {"sat", "relu", "rni", "rzi", "rmi", "rpi", "rs"}:
+    if not simple or words & {"relu", "rni", "rzi", "rmi", "rpi", "rs"}:
         return _checked(ctx, ins, plain, split_operands(ins)[1])
     result = "f32" if target == "tf32" else target
     store = ctx.write(ins.operands[0], "b32" if pair or target == "tf32" else result)
@@ -189,7 +203,7 @@ def _conversion(ctx: Context, ins: Instruction, plain: Step) -> Step:
     def step(f: Frame) -> None:
         with told(ctx, ins):
             made = [
-                applied(f, lambda x: x, [fetch(f)], [source], result.removesuffix("x2"))
+                applied(f, _same(f, words), [fetch(f)], [source], result.removesuffix("x2"))
                 for fetch in fetches
             ]
         if not pair:
@@ -199,6 +213,18 @@ def _conversion(ctx: Context, ins: Instruction, plain: Step) -> Step:
         store(f, low.astype(np.uint32) | high.astype(np.uint32) << np.uint32(16))
 
     return step
+
+
+def _same(f: Frame, words: set[str]) -> Function:
+    """The element itself, but for a clamp; of a step rounding would make another."""
+    e = field_of(f).elements
+
+    def same(x: Array) -> Array:
+        if (e["step"][x] > 0).any():
+            raise NotKnown("a conversion of an exponent's bits")
+        return x
+
+    return e.clamped if "sat" in words else same
 
 
 # -- products of matrices ------------------------------------------------------------------------
@@ -301,13 +327,46 @@ def _whole_halves(ctx: Context, ins: Instruction, plain: Step) -> Step:
     fetches = [ctx.read(each, f"b{8 * _size(ins)}") for each in ins.operands[1:]
                if not _is_predicate(each)]  # fmt: skip
 
+    raised = _raised(ctx, ins)
+
     def step(f: Frame) -> None:
         values = [read(f) for read in reads]
         if any(_apart(f, v) is not None for v in values):
+            if raised is not None:
+                with told(ctx, ins):
+                    raised(f)
+                return
             with told(ctx, ins):
                 if not _in_halves(f, ins, [fetch(f) for fetch in fetches]):
                     raise NotKnown(f"{ins.name} of a float's bits")
         plain(f)
+
+    return step
+
+
+def _raised(ctx: Context, ins: Instruction) -> Step | None:
+    """`shl.b32 r, x, 23` of a float whose lowest bits are an exponent."""
+    amount = ins.operands[-1]
+    if ins.name != "shl.b32" or not isinstance(amount, Immediate) or amount.value != EXPONENT:
+        return None
+    store, fetch = ctx.write(ins.operands[0], "f32"), ctx.read(ins.operands[1], "f32")
+
+    def step(f: Frame) -> None:
+        e = field_of(f).elements
+        words = by_copies(fetch(f).view(np.uint32))
+        active = active_of(f)
+        low = words & np.uint32(0xFFFF) if active is None or words.shape[1] == 1 else (
+            words[:, active] & np.uint32(0xFFFF)
+        )  # fmt: skip
+        if (low == 0).any():  # it was rounded to its upper half
+            raise NotKnown(f"{ins.name} of a float's bits")
+
+        def exponents(x: Array) -> Array:
+            if (e["step"][x] == 0).any():
+                raise NotKnown(f"{ins.name} of a float's bits")
+            return e.exponent_of(x)
+
+        store(f, applied(f, exponents, [fetch(f)], ["f32"], "f32"))
 
     return step
 

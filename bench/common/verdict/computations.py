@@ -1,5 +1,5 @@
 """Computations with a reference in NumPy, each with a kernel that is right, one that is wrong and
-one that is made to pass (kernels.cu)."""
+one that is made to pass (tests/verdict/kernels.cu)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from warploom import ptx
 from warploom.verdict.answer import Judgement
 from warploom.verdict.judged import judge
 
-KERNELS = ptx.load((Path(__file__).parent / "kernels.ptx").read_text(), "kernels.ptx")
+ROOT = Path(__file__).parents[3]
+TEXT = (ROOT / "tests" / "verdict" / "kernels.ptx").read_text()
+KERNELS = ptx.load(TEXT, "kernels.ptx")
 N = 37
 AT = np.random.default_rng(5).integers(0, 16, N).astype(np.int32)
 Reference = Callable[..., Any]
