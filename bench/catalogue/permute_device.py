@@ -25,8 +25,8 @@ from bench.catalogue.permute_rows import Row, movement_of, rows
 from bench.harness import arguments, earlier, environment, measured, save
 
 import warploom
-from warploom.catalogue.permute.call import ready
 from warploom.catalogue.permute.launch import Part, kernel_of
+from warploom.catalogue.permute.launched import ready
 from warploom.catalogue.permute.rule import parts
 from warploom.errors import WarploomError
 

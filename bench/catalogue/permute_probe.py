@@ -25,10 +25,10 @@ from bench.catalogue.permute_rows import Row, movement_of, rows
 from bench.harness import arguments, earlier, environment, save
 
 import warploom
-from warploom.catalogue.permute.call import Launch
-from warploom.catalogue.permute.call import arguments as passed
 from warploom.catalogue.permute.cuts import cut
 from warploom.catalogue.permute.launch import Candidate, Part, Place, Spec, kernel_of
+from warploom.catalogue.permute.launched import Launch
+from warploom.catalogue.permute.launched import arguments as passed
 from warploom.catalogue.permute.problem import Movement, banded
 from warploom.catalogue.permute.rule import candidates
 from warploom.catalogue.permute.tiles import vector_part

@@ -80,7 +80,7 @@ def test_frames_in_parts_of_few_offsets() -> None:
     element = np.int32(5).tobytes()
     parts = frames.frame_parts(axes, 4, 4, element, most=500)
     assert len(parts) > 8
-    from warploom.catalogue.permute.call import _on_host
+    from warploom.catalogue.permute.launched import _on_host
 
     out = np.full_like(wanted, -1)
     for part in parts:

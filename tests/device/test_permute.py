@@ -101,6 +101,16 @@ def test_graphs_and_streams() -> None:
     assert torch.equal(z, x.T)
 
 
+def test_tuned_calls_give_the_same(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WARPLOOM_STORE", str(tmp_path / "store.db"))
+    x = made((1030, 515))
+    for how in ({}, {"dtype": torch.float16, "scale": 0.5}):
+        wanted = warploom.permute(x, (1, 0), **how)
+        assert torch.equal(warploom.permute(x, (1, 0), tune=60, **how), wanted)
+        out = torch.empty_like(wanted)
+        assert torch.equal(warploom.permute(x[:, 1:], (1, 0), out[1:], tune=60, **how), wanted[1:])
+
+
 def test_arrays_of_cupy() -> None:
     cupy = pytest.importorskip("cupy")
     x = cupy.arange(3 * 40 * 50, dtype=cupy.float32).reshape(3, 40, 50)

@@ -7,34 +7,28 @@ same kind make the output, put two addresses into a table, and launch.
 
 from __future__ import annotations
 
-import ctypes
+import math
 from collections.abc import Callable, Hashable, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
-
-import numpy as np
 
 from warploom.catalogue.permute.axes import Axes, checked_axes
 from warploom.catalogue.permute.convert import Asked, asked
-from warploom.catalogue.permute.launch import Part, Spec, kernel_of
+from warploom.catalogue.permute.launch import Part
+from warploom.catalogue.permute.launched import OUT_MASK, Run, run_of
 from warploom.catalogue.permute.problem import WIDEST, Movement, movement
 from warploom.catalogue.permute.rule import parts
+from warploom.catalogue.permute.tuned import PermuteRig, tuned_parts
 from warploom.errors import CheckError, DeviceError, WarploomError, place
-from warploom.index.evaluate import evaluate
-from warploom.kernel.evaluate import run as simulate
-from warploom.kernel.ir import ArrayParam, Kernel, Param
 from warploom.runtime.callable import Device, check_device
-from warploom.runtime.driver import Configurations, Table
-from warploom.runtime.gpu import GpuFunction, stream_handle
-from warploom.runtime.host import HostFunction
-from warploom.runtime.launcher import quick
 from warploom.runtime.library import READERS, Library, bits_of, blank, library, reader_of
 from warploom.runtime.view import View, is_complex, view
+from warploom.search.storage.store import users_store
 
 How = tuple[Any, Any, Any, int | None]  # dtype, scale, shift, along
-Run = Callable[[Any, Any, int, int, Any], Any]  # x, out or None, their addresses, stream
 REMEMBERED = 4096
-_MASK, _OUT_MASK = 15, 127  # what kernels know of where x and y begin
+TUNE_SECONDS = 30.0
+_MASK = 15  # what kernels know of where x begins
 
 
 def permute(
@@ -48,6 +42,7 @@ def permute(
     along: int | None = None,
     device: Device = "auto",
     stream: Any = None,
+    tune: bool | float = False,
 ) -> Any:
     """The tensor with its axes in another order, as a new one whose elements lie in that order.
 
@@ -63,6 +58,10 @@ def permute(
     first, and moved. These are numbers, or as many as axis `along` of `x` has steps. Integers wrap;
     floats that become integers are cut off, to the nearest there is.
 
+    Which kernel is launched follows from sizes and strides. With `tune` the likely ones are
+    measured on the GPU when a call of its kind comes first, for 30 seconds at most or as many as it
+    says, and kept in the store of this user.
+
     >>> import numpy as np, warploom
     >>> image = np.arange(12, dtype=np.float32).reshape(2, 2, 3)  # height, width, channel
     >>> warploom.permute(image, (2, 0, 1)).tolist()
@@ -72,7 +71,10 @@ def permute(
         try:
             reader = READERS.get(x.__class__) or reader_of(x)
             if dtype is not None or scale is not None or shift is not None or along is not None:
-                return _converted(x, axes, out, device, stream, (dtype, scale, shift, along))
+                how = dtype, scale, shift, along
+                return _converted(x, axes, out, device, stream, how, _seconds(tune))
+            if tune is not False:
+                return _converted(x, axes, out, device, stream, None, _seconds(tune))
             if reader is None:
                 return _unread(x, axes, out, device, stream)
             key, pointer = reader(x)
@@ -86,7 +88,7 @@ def permute(
                 if wanted is None:
                     return _unread(x, axes, out, device, stream)
                 out_key, to = wanted(out)
-                known = key, axes, device, pointer & _MASK, out_key, to & _OUT_MASK
+                known = key, axes, device, pointer & _MASK, out_key, to & OUT_MASK
             found = _plans.get(known)
         except (RuntimeError, TypeError, AttributeError):  # no memory, or nothing that is hashed
             return _unread(x, axes, out, device, stream)
@@ -108,11 +110,26 @@ def _remembered(known: Hashable, plan: Run) -> Run:
     return plan
 
 
+def _seconds(tune: bool | float) -> float:
+    """How long is measured; 0 if the rule decides."""
+    if isinstance(tune, bool):
+        return TUNE_SECONDS if tune else 0.0
+    if not isinstance(tune, int | float) or not 0 < tune < math.inf:
+        raise CheckError(f"tune is True, False or seconds, not {tune!r:.40}")
+    return tune
+
+
 def _unread(
-    x: Any, axes: Sequence[int] | str, out: Any, device: Device, stream: Any, how: How | None = None
+    x: Any,
+    axes: Sequence[int] | str,
+    out: Any,
+    device: Device,
+    stream: Any,
+    how: How | None = None,
+    seconds: float = 0.0,
 ) -> Any:
     """A call whose arguments are looked at each time."""
-    plan = _planned(x, axes, out, device, how)
+    plan = _planned(x, axes, out, device, how, seconds)
     bits = bits_of(x) or (lambda array: array)
     to = 0 if out is None else view((bits if how is None else _same)(out), "out").pointer
     return plan(x, out, view(bits(x), "x").pointer, to, stream)
@@ -123,23 +140,29 @@ def _same(array: Any) -> Any:
 
 
 def _converted(
-    x: Any, axes: Sequence[int] | str, out: Any, device: Device, stream: Any, how: How
+    x: Any,
+    axes: Sequence[int] | str,
+    out: Any,
+    device: Device,
+    stream: Any,
+    how: How | None,
+    seconds: float,
 ) -> Any:
-    """A call with a conversion: its plan is kept where all of it is hashed."""
-    dtype, scale, shift, along = how
-    how = dtype, _fixed(scale), _fixed(shift), along
+    """A call with a conversion, or tuned: its plan is kept where all of it is hashed."""
+    if how is not None:
+        how = how[0], _fixed(how[1]), _fixed(how[2]), how[3]
     reader = READERS.get(x.__class__) or reader_of(x)
     wanted = None if out is None else READERS.get(out.__class__) or reader_of(out)
     if reader is None or (out is not None and wanted is None):
-        return _unread(x, axes, out, device, stream, how)
+        return _unread(x, axes, out, device, stream, how, seconds)
     key, pointer = reader(x)
     out_key, to = (None, 0) if wanted is None else wanted(out)
     axes = tuple(axes) if isinstance(axes, list) else axes
-    late = pointer & _MASK, to & _OUT_MASK
-    known: Hashable = key, axes, device, late, out_key, how
+    late = pointer & _MASK, to & OUT_MASK
+    known: Hashable = key, axes, device, late, out_key, how, seconds
     found = _plans.get(known)
     if found is None:
-        found = _remembered(known, _planned(x, axes, out, device, how))
+        found = _remembered(known, _planned(x, axes, out, device, how, seconds))
     return found(x, out, pointer, to, stream)
 
 
@@ -155,14 +178,20 @@ def _fixed(numbers: Any) -> Any:
 
 
 def _planned(
-    x: Any, axes: Sequence[int] | str, out: Any, device: Device, how: How | None = None
+    x: Any,
+    axes: Sequence[int] | str,
+    out: Any,
+    device: Device,
+    how: How | None = None,
+    seconds: float = 0.0,
 ) -> Run:
     check_device(device)
     bits = bits_of(x)
     if bits is not None and how is not None:
-        return _planned_of_truths(x, axes, out, device, how)
+        return _planned_of_truths(x, axes, out, device, how, seconds)
     if bits is not None:
-        return _of_bits(_planned(bits(x), axes, None if out is None else bits(out), device), bits)
+        to_bits = None if out is None else bits(out)
+        return _of_bits(_planned(bits(x), axes, to_bits, device, None, seconds), bits)
     source = view(x, "x")
     order = checked_axes(axes, len(source.shape) - is_complex(x))
     target = None if out is None else view(out, "out")
@@ -174,17 +203,17 @@ def _planned(
     if is_complex(x):  # real and imaginary part stay together
         order = (*order, len(order))
     call = _Call(source, order, target, device, to)
-    return call.plan()
+    return call.plan(seconds)
 
 
 def _planned_of_truths(
-    x: Any, axes: Sequence[int] | str, out: Any, device: Device, how: How
+    x: Any, axes: Sequence[int] | str, out: Any, device: Device, how: How, seconds: float
 ) -> Run:
     """Truth values become 0 and 1."""
     bits = bits_of(x)
     if bits is None or "bool" not in str(x.dtype):
         raise CheckError(f"elements of {x.dtype} are moved, and not converted")
-    run = _planned(bits(x), axes, out, device, how)
+    run = _planned(bits(x), axes, out, device, how, seconds)
     return lambda given, *others: run(bits(given), *others)
 
 
@@ -253,11 +282,14 @@ class _Call:
         counted = None if along is None else self.order.index(along)
         return movement(self.size, self.shape, read, write, aligned, self.to, counted)
 
-    def plan(self) -> Run:
+    def plan(self, seconds: float = 0.0) -> Run:
         x_late = self.x.pointer & _MASK
-        y_late = 0 if self.out is None else self.out.pointer & _OUT_MASK
+        y_late = 0 if self.out is None else self.out.pointer & OUT_MASK
         moved = self.movement(x_late, y_late)
-        found = parts(moved, x_late, y_late, plain=self.device == "c")
+        if seconds:
+            found = self._tuned(moved, (x_late, y_late), seconds)
+        else:
+            found = parts(moved, x_late, y_late, plain=self.device == "c")
         make = library(self.x.owner).maker(_public(self.shape, self.x), self.dtype, self.x.device)
         if is_complex(self.x.owner):
             make = _complex_maker(self.x, self.shape)
@@ -269,6 +301,17 @@ class _Call:
             return run
         order = self.order[: len(_public(self.shape, self.x))]
         return _recording(run, library(self.x.owner), partial(permute, **self._back(order)))
+
+    def _tuned(self, moved: Movement, late: tuple[int, int], seconds: float) -> list[Part]:
+        if self.device != "cuda":
+            raise DeviceError(
+                "a permutation is tuned on a GPU, but 'x' is in host memory",
+                advice="move it to a GPU, or leave out tune",
+            )
+        if not moved.count:
+            return []
+        bench = PermuteRig(self.x, moved, late)
+        return tuned_parts(moved, late, bench, seconds, users_store())
 
     def _back(self, order: Axes) -> dict[str, Any]:
         """How the gradient goes the other way."""
@@ -325,15 +368,6 @@ def _meets_itself(shape: Sequence[int], strides: Sequence[int]) -> bool:
     return False
 
 
-Spans = tuple[tuple[int, int], tuple[int, int]]
-
-
-def _check_apart(x: int, y: int, spans: Spans) -> None:
-    (x_low, x_high), (y_low, y_high) = spans
-    if x + x_low < y + y_high and y + y_low < x + x_high:
-        raise DeviceError("'x' and 'out' share memory", advice="leave out 'out', or give a copy")
-
-
 def _recording(run: Run, made: Library, back: Callable[[Any], Any]) -> Run:
     """A plan for tensors that may want a gradient: that is asked each time."""
     record, wants = made.recorded, made.wants_gradients
@@ -353,223 +387,3 @@ def _recording(run: Run, made: Library, back: Callable[[Any], Any]) -> Run:
         )
 
     return call
-
-
-def run_of(
-    found: Sequence[Part], x: View, device: Device, make: Callable[[], Any], spans: Spans
-) -> Run:
-    """Launches on arrays like this one: `make` makes the output, `spans` are the bytes in use."""
-    if device == "cuda" and found:
-        return _GpuPlan(found, x.device, make, library(x.owner), spans).run
-    return _HostPlan(found, device, make, spans).run
-
-
-# -- in host memory --------------------------------------------------------------------------------
-
-
-def built(spec: Spec) -> Kernel:
-    found = _kernels.get(spec)
-    if found is None:
-        found = _kernels[spec] = kernel_of(spec)
-    return found
-
-
-_kernels: dict[Spec, Kernel] = {}
-
-
-@lru_cache(maxsize=256)
-def _host_function(spec: Spec, device: Device) -> Callable[[list[Any], tuple[int, int, int]], Any]:
-    kernel = built(spec)
-    match device:
-        case "c":
-            function = HostFunction(kernel, checked=False)
-            return lambda given, grid: function(given)  # noqa: ARG005
-        case "opencl":
-            from warploom.runtime.opencl import OpenclFunction
-
-            return _opencl(OpenclFunction(kernel))
-        case "ptx":
-            from warploom.runtime.emulated import EmulatedFunction
-
-            return EmulatedFunction(kernel)
-        case _:
-            return lambda given, grid: simulate(kernel, given)  # noqa: ARG005
-
-
-def _opencl(function: Any) -> Callable[[list[Any], tuple[int, int, int]], Any]:
-    def run(given: list[Any], grid: tuple[int, int, int]) -> None:
-        views = [view(each, "array") if isinstance(each, np.ndarray) else each for each in given]
-        function(views, grid)
-
-    return run
-
-
-class _HostPlan:
-    """Launches on arrays in host memory, one after the other."""
-
-    def __init__(
-        self, found: Sequence[Part], device: Device, make: Callable[[], Any], spans: Spans
-    ) -> None:
-        self._parts, self._device, self._make, self._spans = found, device, make, spans
-
-    def run(self, x: Any, out: Any, pointer: int, to: int, stream: Any) -> Any:
-        if stream is not None:
-            raise DeviceError("a stream is given, but 'x' is in host memory", advice="leave it out")
-        if out is None:
-            out = self._make()
-            to = view(out, "out").pointer
-        elif self._parts:
-            _check_apart(pointer, to, self._spans)
-        held = x, out  # their memory is used by address
-        for part in self._parts:
-            _on_host(part, self._device, pointer, to)
-        return held[1]
-
-
-def _on_host(part: Part, device: Device, x: int, y: int) -> None:
-    function = _host_function(part.spec, device)
-    function(arguments(part, x, y), part.grid)
-
-
-def arguments(part: Part, x: int, y: int) -> list[Any]:
-    """What a kernel is given for addresses in host memory."""
-    kernel = built(part.spec)
-    begins = {"x": x + part.x_begin, "y": y + part.y_begin}
-    made: dict[str, Any] = {}
-    for param in kernel.params:
-        if param.name in part.numbers:
-            made[param.name] = _number(param, part.numbers[param.name])
-            continue
-        if not isinstance(param, ArrayParam):
-            made[param.name] = part.scalars[param.name]
-            continue
-        count = int(evaluate(param.size, part.scalars))
-        memory = (ctypes.c_ubyte * (count * param.dtype.bytes)).from_address(begins[param.name])
-        made[param.name] = np.frombuffer(memoryview(memory), param.dtype.numpy)
-    if np.may_share_memory(made["x"], made["y"]):
-        made["x"] = _elsewhere(made["x"])
-    return list(made.values())
-
-
-def _number(param: Param, numbers: Sequence[float]) -> Any:
-    """What is passed by value: a table, or one number."""
-    made = np.array(numbers, param.dtype.numpy)
-    return made if isinstance(param, ArrayParam) else made[0]
-
-
-def _elsewhere(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """A copy that begins as late after a multiple of 128: words at its ends may be those of y."""
-    room = np.empty(array.nbytes + _OUT_MASK, np.uint8)
-    first = (array.ctypes.data - room.ctypes.data) & _OUT_MASK
-    copied: np.ndarray[Any, Any] = room[first : first + array.nbytes].view(array.dtype)
-    copied[:] = array
-    return copied
-
-
-# -- on a GPU --------------------------------------------------------------------------------------
-
-
-def _gpu_function(spec: Spec, device: int) -> Any:
-    found = _functions.get((spec, device))
-    if found is None:
-        found = _functions[spec, device] = GpuFunction(built(spec), device).function
-    return found
-
-
-_functions: dict[tuple[Spec, int], Any] = {}
-
-
-def ready(spec: Spec, kernel: Kernel, function: Any, device: int) -> None:
-    """Takes a kernel that was built and compiled elsewhere: later calls find it."""
-    _kernels[spec], _functions[spec, device] = kernel, function
-
-
-class _GpuPlan:
-    """Launches on a GPU. `run` holds what it needs in its own variables, since reading attributes
-    would cost a noticeable part of a call; tables of arguments are taken from a list of spare ones,
-    so that threads never share one."""
-
-    def __init__(
-        self,
-        found: Sequence[Part],
-        device: int,
-        make: Callable[[], Any],
-        made: Library,
-        spans: Spans,
-    ) -> None:
-        self._launch = launches(found, device)
-        self.run = self._running(device, make, made, spans)
-
-    def _running(self, device: int, make: Callable[[], Any], made: Library, spans: Spans) -> Run:
-        launch, current, address = self._launch, made.stream(device), made.pointer
-        slow = launch
-        if isinstance(launch, Launch) and launch.quick is not None:
-            launch = launch.quick[0]
-
-        def run(x: Any, out: Any, pointer: int, to: int, stream: Any) -> Any:
-            del x
-            if out is None:
-                out = make()
-                to = address(out)
-            else:
-                _check_apart(pointer, to, spans)
-            where = current() if stream is None else stream_handle(stream)
-            if launch(pointer, to, where):  # it was refused: once more, with a check of the device
-                slow(pointer, to, where)
-            return out
-
-        return run
-
-
-def launches(found: Sequence[Part], device: int) -> Callable[[int, int, int], Any]:
-    """What launches all parts on addresses and a stream."""
-    several = [Launch(part, built(part.spec), _gpu_function(part.spec, device)) for part in found]
-    if len(several) == 1:
-        return several[0]
-
-    def each(x: int, y: int, stream: int) -> None:
-        for launch in several:
-            launch(x, y, stream)
-
-    return each
-
-
-def _passed(param: Param, part: Part) -> int | bytes:
-    """An argument by its bytes; 0 for an address."""
-    if param.name in part.numbers:
-        made: bytes = _number(param, part.numbers[param.name]).tobytes()
-        return made
-    if isinstance(param, ArrayParam):
-        return 0
-    return part.scalars[param.name].to_bytes(4, "little", signed=True)
-
-
-class Launch:
-    """One launch: a function, its configuration for each stream, tables of its arguments."""
-
-    def __init__(self, part: Part, kernel: Kernel, function: Any) -> None:
-        self.function = function
-        self.values = [_passed(each, part) for each in kernel.params]
-        places = {each.name: at for at, each in enumerate(kernel.params)}
-        self.x_at, self.y_at = places["x"], places["y"]
-        self.x_begin, self.y_begin = part.x_begin, part.y_begin
-        self.configurations = Configurations(part.grid, kernel.block)
-        self.spare: list[Table] = []
-        self.quick = quick(
-            function, (part.grid, kernel.block), Table(self.values), self.x_at, self.y_at,
-            (part.x_begin, part.y_begin),
-        )  # fmt: skip
-
-    def __call__(self, x: int, y: int, stream: int) -> None:
-        try:
-            table = self.spare.pop()
-        except IndexError:
-            table = Table(self.values)
-        cells, function = table.cells, self.function
-        cells[self.x_at].value = x + self.x_begin
-        cells[self.y_at].value = y + self.y_begin
-        config = self.configurations.references.get(stream) or self.configurations.reference(stream)
-        status = function.enqueue(config, function.handle, table.reference, None)
-        if status:
-            function.again(status, config, table.reference)
-        self.spare.append(table)

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from warploom.catalogue.permute.call import Run, device_of, permute, run_of
+from warploom.catalogue.permute.call import device_of, permute
 from warploom.catalogue.permute.frames import frame_parts
+from warploom.catalogue.permute.launched import Run, run_of
 from warploom.catalogue.permute.padded import Frame
 from warploom.catalogue.permute.problem import MOST_AXES, WIDEST
 from warploom.errors import CheckError, DeviceError, located

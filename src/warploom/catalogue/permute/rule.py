@@ -17,13 +17,16 @@ from warploom.catalogue.permute.problem import WIDEST, Axis, Movement, slabs, wi
 def parts(moved: Movement, x_late: int = 0, y_late: int = 0, *, plain: bool = False) -> list[Part]:
     """The launches of a movement; `late` are the bytes by which x and y begin after a multiple of
     128; `plain` kernels move one element at a time, whatever the strides are."""
+    return [_part(place, plain) for place in places(moved, x_late, y_late, plain=plain)]
+
+
+def places(
+    moved: Movement, x_late: int = 0, y_late: int = 0, *, plain: bool = False
+) -> list[Place]:
+    """The movements that a movement is made of, a launch for each."""
     if not moved.count:
         return []
-    return [
-        _part(Place(slab, x_late, y_late), plain)
-        for body in _bodies(moved, plain)
-        for slab in slabs(body)
-    ]
+    return [Place(slab, x_late, y_late) for body in _bodies(moved, plain) for slab in slabs(body)]
 
 
 def candidates(moved: Movement, x_late: int = 0, y_late: int = 0) -> list[Candidate]:
