@@ -297,7 +297,7 @@ setp.lt.u32 %p3, %r6, %r10;
 @%p3 bra AGAIN;
 PASS:
 """
-FIRST = PEEK[: PEEK.index(".ge")]
+FIRST = PEEK[: PEEK.index(", %r6, %r10")]
 
 
 @pytest.mark.parametrize(("set_", "others"), [(ADD, 3), (ADD, 1), (STORE, 1)])
