@@ -16,6 +16,7 @@ from warploom.layout.formats.descriptor import (
     read_descriptor,
     reading_of,
 )
+from warploom.layout.formats.given import given_layout
 from warploom.layout.language.evaluate import values
 from warploom.layout.language.ir import Compose, Layout, Swizzle, Tile
 from warploom.ptx.emulate.warpgroup import offsets
@@ -116,11 +117,37 @@ def test_rows_as_they_are_have_no_descriptor() -> None:
         ("99999999999999999999", "64 bits"),
         ("GmmaDescriptor: 0x0", "is no descriptor"),
         ("hello", "is no descriptor"),
+        ("0x4000404000010000", "bits that wgmma's have not: 46"),
+        ("0x4010004000018000", "bits that wgmma's have not: 15, 52"),
+        (PRINTED.replace("(64)", "(64) and more"), "is no field"),
+        (PRINTED.replace("stride_off", "stride"), "is no field"),
+        (PRINTED + "  start_addr :  0x0001\n", "is no field"),
+        (PRINTED.replace("  stride_off :  0x0040 (64)\n", ""), "stride_off should be there"),
+        (PRINTED.replace("0x0040", "0x0041"), "and its fields differ"),
+        (PRINTED.replace("B128", "B64"), "and its fields differ"),
     ],
 )
 def test_bad_descriptors(text: str, said: str) -> None:
     with pytest.raises(WarploomError, match=said):
         read_descriptor(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "shape", "size", "said"),
+    [
+        ("wgmma<128B,16,1024>", (64, 64), None, "counts bytes"),
+        ("#ttg.nvmma_shared<{swizzlingByteWidth = 128, elementBitWidth = 16}>", (64, 64), 4,
+         "of 16 bits, and an element has 32"),
+        ("Sw<3,4,3> o smem_ptr[16b](unset) o (8,64):(64,1)", (8, 64), 4, "elements of 16 bits"),
+        ("S<3,3,3> o (8,64):(64,1)", (16, 64), 2, "the layout is of 8×64 elements"),
+        ("T.Layout((8, 64), lambda i, j: (i, j))", (64, 8), None, "of 8×64 elements"),
+    ],
+)  # fmt: skip
+def test_a_text_and_its_tensor_agree(
+    text: str, shape: tuple[int, ...], size: int | None, said: str
+) -> None:
+    with pytest.raises(WarploomError, match=said):
+        given_layout(text, shape, size)
 
 
 def test_what_one_descriptor_cannot_read() -> None:

@@ -33,19 +33,20 @@ _TOKEN = re.compile(
 )
 
 
-def read_cute(text: str, element_bytes: int | None = None) -> Layout:
+def read_cute(text: str, element_bytes: int | None = None, packed: int = 1) -> Layout:
     """A layout in any of the spellings, in elements. TileLang's text does not say how large they
-    are: `element_bytes` does.
+    are: `element_bytes` does, which `packed` of them have.
 
     >>> show(read_cute("Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)"))
     'S<3,3,3> o (8,64):(64,1)'
     """
-    return _CuteReader(text).layout(element_bytes)
+    return _CuteReader(text, element_bytes, packed).layout(element_bytes)
 
 
 class _CuteReader:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, element_bytes: int | None, packed: int) -> None:
         self._reader = Reader(Source("<cute>", text), _TOKEN)
+        self._wanted = None if element_bytes is None else 8 * element_bytes // packed
         self._bits: int | None = None  # C++: the pointer says how many an element has
         self._tilelang = bool(re.match(r"\s*Sw<[^>]*>\s*o\s*[0-9]", text))
 
@@ -112,6 +113,9 @@ class _CuteReader:
         self._bits = int(re.findall(r"[0-9]+", token.text)[0][:9])
         if not _is_power(self._bits):
             self._reader.fail(f"elements of {self._bits} bits", token, _UNITS)
+        if self._wanted not in (None, self._bits):
+            said = f"a pointer to elements of {self._bits} bits, and an element has {self._wanted}"
+            self._reader.fail(said, token)
 
     def _swizzle(self, token: Token) -> Layout:
         reader = self._reader

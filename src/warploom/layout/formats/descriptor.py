@@ -21,7 +21,7 @@ from typing import Literal, NoReturn, TypeAlias, get_args
 
 import numpy as np
 
-from warploom.errors import CheckError, ParseError, Source, within
+from warploom.errors import CheckError, ParseError, Source, Span, within
 from warploom.layout.language.check import check
 from warploom.layout.language.evaluate import Numbers
 from warploom.layout.language.ir import Layout, Shift, Strided, Swizzle, Tree, compose
@@ -33,10 +33,15 @@ _CODES = {name: code for code, name in enumerate(SPANS)}  # as the highest two b
 _CUTE = {"INTERLEAVE": "none", "B128": "128B", "B64": "64B", "B32": "32B"}
 UNIT = 16  # bytes that offsets and starts count
 MOST = 1 << 18  # bytes that they reach
+_OFFSET, _BASE_OFFSET = 0x3FFF, 7 << 49
+_KNOWN_BITS = _OFFSET | _OFFSET << 16 | _OFFSET << 32 | _BASE_OFFSET | 3 << 62
 STEP_BYTES = 32  # of k, that one instruction takes
 EIGHT = 8
-_FIELD = re.compile(r"^\s*(\w+)\s*:\s*(0x[0-9a-fA-F]{1,4})(?:\s*\((\w+)\))?\s*$", re.MULTILINE)
+_FIELD = re.compile(r"(\w+)\s*:\s*(0x[0-9a-fA-F]{1,4})(?:\s*\((\w+)\))?", re.ASCII)
+_FIELDS = ("start_addr", "leading_off", "stride_off", "base_offset", "layout_type")
 _OURS = re.compile(r"wgmma<(none|32B|64B|128B),(\d{1,6}),(\d{1,6})(?:,(\d{1,6}))?>")
+_NO_BASE = "its matrix begins at a whole pattern of the swizzle, so that the base offset is 0"
+_OF_WGMMA = "descriptors of other instructions, such as tcgen05.mma, are not known here"
 _NUMBER = re.compile(r"(0x[0-9a-fA-F]{1,16}|[0-9]{1,20})(?:u|ul|ull|U|UL|ULL)?")
 
 
@@ -76,9 +81,15 @@ def check_descriptor(descriptor: Descriptor) -> Descriptor:
 
 
 def from_bits(bits: int) -> Descriptor:
-    if bits >> 64 or bits >> 49 & 7:
-        _fail(f"the descriptor {bits:#x}", "64 bits, of which the base offset is 0")
-    start, leading, stride = ((bits >> at & 0x3FFF) * UNIT for at in (0, 16, 32))
+    if bits >> 64:
+        _fail(f"the descriptor {bits:#x}", "a descriptor has 64 bits")
+    if bits & ~_KNOWN_BITS:
+        strange = bits & ~_KNOWN_BITS
+        named = ", ".join(str(at) for at in range(64) if strange >> at & 1)
+        _fail(f"the descriptor {bits:#x} has bits that wgmma's have not: {named}", _OF_WGMMA)
+    if bits & _BASE_OFFSET:
+        _fail(f"the descriptor {bits:#x} with a base offset", _NO_BASE)
+    start, leading, stride = ((bits >> at & _OFFSET) * UNIT for at in (0, 16, 32))
     return Descriptor(next(m for m, c in _CODES.items() if c == bits >> 62), leading, stride, start)
 
 
@@ -100,14 +111,44 @@ def _read(text: str) -> Descriptor:
         mode, *offsets = ours.groups(default="0")
         return check_descriptor(Descriptor(mode, *map(int, offsets)))
     if text.startswith("GmmaDescriptor"):
-        fields = {name: (int(value, 16), word) for name, value, word in _FIELD.findall(text)}
-        if {"start_addr", "leading_off", "stride_off", "layout_type"} <= set(fields):
-            if fields.get("base_offset", (0, ""))[0]:
-                _fail("a descriptor with a base offset", "its matrix begins at a whole pattern")
-            mode = _CUTE.get(fields["layout_type"][1], "")
-            names = ("leading_off", "stride_off", "start_addr")
-            return check_descriptor(Descriptor(mode, *(fields[each][0] * UNIT for each in names)))
+        return _printed(text)
     raise ParseError(f"'{text[:60]}' is no descriptor of wgmma", advice="write 0x4000004000010000")
+
+
+def _printed(text: str) -> Descriptor:
+    """What CuTe prints: the number, and its fields in lines, which say the same."""
+    source = Source("<descriptor>", text)
+    fields: dict[str, tuple[int, str]] = {}
+    first, *others = text.split("\n")
+    for number, line in enumerate(others, 2):
+        said, column = line.strip(), len(line) - len(line.lstrip()) + 1
+        field = _FIELD.fullmatch(said)
+        if said and (field is None or field[1] not in _FIELDS or field[1] in fields):
+            raise ParseError(
+                f"'{said[:40]}' is no field of a descriptor, or one that is there already",
+                Span(source, number, column, len(said)),
+                f"fields are {', '.join(_FIELDS)}, each once: leading_off: 0x0001 (1)",
+            )
+        if field is not None:
+            fields[field[1]] = int(field[2], 16), field[3] or ""
+    whole = _NUMBER.fullmatch(first.removeprefix("GmmaDescriptor").lstrip(" :").rstrip())
+    missing = [name for name in _FIELDS if name not in fields and name != "base_offset"]
+    if whole is None or missing:
+        raise ParseError(
+            f"'{text[:60]}' is no descriptor of wgmma",
+            source.at(0, len(first)),
+            f"{', '.join(missing) or 'the number'} should be there, as CuTe prints it",
+        )
+    found, (code, word) = from_bits(int(whole[1], 0)), fields["layout_type"]
+    units = [fields[name][0] for name in ("start_addr", "leading_off", "stride_off")]
+    own = [each // UNIT for each in (found.start, found.leading, found.stride)]
+    if units != own or code != _CODES[found.mode] or _CUTE.get(word, found.mode) != found.mode:
+        raise ParseError(
+            f"the descriptor {found.bits:#x} and its fields differ",
+            source.at(0, len(first)),
+            "both are printed of one descriptor",
+        )
+    return found
 
 
 def is_descriptor(text: str) -> bool:
@@ -146,10 +187,10 @@ def operand_layout(
     >>> show(operand_layout(Descriptor("128B", 16, 1024), (64, 64), 2))
     'S<3,3,3> o ((8,8),64):((64,512),1)'
     """
-    start = [Shift(descriptor.start // size)] if descriptor.start else []
     check_descriptor(descriptor)
     if len(shape) != 2 or size not in (1, 2, 4):
         _fail("a descriptor is of a matrix", "elements have 1, 2 or 4 bytes")
+    start = [Shift(descriptor.start // size)] if descriptor.start else []
     if major == "mn" and size != 2:
         _fail(f"major mn of elements of {size} bytes", "only elements of 16 bits have that")
     span, mode = SPANS[descriptor.mode], descriptor.mode

@@ -63,6 +63,16 @@ def shared_layout(attribute: Attribute, shape: Sequence[int]) -> Layout:
     return check(compose(*_padding(attribute), inner))
 
 
+def check_width(attribute: Attribute, element_bytes: int | None) -> None:
+    """Swizzles of bytes are those of other elements where elements have another size."""
+    if attribute.name == "ttg.nvmma_shared" and element_bytes is not None:
+        bits = attribute.number("elementBitWidth")
+        if bits != 8 * element_bytes:
+            raise CheckError(
+                f"#{attribute.name} of {bits} bits, and an element has {8 * element_bytes}"
+            )
+
+
 def _in_blocks(attribute: Attribute, shape: tuple[int, ...], found: Layout) -> Layout:
     """The layout by shapes and strides, which CuTe can express, where that is known."""
     bits = attribute.number("elementBitWidth")

@@ -71,7 +71,7 @@ def _spelled(layout: Layout, element_bytes: int, packed: int) -> str:
             text = write_cute(layout, spelling, element_bytes, packed)
         except WarploomError:  # no offset there, or no place for an element's bytes
             continue
-        _same(layout, read_cute(text, element_bytes), spelling)
+        _same(layout, read_cute(text, element_bytes, packed), spelling)
         lines.append(f"// {spelling + ':':16}{text}\n")
     return "".join(lines)
 

@@ -15,7 +15,7 @@ from warploom.errors import (
 )
 from warploom.layout.formats.cute import read_cute
 from warploom.layout.formats.descriptor import is_descriptor, operand_layout, read_descriptor
-from warploom.layout.formats.encoding_shared import shared_layout
+from warploom.layout.formats.encoding_shared import check_width, shared_layout
 from warploom.layout.formats.export import read_cute_type
 from warploom.layout.formats.mlir import read_attribute
 from warploom.layout.formats.shared_text import read_call
@@ -24,7 +24,7 @@ from warploom.layout.formats.triton import from_offset_bases, read_bases
 from warploom.layout.language.check import MOST_ELEMENTS
 from warploom.layout.language.evaluate import Numbers, values
 from warploom.layout.language.expression import sizes_of
-from warploom.layout.language.ir import Layout
+from warploom.layout.language.ir import Layout, shape_of
 from warploom.layout.language.parse import parse
 from warploom.layout.language.show import show
 from warploom.layout.patterns.access import Problem
@@ -60,19 +60,32 @@ def _given(
     shapeless = "an attribute" if text.lstrip().startswith("#") else ""
     if shapeless or is_descriptor(text):
         return _of_shape(text, shape, element_bytes, shapeless or "a descriptor")
+    called = read_call(text, shape, element_bytes) if "lambda" not in text else None
+    return called or _with_shape(text, shape, element_bytes, packed)
+
+
+def _with_shape(
+    text: str, shape: tuple[int, ...] | None, element_bytes: int | None, packed: int
+) -> Layout:
+    """What says its own shape, which is that of the tensor."""
+    found = _by_itself(text, element_bytes, packed)
+    if shape is not None and shape_of(found) is not None and sizes_of(found) != shape:
+        one, two = ("×".join(map(str, each)) for each in (sizes_of(found), shape))
+        raise CheckError(f"the layout is of {one} elements, and the tensor of {two}")
+    return found
+
+
+def _by_itself(text: str, element_bytes: int | None, packed: int) -> Layout:
     if "lambda" in text:
         return read_tilelang(text)
     if "Layout<" in text:
         return read_cute_type(text)
-    called = read_call(text, shape, element_bytes)
-    if called is not None:
-        return called
     try:
         return parse(text)
     except WarploomError as error:
         ours = error
     try:
-        return read_cute(text, element_bytes)
+        return read_cute(text, element_bytes, packed)
     except WarploomError as error:
         theirs = any(word in text for word in ("Sw", "SW_", "smem_ptr", "_"))
         raise (error if theirs else ours) from None
@@ -86,11 +99,18 @@ def _of_shape(
         advice = f"give {spelled('--shape 64x64', 'shape=(64, 64)')}"
         raise ParseError(f"{what} does not say the shape", advice=advice)
     if what == "an attribute":
-        return shared_layout(read_attribute(text.strip()), shape)
+        attribute = read_attribute(text.strip())
+        check_width(attribute, element_bytes)
+        return shared_layout(attribute, shape)
+    if element_bytes is None:
+        advice = f"give {spelled('--element f16', 'element_bytes=2')}"
+        raise ParseError(
+            "a descriptor counts bytes, and says not how large an element is", advice=advice
+        )
     turned = text.rstrip().endswith("major mn")
     written = text.rstrip().removesuffix("major mn").removesuffix("major k")
     found = read_descriptor(written)
-    return operand_layout(found, shape, element_bytes or 2, "mn" if turned else "k")
+    return operand_layout(found, shape, element_bytes, "mn" if turned else "k")
 
 
 def row_major_addresses(layout: Layout, problem: Problem) -> Numbers:
