@@ -333,7 +333,7 @@ def _show(explored: Explored, timer: Timer | None) -> None:
         return
     best = time_words(explored.nanoseconds)
     if timer is None:
-        echo(f"best: {best} by the bound, which is a model: not measured{_by(explored)}")
+        echo(f"best: {best} {explored.how}{_by(explored)}")
     else:
         echo(f"best: {best} measured on {timer.bench.device}, {timer.taken} samples just now")
         if timer.violations:

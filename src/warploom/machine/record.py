@@ -23,6 +23,7 @@ from warploom.errors import CheckError, ParseError, Source, Span, UnsupportedErr
 from warploom.machine.latency import Latency
 from warploom.machine.rates import Pressure, Rates
 from warploom.machine.serving import KINDS, Group, Known, RequestKind, Serving
+from warploom.machine.times import Times
 
 T = TypeVar("T")
 Table = Mapping[str, Any]
@@ -71,6 +72,7 @@ class Machine:
     latency: Latency = field(default_factory=_absent)
     rates: Rates = field(default_factory=_absent)
     serving: Serving = field(default_factory=_absent)
+    times: Times = field(default_factory=_absent)
 
     def __post_init__(self) -> None:
         for name in [name for name, value in vars(self).items() if value is MISSING]:
@@ -106,7 +108,7 @@ class Machine:
 
 # Of rates: what time or room is divided by.
 _DIVIDE = ("clock", "processors", "processor_blocks", "processor_threads", "processor_registers")
-TABLES = ("latency", "rates", "serving")
+TABLES = ("latency", "rates", "serving", "times")
 # What a table has from the record itself.
 SHARED = ("name", "lanes", "processors", "processor_threads")
 _WORDS = {bool: "true or false", str: "a text", int: "a whole number", float: "a number"}
@@ -215,7 +217,7 @@ class _Reader:
         table = other._parsed()
         return {**other._inherited(table.get("like")), **table}
 
-    def _table(self, plain: Machine, name: str, table: Any) -> Latency | Rates | Serving:
+    def _table(self, plain: Machine, name: str, table: Any) -> Latency | Rates | Serving | Times:
         """One of the tables, with what it has from the record itself."""
         if not isinstance(table, dict):
             self.fail(f"{name} is no table", name, f"write [{name}] above its fields")
@@ -228,6 +230,8 @@ class _Reader:
                 same = {"processors": plain.multiprocessors or None, "processor_threads": threads}
                 given = {key: value for key, value in same.items() if value is not None}
                 return self.rates(own | given | table, name)
+            case "times":
+                return self.times(table, name)
         return Serving(
             plain.name, plain.lanes, plain.banks, self._groups(plain, table),
             plain.bank_bytes, plain.tensor_copies, plain.reverses_bits,
@@ -248,6 +252,14 @@ class _Reader:
                 if not getattr(getattr(made, name), each.name):
                     missing = f"the field '{at}{name}.{each.name}' is missing, or zero"
                     self.fail(missing, name, f"add {each.name} = … to it, above zero")
+        return made
+
+    def times(self, given: Table, place: str) -> Times:
+        """Coefficients by some of which work is divided."""
+        made = self.record(Times, given, place)
+        for name in ("clock", "memory", "l2", "together", "hidden", "beside"):
+            if not getattr(made, name):
+                self.fail(f"{place}.{name} = 0", name, "it is above zero")
         return made
 
     def _groups(self, plain: Machine, table: Table) -> dict[tuple[RequestKind, int], Group]:

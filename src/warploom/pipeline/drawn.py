@@ -119,7 +119,7 @@ def drawn(recipe: Any, digest: str, arch: str, asked: Asked) -> Drawn:
     if digest not in _nests:
         _nests[digest] = Nest(*shared(recipe))
     nest, built = _nests[digest], time.monotonic() - since
-    found = _descents(nest, asked)
+    found = leaves_of(nest, asked)
     made, failed = [], 0
     for row in np.flatnonzero(found.arrived):
         try:
@@ -134,7 +134,8 @@ def drawn(recipe: Any, digest: str, arch: str, asked: Asked) -> Drawn:
     return Drawn(made, int(np.count_nonzero(found.arrived)), failed, built, least)
 
 
-def _descents(nest: Nest, asked: Asked) -> Descents:
+def leaves_of(nest: Nest, asked: Asked) -> Descents:
+    """Where the descents of a piece of work end."""
     random = np.random.default_rng(asked.seed)
     here = nest.root
     if asked.near is not None:

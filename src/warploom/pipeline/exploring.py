@@ -71,10 +71,8 @@ def explored(
             raise CheckError(f"{name}={value!r:.40}", advice=f"a whole number from {least} on")
     budget = Budget(seconds)
     with budget.interruptible(), budget.governing():  # the space takes a while to be built
-        program = _program(kernel, dict(size or {}), space)
-        own = machine_named(machine)
         fixes = (fix,) if isinstance(fix, str) else tuple(fix)
-        nest = Nest(program, own.rates, target_for(own, space), fixes)
+        nest = nest_of(kernel, size, machine, space, fixes)
     if not nest.is_possible:
         return impossible(nest)
     kept = users_store() if store is True else store or None
@@ -88,6 +86,18 @@ def explored(
         some = () if engine == "exact" else first.variants
         is_free = strategy in (None, FREE)
         return modelled(nest, some, engine, evaluations or EVALUATIONS, budget, seed, is_free)
+
+
+def nest_of(
+    kernel: str | LoopNest | Program,
+    size: Mapping[str, int] | None = None,
+    machine: str = "h200",
+    space: str = "default",
+    fixes: Sequence[str] = (),
+) -> Nest:
+    """The space of a loop nest, as `explored` has it."""
+    program, own = _program(kernel, dict(size or {}), space), machine_named(machine)
+    return Nest(program, own.rates, target_for(own, space), fixes)
 
 
 def check_engine(engine: str) -> None:

@@ -1,17 +1,20 @@
-"""A loop nest explored without a GPU: strategies first, then the nest itself, by the bound.
+"""A loop nest explored without a GPU: strategies first, then the nest itself.
 
-The bound of the time is no ranking: many implementations meet it that nobody would run. So what
-comes of a strategy stands, unless the search of the nest itself finds something far better; and
-threads that compute the same count as often as they do.
+The bound of the time is no ranking: many implementations meet it that nobody would run. So, where
+the machine's record has times, implementations are compared by those that the model predicts. Some
+are drawn of each strategy; then what is near to the best is drawn again and again. Where there are
+no times, what comes of a strategy stands, unless the search of the nest itself finds something far
+better by the bound; and threads that compute the same count as often as they do.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, count
 from typing import Any
 
 import numpy as np
@@ -19,17 +22,19 @@ import numpy as np
 from warploom.errors import CheckError, WarploomError, spelled
 from warploom.loopnest.repeated import repeated
 from warploom.loopnest.strategies.form import Variant
-from warploom.pipeline.nest import TRIAL_LEAST, Explored, Nest
+from warploom.pipeline.drawn import Asked, leaves_of, packed
+from warploom.pipeline.nest import FREE, NOTHING_KEPT, TRIAL_LEAST, Explored, Kept, Nest
 from warploom.search.branching.bound import Best
 from warploom.search.branching.candidate import Candidates
-from warploom.search.branching.descent import descended, seeds
 from warploom.search.budget import STOPS, Budget
-from warploom.search.engine import Watch
 from warploom.search.outcome import Found
+from warploom.search.outcome_json import Record
 
 DRAWN, AT_ONCE = 12, 4  # of each strategy
+PREDICTED = 4  # of those drawn of a strategy, by their costs
+NEAR = 6  # draws near the best, where no seconds are given
 FAR_BETTER = 0.5  # of the cost of what a strategy gave
-SHARE = 0.5  # of the time, for strategies
+DRAWING, SHARE = 0.3, 0.75  # of the time: for draws of strategies, and also for those near the best
 MOST = 0.9  # of the time, until a strategy has given anything
 ALIKE = 1.1  # costs that differ by less are one: then blocks of usual size come first
 USUAL = 256  # threads of a block
@@ -37,13 +42,19 @@ USUAL = 256  # threads of a block
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _First:
-    """An implementation by a strategy; `cost` is its bound, times what is repeated."""
+    """An implementation by a strategy. Its `cost` is its bound, times what is repeated; `time` is
+    what it is compared by."""
 
     variant: Variant
     nest: Nest
     candidate: Candidates
     cost: float
     rank: tuple[float, float]
+    time: float = math.inf
+
+    @property
+    def bound(self) -> float:
+        return float(self.nest.bound(self.candidate)[0])
 
 
 def modelled(
@@ -54,39 +65,64 @@ def modelled(
     budget: Budget,
     seed: int = 0,
     free: bool = True,
+    kept: Kept = NOTHING_KEPT,
     **others: Any,
 ) -> Explored:
-    """The best by the bound of what strategies and the nest itself have; unless it is `free`, of
-    strategies alone."""
-    first = _first(nest, _one_of_each(variants), budget, seed)
+    """The best of what strategies and the nest itself have, and of what earlier runs found; unless
+    it is `free`, of strategies alone."""
+    drawn = _Drawn(nest, seed + kept.runs, budget)
+    first = drawn.best(_one_of_each(variants), kept.best)
+    own_best = kept.best if _is_free(kept.best) else None
+    if first is None or not nest.has_times:
+        kept = replace(kept, best=own_best)
+    else:  # times that are predicted are no bounds: they are compared below
+        kept = replace(kept, best=None)
     if variants and not free and first is None:
         raise CheckError(
             f"the strategy '{variants[0].strategy}' has nothing that fits your decisions",
             advice=spelled("leave out --fix, or --strategy", "leave out fix=, or strategy="),
         )
     alone = first is None
-    found = nest.search(engine, evaluations, budget=budget, seed=seed, tries=alone, **others)
+    found = nest.search(
+        engine, evaluations, budget=budget, seed=seed, tries=alone, kept=kept, **others
+    )
     if first is None:
         return found
-    if (
-        free
-        and found.candidate is not None
-        and _cost(nest, found.candidate) < FAR_BETTER * first.cost
-    ):
-        return replace(found, trial=nest.tried(found.candidate, budget.at_least(TRIAL_LEAST)))
+    if free and found.candidate is not None and not nest.has_times:
+        if _cost(nest, found.candidate) < FAR_BETTER * first.cost:
+            return replace(found, trial=nest.tried(found.candidate, budget.at_least(TRIAL_LEAST)))
+    elif free:
+        mine = [found.candidate] if found.candidate is not None else []
+        mine += [nest.again(own_best)] if own_best is not None else []
+        itself = Variant(FREE, nest.program, nest.recipe[3])
+        timed = (
+            replace(_first(itself, nest, each), time=nest.predicted_time(each)) for each in mine
+        )
+        first = min((first, *timed), key=lambda one: one.time)
     own, best = first.nest, first.candidate
-    bound = float(own.bound(best)[0])
     return replace(
         found,
-        outcome=Found(Best(best, bound), complete=False),
+        outcome=Found(Best(best, first.time), complete=False),
         candidate=best,
-        nanoseconds=bound,
+        nanoseconds=first.time,
         bound=min(found.bound, own.least()),
-        evaluated=found.evaluated + DRAWN,
+        evaluated=found.evaluated + drawn.looked_at,
         trial=own.tried(best, budget.at_least(TRIAL_LEAST)),
         nest=own,
-        strategy=first.variant.strategy,
+        strategy="" if own is nest else first.variant.strategy,
+        predicted=own.has_times,
     )
+
+
+def _timed(nest: Nest, candidate: Candidates) -> _First:
+    """An implementation of the nest itself, by no strategy."""
+    itself = Variant(FREE, nest.program, nest.recipe[3])
+    return replace(_first(itself, nest, candidate), time=nest.predicted_time(candidate))
+
+
+def _is_free(kept: Record | None) -> bool:
+    """Whether what was kept is of the nest itself, and no strategy's."""
+    return kept is not None and kept.get("strategy", FREE) == FREE
 
 
 def _one_of_each(variants: Iterable[Variant]) -> list[Variant]:
@@ -94,37 +130,99 @@ def _one_of_each(variants: Iterable[Variant]) -> list[Variant]:
     return list({each.strategy: each for each in reversed(list(variants))}.values())
 
 
-def _first(nest: Nest, variants: Sequence[Variant], budget: Budget, seed: int) -> _First | None:
-    found: list[_First] = []
-    left = budget.seconds_left or 0.0
-    part = budget.up_to(MOST * left) if budget.seconds else Budget()
-    enough = budget.up_to(SHARE * left) if budget.seconds else part
-    try:
-        with part.enforced() if budget.seconds else nullcontext():
-            for one in chain.from_iterable(_drawn(each, nest, part, seed) for each in variants):
-                found.append(one)
+class _Drawn:
+    """Draws of strategies, and near the best of them, as long as there is time for it."""
+
+    def __init__(self, nest: Nest, seed: int, budget: Budget) -> None:
+        self.nest, self.seed, self.budget = nest, seed, budget
+        self.looked_at = 0
+        self.found: list[_First] = []
+        self.kept: list[_First] = []  # by an earlier run
+        self._times: dict[bytes, float] = {}
+
+    def best(self, variants: Sequence[Variant], kept: Record | None) -> _First | None:
+        self._until((DRAWING, MOST), lambda enough: self._each(variants, kept, enough))
+        if self.nest.has_times and self.found:
+            self._until((SHARE, MOST), self._nearer)
+            return min(self.found, key=lambda one: (one.time, one.rank))
+        best = min((*self.kept, *self.found), key=lambda one: one.rank, default=None)
+        return None if best is None else replace(best, time=best.bound)
+
+    def _until(self, shares: tuple[float, float], work: Callable[[Budget], None]) -> None:
+        """Work that ends with one part of the time, or, if it has found nothing, with another."""
+        left = self.budget.seconds_left or 0.0
+        enough, most = (
+            self.budget.up_to(share * left) if self.budget.seconds else Budget() for share in shares
+        )
+        try:
+            with most.enforced() if self.budget.seconds else nullcontext():
+                work(enough)
+        except STOPS:
+            pass  # with what there is
+
+    def _each(self, variants: Sequence[Variant], kept: Record | None, enough: Budget) -> None:
+        for variant in variants:
+            own = _nest_of(variant, self.nest)
+            if own is None:
+                continue
+            if kept is not None and kept.get("strategy") == variant.strategy:
+                self.kept.append(_first(variant, own, own.again(kept)))
+            for one in _drawn(variant, own, enough, self.seed):
+                self.looked_at += 1
+                self.found.append(one)
                 enough.check()
-    except STOPS:
-        pass  # with what there is
-    return min(found, key=lambda one: one.rank, default=None)
+
+    def _nearer(self, enough: Budget) -> None:
+        """The best of each strategy are predicted, then others near the best of these."""
+        first: dict[str, list[_First]] = defaultdict(list)
+        for one in sorted(self.found, key=lambda one: one.rank):
+            first[one.variant.strategy].append(one)
+        self.found = []
+        for one in chain(self.kept, *(each[:PREDICTED] for each in first.values())):
+            self._predict(one)
+            enough.check()
+        for at in count() if self.budget.seconds else range(NEAR):
+            best = min(self.found, key=lambda one: one.time)
+            asked = Asked(AT_ONCE, (self.seed, at), near=packed(best.candidate, 0))
+            drawn = leaves_of(best.nest, asked)
+            for row in np.flatnonzero(drawn.arrived):
+                leaf = drawn.leaves.take(slice(int(row), int(row) + 1))
+                self.looked_at += 1
+                self._predict(replace(best, candidate=leaf, time=math.inf))
+                enough.check()
+
+    def _predict(self, one: _First) -> None:
+        key = packed(one.candidate, 0)
+        if key in self._times:
+            return
+        try:
+            self._times[key] = one.nest.predicted_time(one.candidate)
+        except WarploomError:  # it cannot be written as a kernel
+            self._times[key] = math.inf
+        self.found.append(replace(one, time=self._times[key]))
 
 
-def _drawn(variant: Variant, nest: Nest, budget: Budget, seed: int) -> Iterator[_First]:
+def _nest_of(variant: Variant, nest: Nest) -> Nest | None:
+    """None where decisions of a strategy contradict those of the user."""
     try:
-        own = Nest(variant.program, nest.rates, nest.target, variant.fixes)
+        return Nest(variant.program, nest.rates, nest.target, variant.fixes)
     except WarploomError:
-        return  # its decisions contradict those of the user
-    random = np.random.default_rng(seed)
-    for _ in range(DRAWN // AT_ONCE):
-        here = own.root.take(np.zeros(AT_ONCE, np.int64))
-        drawn = descended(own.problem, here, seeds(AT_ONCE, random),
-                          lambda some: 1 / (own.bound(some) + 1), Watch(budget))  # fmt: skip
+        return None
+
+
+def _drawn(variant: Variant, own: Nest, budget: Budget, seed: int) -> Iterator[_First]:
+    for at in range(DRAWN // AT_ONCE):
+        drawn = leaves_of(own, Asked(AT_ONCE, (seed, at)))
         for row in np.flatnonzero(drawn.arrived):
-            leaf = drawn.leaves.take(slice(int(row), int(row) + 1))
-            cost = _cost(own, leaf)
-            threads = math.prod(own.implementation(leaf).levels)
-            rank = math.floor(math.log(max(cost, 1e-3), ALIKE)), abs(math.log2(threads / USUAL))
-            yield _First(variant, own, leaf, cost, rank)
+            yield _first(variant, own, drawn.leaves.take(slice(int(row), int(row) + 1)))
+        budget.check()
+
+
+def _first(variant: Variant, own: Nest, leaf: Candidates) -> _First:
+    cost = _cost(own, leaf)
+    threads = math.prod(own.implementation(leaf).levels)
+    rank = math.floor(math.log(max(cost, 1e-3), ALIKE)), abs(math.log2(threads / USUAL))
+    return _First(variant, own, leaf, cost, rank)
 
 
 def _cost(nest: Nest, leaf: Candidates) -> float:

@@ -18,6 +18,7 @@ import numpy as np
 from warploom.emit.parts import with_notes
 from warploom.errors import CheckError, InternalError, UnsupportedError
 from warploom.kernel.ir import Kernel
+from warploom.kernel.work import work_of
 from warploom.loopnest.bound import Bound, Reason
 from warploom.loopnest.decided import Implementation
 from warploom.loopnest.ir import Program
@@ -28,6 +29,7 @@ from warploom.loopnest.space import DECIDED, NestSpace
 from warploom.loopnest.target import DEFAULT, Target
 from warploom.loopnest.trial import Tried, tried
 from warploom.machine.rates import Rates
+from warploom.machine.times import Prediction, predicted
 from warploom.pictured import PublicResult
 from warploom.search.branching.bound import Best, minimise
 from warploom.search.branching.candidate import Bits, Candidates, Decision, Flags, Numbers
@@ -90,7 +92,8 @@ NOTHING_KEPT = Kept()
 class Explored(PublicResult):
     """What `explore` found: the best implementation of a loop nest that was looked at.
 
-    `nanoseconds` is its time, measured on `device`, or by the model where that is None. With the
+    `nanoseconds` is its time, measured on `device`; where that is None it is predicted by the time
+    model of the machine, or, where the machine has none, the bound. With the
     tile sizes that the nest gives, no implementation takes less than `bound`. `candidate` is the
     implementation in its space, which is that of a `strategy` where one made it. `race` says all
     that was measured.
@@ -109,13 +112,13 @@ class Explored(PublicResult):
     strategy: str = ""
     race: Any = None
     ended: str | None = None  # why no more were looked at
+    predicted: bool = False  # whether times are those of the time model
 
     def __str__(self) -> str:
         name = "loop nest" if self.nest is None else self.nest.program.name
         if self.candidate is None:
             return f"{name}: {self.outcome}"
-        how = f"measured on {self.device}" if self.device else "by the model: not measured"
-        lines = [f"{name}: {time_words(self.nanoseconds)} {how}"]
+        lines = [f"{name}: {time_words(self.nanoseconds)} {self.how}"]
         if self.nest is not None:
             lines.append(f"  {self.nest.bound_words()}; {self.looked_at}")
             lines.append(f"  schedule: {self.nest.schedule(self.candidate)}")
@@ -123,6 +126,15 @@ class Explored(PublicResult):
 
     def __repr__(self) -> str:
         return f"<{self}>"
+
+    @property
+    def how(self) -> str:
+        """Where its time is from."""
+        if self.device is not None:
+            return f"measured on {self.device}"
+        return (
+            f"by the {'time model' if self.predicted else 'bound, which is a model'}: not measured"
+        )
 
     @property
     def looked_at(self) -> str:
@@ -231,6 +243,23 @@ class Nest:
 
     def implementation(self, candidate: Candidates) -> Implementation:
         return Implementation(self.space, candidate, 0)
+
+    # -- predictions -------------------------------------------------------------------------------
+
+    @property
+    def has_times(self) -> bool:
+        """Whether times can be predicted for this machine."""
+        return "times" in vars(self.target.machine)
+
+    def predicted(self, candidate: Candidates, kernel: Kernel | None = None) -> Prediction:
+        """The time of an implementation by the time model, which ranks and proves nothing."""
+        made = kernel or lower(self.implementation(candidate))
+        return predicted(work_of(made), self.target.machine)
+
+    def predicted_time(self, candidate: Candidates) -> float:
+        """In nanoseconds; never below the bound."""
+        bound = float(self.bound(candidate)[0])
+        return max(bound, float(self.predicted(candidate).nanoseconds))
 
     # -- estimates ---------------------------------------------------------------------------------
 
@@ -364,9 +393,14 @@ class Nest:
 
     def _schedule(self, candidate: Candidates) -> str:
         made = self.implementation(candidate)
+        kernel = lower(made)
         least = time_words(float(self.bound(candidate)[0]))
         limit = limit_words(self.bound.explain(candidate))
-        return f"{nest_schedule(made, lower(made))}; bound {least}: limited by {limit}"
+        told = ""
+        if self.has_times:
+            time = self.predicted(candidate, kernel)
+            told = f"; predicted {time_words(float(time.nanoseconds))}: limited by {time.limit}"
+        return f"{nest_schedule(made, kernel)}; bound {least}: limited by {limit}{told}"
 
     def kernel(self, explored: Explored) -> Kernel:
         """The kernel of what was found; its comment says what it computes, how, and what of it was

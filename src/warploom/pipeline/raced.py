@@ -86,7 +86,7 @@ def raced(
     on_progress: OnProgress | None = None,
 ) -> Explored:
     """The fastest implementation that was measured within the budget, tried on the simulator."""
-    entries = _entries(nest, variants, wanted.free)
+    entries = entries_of(nest, variants, wanted.free)
     kept = _Kept(nest, entries, quick.device, store)
     clock, watch = Clock(), Stopwatch()
     history = History([], "ns", nest.least())
@@ -138,7 +138,8 @@ def raced(
     )
 
 
-def _entries(nest: Nest, variants: Sequence[Variant], free: bool) -> list[Entry]:
+def entries_of(nest: Nest, variants: Sequence[Variant], free: bool) -> list[Entry]:
+    """What takes part in a race: the variants, each with the number that it has in what is kept."""
     found = []
     counts: dict[str, int] = {}
     for each in variants:

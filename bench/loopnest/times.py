@@ -1,0 +1,214 @@
+"""The time model beside what was measured: how it ranks implementations, and how far off it is.
+
+    python -m bench.loopnest.times --works FOLDER [--some 400] [--processes 2] [--fit] [--only WORD]
+
+Rows are those of `command_measured/`, whose files have decisions and times of all that
+`bench.loopnest.command_device` measured on an H200. Of each row some are drawn again, lowered and
+counted (`kernel/work.py`); counts stay in FOLDER, so that the next run goes on. Each implementation
+is in one of two halves by its digest. `--fit` prints coefficients that fit the first half best, for
+the machine's record; the table is about the other half alone: Kendall's rank correlation over pairs
+whose times differ by more than 5 %, the median of relative errors and their ninth decile.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, astuple, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from bench.harness import RESULTS, arguments, environment, save
+from bench.loopnest.command_device import MEASURED, ROWS
+
+from warploom.errors import WarploomError
+from warploom.kernel.work import work_of
+from warploom.loopnest.lower import lower
+from warploom.machine.record import H200
+from warploom.machine.times import Times, predicted
+from warploom.machine.work import Work, stacked
+from warploom.pipeline.drawn import made_again
+from warploom.pipeline.exploring import nest_of
+from warploom.pipeline.nest import Nest
+from warploom.pipeline.raced import entries_of
+from warploom.pipeline.strategic import strategies_of
+
+CLOSE = 1.05  # times whose order is not asked for
+STEPS = (0.3, 0.1, 0.03, 0.01)  # of the logarithm of a coefficient
+ROUNDS = 40
+# What a coefficient may be at all, by its meaning: an instruction takes an issue slot.
+WITHIN = {
+    "clock": (1.5, 1.98), "launch": (500, 5000), "memory": (3000, 4800), "l2": (4000, 20000),
+    "access": (1, 8), "move": (0.2, 1), "special": (1, 32), "shuffle": (1, 8), "product": (8, 64),
+    "iteration": (1, 8), "line": (0.5, 2), "sector": (0.25, 2), "wavefront": (1, 1.5),
+    "begin": (200, 4000), "global_wait": (200, 1200), "shared_wait": (20, 200),
+    "barrier_wait": (10, 200), "dependent": (0.2, 8), "own_registers": (10, 40), "spill": (0.1, 4),
+    "together": (1, 8), "hidden": (1, 8), "beside": (1, 8),
+}  # fmt: skip
+WAITED = 32  # implementations for one process at a time
+
+Sample = tuple[Work, float]
+
+
+# -- works -----------------------------------------------------------------------------------------
+
+
+def drawn(row: str, some: int) -> Iterator[list[Any]]:
+    """Of what was measured, the first so many in the order of their digests."""
+    kept = json.loads(lzma.decompress((RESULTS / MEASURED / f"{row}.json.xz").read_bytes()))
+    yield from sorted(kept, key=lambda each: each[1])[:some]
+
+
+_nests: dict[tuple[str, str], Nest] = {}
+
+
+def counted(row: str, asked: list[list[Any]]) -> list[tuple[str, list[float] | None]]:
+    """The work of some implementations; None where they have no kernel any more."""
+    whole = _whole(row)
+    found: list[tuple[str, list[float] | None]] = []
+    for entry, key, leaf, *_ in asked:
+        try:
+            if (row, entry) not in _nests:
+                _nests[row, entry] = Nest(*whole[entry])
+            nest = _nests[row, entry]
+            made = lower(nest.implementation(made_again(nest, {"leaf": leaf})))
+            found.append((key, [float(each) for each in astuple(work_of(made))]))
+        except (WarploomError, KeyError) as error:
+            print(f"{row}, {entry}: {error}", file=sys.stderr)
+            found.append((key, None))
+    return found
+
+
+_known: dict[str, dict[str, Any]] = {}
+
+
+def _whole(row: str) -> dict[str, Any]:
+    if row not in _known:
+        given = ROWS[row].nest
+        nest = nest_of(*given) if isinstance(given, tuple) else nest_of(given())
+        variants = strategies_of(nest, None, "default", free=isinstance(given, tuple)).variants
+        _known[row] = {each.name: each.recipe for each in entries_of(nest, variants, True)}
+    return _known[row]
+
+
+def works(row: str, some: int, folder: Path, pool: ProcessPoolExecutor) -> dict[str, Work]:
+    """Those that are kept, and those that are missing."""
+    file = folder / f"{row}.json"
+    kept: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    missing = sorted((each for each in drawn(row, some) if each[1] not in kept),
+                     key=lambda each: str(each[0]))  # fmt: skip
+    pieces = [missing[at : at + WAITED] for at in range(0, len(missing), WAITED)]
+    for done in pool.map(counted, [row] * len(pieces), pieces):
+        kept |= dict(done)
+        folder.mkdir(parents=True, exist_ok=True)
+        save(file, kept, indent=None)
+        print(f"{row}: {len(kept)}", file=sys.stderr, flush=True)
+    return {key: Work(*each) for key, each in kept.items() if each is not None}
+
+
+def halves(row: str, some: int, known: dict[str, Work]) -> tuple[list[Sample], list[Sample]]:
+    """What a fit sees, and what judges it."""
+    parts: tuple[list[Sample], list[Sample]] = ([], [])
+    for _, key, _, _, taken, _ in drawn(row, some):
+        if key in known:
+            parts[int(key[-1], 16) % 2].append((known[key], taken))
+    return parts
+
+
+# -- judging ---------------------------------------------------------------------------------------
+
+
+def kendall(measured: np.ndarray, told: np.ndarray) -> float:
+    """Over pairs whose measured times differ by more than CLOSE."""
+    log, other = np.log(measured), np.log(told)
+    apart, order = np.subtract.outer(log, log), np.subtract.outer(other, other)
+    far = np.abs(apart) > np.log(CLOSE)
+    return float((np.sign(apart) * np.sign(order))[far].mean()) if far.any() else 1.0
+
+
+def judged(samples: list[Sample]) -> dict[str, float]:
+    measured = np.array([taken for _, taken in samples])
+    told = predicted(stacked([work for work, _ in samples]), H200).nanoseconds
+    wrong = np.abs(told / measured - 1)
+    best = measured[np.argsort(told)[:8]].min() / measured.min()
+    return {
+        "implementations": len(samples),
+        "kendall": round(kendall(measured, told), 3),
+        "median_error": round(float(np.median(wrong)), 3),
+        "ninth_decile": round(float(np.quantile(wrong, 0.9)), 3),
+        "best_of_first_eight": round(float(best), 3),
+    }
+
+
+# -- fitting ---------------------------------------------------------------------------------------
+
+
+def loss(times: Times, rows: list[tuple[Work, np.ndarray]]) -> float:
+    """The mean over rows of how far predictions are off, and of order, as both matter."""
+    machine = H200.but(times=times)
+    total = 0.0
+    for work, measured in rows:
+        off = np.log(predicted(work, machine).nanoseconds / measured)
+        total += float(np.mean(np.abs(off)) + 0.5 * np.std(off))
+    return total / len(rows)
+
+
+def fitted(rows: list[tuple[Work, np.ndarray]], times: Times) -> Times:
+    """One coefficient after another, by ever smaller steps."""
+    best = loss(times, rows)
+    names = [each.name for each in fields(Times)]
+    random = np.random.default_rng(0)
+    for step in STEPS:
+        for _ in range(ROUNDS):
+            since = best
+            for name in random.permutation(names):
+                for sign in (1, -1):
+                    value = float(getattr(times, name)) * np.exp(sign * step)
+                    value = float(np.clip(value, *WITHIN[name]))
+                    other = replace(times, **{str(name): value})
+                    got = loss(other, rows)
+                    if got < best:
+                        best, times = got, other
+                        break
+            if since - best < 1e-5:
+                break
+        print(f"step {step}: {best:.4f}", file=sys.stderr, flush=True)
+    return times
+
+
+# -- the whole -------------------------------------------------------------------------------------
+
+
+def main() -> int:
+    parser = arguments(__doc__, "times_model.json", only="rows with this word in their name")
+    parser.add_argument("--works", type=Path, required=True, help="a folder for what is counted")
+    parser.add_argument("--some", type=int, default=400, help="of each row")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--fit", action="store_true", help="print coefficients")
+    asked = parser.parse_args()
+    names = [path.name.removesuffix(".json.xz") for path in sorted((RESULTS / MEASURED).iterdir())]
+    names = [name for name in names if asked.only in name]
+    with ProcessPoolExecutor(asked.processes) as pool:
+        known = {name: works(name, asked.some, asked.works, pool) for name in names}
+    parts = {name: halves(name, asked.some, known[name]) for name in names}
+    if asked.fit:
+        seen = [
+            (stacked([work for work, _ in first]), np.array([taken for _, taken in first]))
+            for first, _ in parts.values()
+        ]
+        for key, value in asdict(fitted(seen, H200.times)).items():
+            print(f"{key} = {value:.4g}")
+        return 0
+    table = {name: judged(second) for name, (_, second) in parts.items()}
+    for name, row in table.items():
+        print(name, json.dumps(row), flush=True)
+    save(asked.out, {"rows": table, **environment()})
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

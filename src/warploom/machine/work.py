@@ -1,0 +1,52 @@
+"""What a launch does, as a time model asks for it: counts for one of its blocks, and its memory.
+
+`kernel/work.py` counts it of a kernel without running it, `times.py` makes nanoseconds of it. Each
+field is a number, or an array of numbers, one for each of many launches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Of one block, but for `blocks` and what is of the whole launch: `touched`, the bytes of
+    global memory that all blocks touch together, and `fetched`, those that each asks for, summed.
+
+    Instructions are those of warps. `longest` is how many the busiest warp has. `sectors` are
+    those that L2 gives or takes, each once for a block. A round is when a thread waits for what it
+    has loaded; `registers` are those that the text declares."""
+
+    blocks: Any
+    threads: Any
+    registers: Any
+    shared_bytes: Any
+    arithmetic: Any = 0.0
+    special: Any = 0.0
+    moves: Any = 0.0
+    shuffles: Any = 0.0
+    products: Any = 0.0
+    iterations: Any = 0.0
+    barriers: Any = 0.0
+    longest: Any = 0.0
+    requests: Any = 0.0
+    lines: Any = 0.0
+    sectors: Any = 0.0
+    shared_requests: Any = 0.0
+    wavefronts: Any = 0.0
+    global_rounds: Any = 0.0
+    shared_rounds: Any = 0.0
+    touched: Any = 0.0
+    fetched: Any = 0.0
+
+
+def stacked(works: Sequence[Work]) -> Work:
+    """Many as one, of arrays."""
+    return Work(
+        *(np.array([getattr(each, field.name) for each in works], float) for field in fields(Work))
+    )

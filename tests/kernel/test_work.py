@@ -1,0 +1,108 @@
+"""Work that is counted without running a kernel, beside what the simulator counts when it runs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from bench.common.kernel import kernels
+from bench.common.loopnest.running import implementations
+
+from warploom.kernel import ir
+from warploom.kernel.build import Builder
+from warploom.kernel.dtype import f32
+from warploom.kernel.evaluate import run
+from warploom.kernel.ir import Kernel
+from warploom.kernel.work import work_of
+from warploom.loopnest.build import LoopNest
+from warploom.loopnest.lower import lower
+from warploom.loopnest.space import NestSpace
+from warploom.machine.report import Report
+
+
+def ran(kernel: Kernel, scalars: dict[str, int | float] | None = None) -> Report:
+    sizes = [int(each.size.value) for each in kernel.arrays if isinstance(each.size, ir.Const)]
+    return run(kernel, [np.ones(size, np.float32) for size in sizes], scalars)
+
+
+@pytest.mark.parametrize("pad", [0, 1])
+def test_a_transposition_is_counted_as_it_runs(pad: int) -> None:
+    sizes = {"height": 64, "width": 96}
+    x, y = np.zeros(64 * 96, np.float32), np.zeros(64 * 96, np.float32)
+    report = run(kernels.transpose(pad=pad), [x, y], dict(sizes))
+    work = work_of(kernels.transpose(pad=pad), sizes)
+    assert work.blocks == 6
+    requests = report.global_loads.requests + report.global_stores.requests
+    assert work.blocks * work.requests == requests
+    assert work.blocks * work.wavefronts == report.shared.wavefronts
+    assert work.blocks * work.barriers == report.barriers
+    assert work.touched == work.fetched == 2 * 4 * 64 * 96
+
+
+def strided(step: int) -> Kernel:
+    """Each thread adds up eight numbers that lie `step` apart."""
+    k = Builder("strided", block=64)
+    x, y = k.array("x", f32, 4 * 64 * 8 * step, const=True), k.array("y", f32, 4 * 64)
+    k.grid(4)
+    total, one = k.register("total", f32, 0.0), k.register("one", f32)
+    with k.loop("i", 8, unroll=False) as i:
+        k.set(one, x[(k.block_x * 64 + k.thread) * 8 * step + i * step])
+        k.set(total, total + one)
+    y[k.block_x * 64 + k.thread] = total
+    return k.done()
+
+
+@pytest.mark.parametrize(("step", "sectors"), [(1, 64), (2, 128), (8, 512)])
+def test_sectors_that_iterations_share_count_once(step: int, sectors: int) -> None:
+    work = work_of(strided(step))
+    assert work.sectors == sectors + 64 * 4 / 32
+    assert work.requests == 2 * 8 + 2
+    assert work.arithmetic == work.iterations == 2 * 8
+    assert work.touched == work.fetched == 32 * 4 * work.sectors
+    assert work.lines == 2 * 8 * min(32, 8 * step) + 2
+
+
+def test_what_all_blocks_read_is_touched_once() -> None:
+    k = Builder("scaled", block=32)
+    x, y = k.array("x", f32, 32, const=True), k.array("y", f32, 32 * 10)
+    k.grid(10)
+    one = k.register("one", f32)
+    k.set(one, x[k.thread])
+    y[k.block_x * 32 + k.thread] = one
+    work = work_of(k.done())
+    assert (work.touched, work.fetched) == (128 + 1280, 1280 + 1280)
+
+
+def test_a_load_that_no_iteration_changes_is_done_before_the_loop() -> None:
+    k = Builder("hoisted", block=32)
+    x, y = k.array("x", f32, 32, const=True), k.array("y", f32, 32 * 100)
+    one = k.register("one", f32)
+    with k.loop("i", 100, unroll=False) as i:
+        k.set(one, x[k.thread])
+        y[i * 32 + k.thread] = one
+    work = work_of(k.done())
+    assert work.requests == 1 + 100
+    assert (work.global_rounds, work.sectors) == (0, 4 + 400)
+
+
+def product() -> LoopNest:
+    nest = LoopNest("product")
+    m, n, k = nest.axis("m", 8, 4), nest.axis("n", 8, 4), nest.axis("k", 4)
+    A, B, C = nest.array("A", m, k), nest.array("B", k, n), nest.array("C", m, n)
+    C[m, n] = nest.sum(A[m, k] * B[k, n], over=k)
+    return nest
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_implementations_of_a_product_are_counted_as_they_run(seed: int) -> None:
+    """Where all blocks and iterations are alike: stores and barriers exactly, loads at most."""
+    looked_at = 0
+    for made in implementations(NestSpace(product().done()), 4, seed):
+        kernel = lower(made)
+        work, report = work_of(kernel), ran(kernel)
+        loads, stores = report.global_loads.requests, report.global_stores.requests
+        assert stores <= work.blocks * work.requests <= loads + stores
+        assert work.blocks * work.wavefronts <= report.shared.wavefronts
+        assert work.blocks * work.barriers == report.barriers
+        assert 0.7 < work.touched / (4 * (8 * 4 + 4 * 8 + 8 * 8)) <= 1
+        looked_at += 1
+    assert looked_at
