@@ -123,7 +123,7 @@ def drawn(recipe: Any, digest: str, arch: str, asked: Asked) -> Drawn:
     made, failed = [], 0
     for row in np.flatnonzero(found.arrived):
         try:
-            each = _compiled(nest, found.leaves, int(row), arch, _seen.setdefault(digest, set()))
+            each = made_of(nest, found.leaves, int(row), arch, _seen.setdefault(digest, set()))
         except InternalError:
             raise
         except WarploomError:
@@ -152,7 +152,8 @@ def leaves_of(nest: Nest, asked: Asked) -> Descents:
     return descended(nest.problem, here, seeds(len(here), random), weigh, Watch())
 
 
-def _compiled(nest: Nest, leaves: Candidates, row: int, arch: str, seen: set[str]) -> Made | None:
+def made_of(nest: Nest, leaves: Candidates, row: int, arch: str, seen: set[str]) -> Made | None:
+    """A decided candidate, compiled; None where its text was `seen` before."""
     leaf = leaves.take(slice(row, row + 1))
     kernel = lower(nest.implementation(leaf))
     text = cuda(kernel)
