@@ -15,7 +15,7 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Of one block, but for `blocks` and what is of the whole launch: `touched`, the bytes of
+    """Counts of one block, but for `blocks` and what is of the whole launch: `touched`, bytes of
     global memory that all blocks touch together, and `fetched`, those that each asks for, summed.
 
     Instructions are those of warps. `longest` is how many the busiest warp has. `sectors` are
