@@ -8,13 +8,14 @@ sum may pass 64 bits on its way to a value within them, which wrapping arithmeti
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
 
 from warploom.index.ir import Binary, BinaryOp, Const, Expr, Unary, Var, operations, select
 from warploom.index.ranges import Range
 from warploom.index.rewrite import Law, LawTable, Rewriter, law
 
-MOST_KEPT = 1 << 16  # nodes whose simpler forms are remembered
+# Nodes whose simpler forms are remembered, for each of so many bounds of variables.
+MOST_KEPT, MOST_BOUNDS = 1 << 15, 32
 
 
 def simplify(expr: Expr, ranges: Mapping[str, tuple[int, int]] | None = None) -> Expr:
@@ -24,7 +25,7 @@ def simplify(expr: Expr, ranges: Mapping[str, tuple[int, int]] | None = None) ->
     >>> show(simplify((x * 8 + y) // 8 + (x * 8 + y) % 8, {"y": (0, 7)}))
     'x + y'
     """
-    result = (Rewriter(_table(), ranges) if ranges else _unbounded()).rewrite(expr)
+    result = _rewriter(frozenset((ranges or {}).items())).rewrite(expr)
     # Taking a shared sum apart can cost more than it gains.
     return result if operations(result) <= operations(expr) else expr
 
@@ -57,9 +58,9 @@ def _table() -> LawTable:
     return LawTable(all_laws())
 
 
-@cache
-def _kept() -> Rewriter:
-    return Rewriter(_table(), {})
+@lru_cache(maxsize=MOST_BOUNDS)
+def _kept(bounds: frozenset[tuple[str, tuple[int, int]]]) -> Rewriter:
+    return Rewriter(_table(), dict(bounds))
 
 
 @cache
@@ -73,11 +74,13 @@ def _tidying() -> Rewriter:
     return _tidier()
 
 
-def _unbounded() -> Rewriter:
-    """Where nothing is said of variables, parts that were met before need no second look."""
-    if _kept().looked_at > MOST_KEPT:
-        _kept.cache_clear()  # whoever still uses that one keeps it
-    return _kept()
+def _rewriter(bounds: frozenset[tuple[str, tuple[int, int]]]) -> Rewriter:
+    """Where the same is known of variables, parts that were met before need no second look."""
+    found = _kept(bounds)
+    if found.looked_at > MOST_KEPT:
+        _kept.cache_clear()  # whoever still uses one keeps it
+        found = _kept(bounds)
+    return found
 
 
 def _power_of_two(a: int) -> bool:

@@ -50,6 +50,9 @@ class Ranges:
 
     def of(self, expr: ir.Expr) -> Range:
         known = self._known
+        found = known.get(expr)
+        if found is not None:
+            return found
         for part in ir.walk(expr, skip=known):
             low, high = self._of_part(part, [known[child] for child in ir.children(part)])
             inside = WIDEST.low <= low and high <= WIDEST.high

@@ -22,6 +22,8 @@ from warploom.index.show import show
 CONSTANTS = frozenset("abc")
 NOT_CONSTANT = frozenset("uv")
 
+SOME = 10_000  # steps, whatever the size of an expression
+
 _Root: TypeAlias = tuple[type, str]  # the kind of a node, and its operator
 
 
@@ -79,13 +81,15 @@ class Rewriter:
     def rewrite(self, expr: ir.Expr) -> ir.Expr:
         """Children first; what a law gives is itself rewritten before it is used."""
         done = self._done
+        if expr in done:
+            return done[expr]
         becomes: dict[ir.Expr, ir.Expr] = {}
-        steps_left = 10_000 + 1_000 * len(ir.walk(expr))
+        steps = 0
         stack = [expr]
         while stack:
             part = stack[-1]
-            steps_left -= 1
-            if not steps_left:
+            steps += 1
+            if steps % SOME == 0 and steps > SOME + 1_000 * len(ir.walk(expr)):
                 raise InternalError(f"the laws of index expressions do not end at {part!r}")
             waits_for = (becomes[part],) if part in becomes else ir.children(part)
             missing = [other for other in waits_for if other not in done]

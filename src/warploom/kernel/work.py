@@ -295,7 +295,7 @@ class _Count:
         if guard is not None:
             used = active & (np.asarray(evaluate(guard, env)) != 0)
         places, used = np.broadcast_arrays(np.asarray(evaluate(index, env)), used)
-        return np.unique(places[used] * width // SECTOR_BYTES)
+        return _different(places[used] * width // SECTOR_BYTES)
 
 
 def _registers(kernel: ir.Kernel, passed: Container[str]) -> float:
@@ -330,7 +330,13 @@ def _named(stmt: ir.Stmt) -> Iterator[str]:
 
 
 def _distinct(some: Sequence[Ints]) -> Ints:
-    return np.unique(np.concatenate(some)) if some else np.zeros(0, np.int64)
+    return _different(np.concatenate(some)) if some else np.zeros(0, np.int64)
+
+
+def _different(some: Ints) -> Ints:
+    """Each once, in order: sorting is faster than the hash table of NumPy's `unique`."""
+    ordered = np.sort(some)
+    return ordered[np.diff(ordered, prepend=ordered[:1] - 1) != 0]
 
 
 def _needed(

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from itertools import chain, count
+from itertools import chain, count, zip_longest
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,8 @@ from warploom.search.outcome import Found
 from warploom.search.outcome_json import Record
 
 DRAWN, AT_ONCE = 12, 4  # of each strategy
-PREDICTED = 4  # of those drawn of a strategy, by their costs
+PREDICTED = 16  # of those drawn, by their costs, of each variant of a strategy as many
+BESIDE = 3  # next to the best, near which others are drawn, too
 NEAR = 6  # draws near the best, where no seconds are given
 FAR_BETTER = 0.5  # of the cost of what a strategy gave
 DRAWING, SHARE = 0.3, 0.75  # of the time: for draws of strategies, and also for those near the best
@@ -71,7 +72,7 @@ def modelled(
     """The best of what strategies and the nest itself have, and of what earlier runs found; unless
     it is `free`, of strategies alone."""
     drawn = _Drawn(nest, seed + kept.runs, budget)
-    first = drawn.best(_one_of_each(variants), kept.best)
+    first = drawn.best(_in_turn(variants), kept.best)
     own_best = kept.best if _is_free(kept.best) else None
     if first is None or not nest.has_times:
         kept = replace(kept, best=own_best)
@@ -106,7 +107,7 @@ def modelled(
         candidate=best,
         nanoseconds=first.time,
         bound=min(found.bound, own.least()),
-        evaluated=found.evaluated + drawn.looked_at,
+        evaluated=found.evaluated + max(drawn.looked_at, len(drawn.found)),
         trial=own.tried(best, budget.at_least(TRIAL_LEAST)),
         nest=own,
         strategy="" if own is nest else first.variant.strategy,
@@ -125,9 +126,14 @@ def _is_free(kept: Record | None) -> bool:
     return kept is not None and kept.get("strategy", FREE) == FREE
 
 
-def _one_of_each(variants: Iterable[Variant]) -> list[Variant]:
-    """The first of each strategy: spaces take a while to be built."""
-    return list({each.strategy: each for each in reversed(list(variants))}.values())
+def _in_turn(variants: Iterable[Variant]) -> list[list[Variant]]:
+    """The first of each strategy, then the second of each, with their numbers, as races have them:
+    spaces take a while to be built."""
+    of: dict[str, list[Variant]] = defaultdict(list)
+    for each in variants:
+        name, some = each.strategy, of[each.strategy]
+        some.append(replace(each, strategy=f"{name} {len(some) + 1}"))
+    return [[each for each in some if each is not None] for some in zip_longest(*of.values())]
 
 
 class _Drawn:
@@ -138,10 +144,11 @@ class _Drawn:
         self.looked_at = 0
         self.found: list[_First] = []
         self.kept: list[_First] = []  # by an earlier run
-        self._times: dict[bytes, float] = {}
+        self._times: dict[tuple[str, bytes], float] = {}
 
-    def best(self, variants: Sequence[Variant], kept: Record | None) -> _First | None:
-        self._until((DRAWING, MOST), lambda enough: self._each(variants, kept, enough))
+    def best(self, variants: list[list[Variant]], kept: Record | None) -> _First | None:
+        several = variants if self.budget.seconds and self.nest.has_times else variants[:1]
+        self._until((DRAWING, MOST), lambda enough: self._each(chain(*several), kept, enough))
         if self.nest.has_times and self.found:
             self._until((SHARE, MOST), self._nearer)
             return min(self.found, key=lambda one: (one.time, one.rank))
@@ -160,7 +167,7 @@ class _Drawn:
         except STOPS:
             pass  # with what there is
 
-    def _each(self, variants: Sequence[Variant], kept: Record | None, enough: Budget) -> None:
+    def _each(self, variants: Iterable[Variant], kept: Record | None, enough: Budget) -> None:
         for variant in variants:
             own = _nest_of(variant, self.nest)
             if own is None:
@@ -168,33 +175,35 @@ class _Drawn:
             if kept is not None and kept.get("strategy") == variant.strategy:
                 self.kept.append(_first(variant, own, own.again(kept)))
             for one in _drawn(variant, own, enough, self.seed):
-                self.looked_at += 1
                 self.found.append(one)
                 enough.check()
 
     def _nearer(self, enough: Budget) -> None:
-        """The best of each strategy are predicted, then others near the best of these."""
-        first: dict[str, list[_First]] = defaultdict(list)
+        """Some of each variant are predicted, then others near the best of these."""
+        drawn: dict[str, list[_First]] = defaultdict(list)
         for one in sorted(self.found, key=lambda one: one.rank):
-            first[one.variant.strategy].append(one)
+            drawn[one.variant.strategy].append(one)
         self.found = []
-        for one in chain(self.kept, *(each[:PREDICTED] for each in first.values())):
+        some = [one for each in zip_longest(*drawn.values()) for one in each if one is not None]
+        for one in (*self.kept, *some[:PREDICTED]):
             self._predict(one)
             enough.check()
         for at in count() if self.budget.seconds else range(NEAR):
-            best = min(self.found, key=lambda one: one.time)
+            self.found.sort(key=lambda one: one.time)
+            # The best every other time, between those next to it.
+            best = self.found[(at % 2) * (1 + at // 2 % BESIDE) % len(self.found)]
             asked = Asked(AT_ONCE, (self.seed, at), near=packed(best.candidate, 0))
-            drawn = leaves_of(best.nest, asked)
-            for row in np.flatnonzero(drawn.arrived):
-                leaf = drawn.leaves.take(slice(int(row), int(row) + 1))
-                self.looked_at += 1
+            near = leaves_of(best.nest, asked)
+            for row in np.flatnonzero(near.arrived):
+                leaf = near.leaves.take(slice(int(row), int(row) + 1))
                 self._predict(replace(best, candidate=leaf, time=math.inf))
                 enough.check()
 
     def _predict(self, one: _First) -> None:
-        key = packed(one.candidate, 0)
+        key = one.variant.strategy, packed(one.candidate, 0)
         if key in self._times:
             return
+        self.looked_at += 1
         try:
             self._times[key] = one.nest.predicted_time(one.candidate)
         except WarploomError:  # it cannot be written as a kernel
