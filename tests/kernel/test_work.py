@@ -7,7 +7,7 @@ import pytest
 from bench.common.kernel import kernels
 from bench.common.loopnest.running import implementations
 
-from warploom.kernel import ir
+from warploom.index.ir import Const
 from warploom.kernel.build import Builder
 from warploom.kernel.dtype import f32
 from warploom.kernel.evaluate import run
@@ -20,7 +20,7 @@ from warploom.machine.report import Report
 
 
 def ran(kernel: Kernel, scalars: dict[str, int | float] | None = None) -> Report:
-    sizes = [int(each.size.value) for each in kernel.arrays if isinstance(each.size, ir.Const)]
+    sizes = [int(each.size.value) for each in kernel.arrays if isinstance(each.size, Const)]
     return run(kernel, [np.ones(size, np.float32) for size in sizes], scalars)
 
 

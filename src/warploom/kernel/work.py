@@ -11,7 +11,7 @@ address nor its memory counts once: compilers do it before the loop.
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -92,13 +92,14 @@ class _Count:
         middle = {name: sides // 2 for name, sides in self.grid.items()}
         self.env: dict[str, Any] = {**thread_variables(kernel), **middle, **scalars}
         self.lets: dict[str, Expr] = {}
-        self.of: Counter[str] = Counter()
+        self.of: dict[str, float] = defaultdict(float)
         self.warps = -(-kernel.threads // kernel.warp_size)
         self.instructions = np.zeros(self.warps)
         shared = [each for each in kernel.body if isinstance(each, ir.Shared)]
         self.places = offsets(shared)
         self.pool = pool_bytes(shared)
-        self.widths = {each.name: each.dtype.bytes for each in (*shared, *kernel.arrays)}
+        self.widths = {each.name: each.dtype.bytes for each in shared}
+        self.widths |= {each.name: each.dtype.bytes for each in kernel.arrays}
         self.sizes = {each.name: int(evaluate(each.size, scalars)) for each in kernel.arrays}
         self.outside = {each.name for each in kernel.arrays if each.space == "global"}
         self.touched: dict[str, _Touched] = defaultdict(_Touched)
@@ -128,7 +129,8 @@ class _Count:
         name, count = own
         for side, many in enumerate(self.grid.values()):
             count *= 1 + (many - 1) * self.touched[name].growth(side, min(many, BLOCKS))
-        return min(count, self.sizes[name] * self.widths[name] / SECTOR_BYTES)
+        most = self.sizes[name] * self.widths[name] / SECTOR_BYTES
+        return float(min(count, most))
 
     # -- statements --------------------------------------------------------------------------------
 
@@ -260,11 +262,15 @@ class _Count:
     def _inside(
         self, stmt: ir.Load | ir.Store, times: float, addresses: Ints, rows: Mask, width: int
     ) -> None:
-        load, bytes_ = isinstance(stmt, ir.Load), stmt.width * width
-        used = bank_use(addresses, bytes_, rows, load=load)
+        load = isinstance(stmt, ir.Load)
+        used = bank_use(addresses, stmt.width * width, rows, load=load)
         self.of["wavefronts"] += times * used.wavefronts
-        if load or not (isinstance(stmt.value, ir.Cell) and stmt.value.name in self.passed):
+        if not (isinstance(stmt, ir.Store) and self._is_copied(stmt.value)):
             self._issue("shared_requests", times, rows.reshape(-1)[: self.kernel.threads])
+
+    def _is_copied(self, value: ir.Value) -> bool:
+        """Whether a copy does the load and the store of it, as one instruction."""
+        return isinstance(value, ir.Cell) and value.name in self.passed
 
     def _touch(
         self, name: str, index: Expr, guard: Expr | None, loops: Sequence[_Loop],
@@ -284,8 +290,8 @@ class _Count:
         for side, (block, many) in enumerate(self.grid.items()):
             if many > 1:
                 first = max(0, min(env[block] // BLOCKS * BLOCKS, many - BLOCKS))
-                some = np.arange(first, first + min(many, BLOCKS)).reshape(-1, 1, 1)
-                beside = {**env, block: some}
+                numbers = np.arange(first, first + min(many, BLOCKS)).reshape(-1, 1, 1)
+                beside: dict[str, Any] = {**env, block: numbers}
                 seen.beside[side].append(self._sectors(index, guard, beside, active, width))
 
     def _sectors(
@@ -336,7 +342,8 @@ def _distinct(some: Sequence[Ints]) -> Ints:
 def _different(some: Ints) -> Ints:
     """Each once, in order: sorting is faster than the hash table of NumPy's `unique`."""
     ordered = np.sort(some)
-    return ordered[np.diff(ordered, prepend=ordered[:1] - 1) != 0]
+    found: Ints = ordered[np.diff(ordered, prepend=ordered[:1] - 1) != 0]
+    return found
 
 
 def _needed(
