@@ -1,4 +1,4 @@
-"""`warploom.judge`: twenty computations, each right, subtly wrong, and made to pass a harness."""
+"""`warploom.judge`: forty computations, each right, subtly wrong, and made to pass a harness."""
 
 from __future__ import annotations
 
@@ -8,25 +8,26 @@ from typing import Any
 import numpy as np
 import pytest
 from bench.common.verdict.computations import COMPUTATIONS, KERNELS, N
+from bench.common.verdict.more_computations import MORE
+from bench.common.verdict.replay import shows
 
 from warploom.errors import CheckError, ParseError, WarploomError
 from warploom.verdict.judged import judge
 
 # What is not followed yet, by a word of the reason.
+ALL = {**COMPUTATIONS, **MORE}
 UNKNOWN = {"scatter_add": "atom"}
 # By what these are found; all others have inputs on which the result differs.
 FAULTS = {
     "dot_wrong": "race", "transpose_wrong": "race", "scatter_add_wrong": "race",
     "tensor_gamed": "fault", "scatter_add_gamed": "fault", "heat_gamed": "unwritten",
-    "scan_gamed": "writes input",
+    "scan_gamed": "writes input", "matvec_gamed": "unwritten", "batched_gamed": "fault",
 }  # fmt: skip
-QUICK = ("relu", "softmax", "row_sum", "tensor", "gather")
-NAMES = [
-    pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in COMPUTATIONS
-]
+QUICK = ("gelu", "adam", "relu", "softmax", "row_sum", "tensor", "gather")
+NAMES = [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in ALL]
 WRONG = [
     pytest.param(name, kind, marks=() if quick else pytest.mark.slow)
-    for number, name in enumerate(COMPUTATIONS)
+    for number, name in enumerate(ALL)
     for kind in ("wrong", "gamed")
     for quick in [f"{name}_{kind}" in FAULTS or number % 5 == 0]
 ]
@@ -34,7 +35,7 @@ WRONG = [
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_right_is_equal(name: str) -> None:
-    found = COMPUTATIONS[name].judged(name)
+    found = ALL[name].judged(name)
     if name in UNKNOWN:
         assert found.verdict == "unknown"
         assert any(UNKNOWN[name] in each.message for each in found.shapes[0].reasons)
@@ -47,8 +48,9 @@ def test_what_is_right_is_equal(name: str) -> None:
 @pytest.mark.parametrize(("name", "kind"), WRONG)
 def test_what_is_wrong_or_gamed_is_different(name: str, kind: str) -> None:
     full = f"{name}_{kind}"
-    found = COMPUTATIONS[name].judged(full)
+    found = ALL[name].judged(full)
     assert found.verdict == "different", found
+    assert shows(ALL[name], full, found)
     if full in FAULTS:
         assert FAULTS[full] in {each.what for each in found.shapes[0].reasons}
         return

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from warploom import ptx
+from warploom.ptx.launch import LoadedModule
 from warploom.verdict.answer import Judgement
 from warploom.verdict.judged import judge
 
@@ -29,11 +30,12 @@ class Computation:
     grid: str = "1"
     block: str = "32"
     shape: Mapping[str, Any] = field(default_factory=lambda: {"n": N})
+    kernels: LoadedModule = KERNELS
 
     def judged(self, name: str, **more: Any) -> Judgement:
         options: dict[str, Any] = {"grid": self.grid, "block": self.block, "shape": self.shape}
         options |= {"seed": 7} | more
-        return judge(KERNELS.kernel(name), self.reference, self.args, **options)
+        return judge(self.kernels.kernel(name), self.reference, self.args, **options)
 
 
 def softmax(x: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from random import Random
 from typing import Any
 
@@ -122,6 +123,13 @@ def launched(computation: Computation, kernel: Kernel, seed: int) -> list[Any] |
     return [each.numbers().copy() for each in case.named.values()]
 
 
+@cache
+def _right(name: str, seed: int) -> list[Any]:
+    found = launched(COMPUTATIONS[name], KERNELS.kernel(name), seed)
+    assert not isinstance(found, str)
+    return found
+
+
 def _case(c: Computation) -> Case:
     listed = [said(name, text) for name, text in c.args.items()]
     return case_of(listed, c.shape, c.grid, c.block, None, "0", 7)
@@ -138,8 +146,7 @@ def changes(name: str, mutant: Mutant) -> str:
         found = launched(computation, kernel, seed)
         if isinstance(found, str):
             return found
-        right = launched(computation, KERNELS.kernel(name), seed)
-        assert not isinstance(right, str)
+        right = _right(name, seed)
         for a, b in zip(found, right, strict=True):
             with np.errstate(all="ignore"):
                 far = ~(np.abs(a - b) <= APART * (np.abs(b) + 1e-6)) & ~(np.isnan(a) & np.isnan(b))

@@ -157,7 +157,7 @@ class Exactly:
         self.how, self.seed = how, seed
         r = Random(seed)
         drawn = Field(Elements.drawn(r), Digits.drawn(r))
-        drawn.elements.by_key = True
+        drawn.elements.by_key = drawn.elements.free_exponentials = True
         self.once(drawn, r, narrow)
 
 

@@ -50,6 +50,13 @@ SAME: tuple[tuple[str, Reference], ...] = (
     ("max.f32 %f9, %f0, 0fFF800000;", lambda a, b: a),
     ("add.f32 %f2, %f0, 0f4B800000; sub.f32 %f9, %f2, 0f4B800000;", lambda a, b: a),
     ("abs.f32 %f9, %f0;", lambda a, b: np.abs(a)),
+    # Exponentials of what is not linear.
+    ("mul.f32 %f2, %f0, %f1; ex2.approx.f32 %f3, %f2; ex2.approx.f32 %f9, %f3;",
+     lambda a, b: np.exp2(np.exp2(a * b))),
+    ("div.rn.f32 %f2, %f0, %f1; ex2.approx.f32 %f9, %f2;", lambda a, b: np.exp2(a / b)),
+    ("mul.f32 %f2, %f0, %f0; ex2.approx.f32 %f3, %f2; ex2.approx.f32 %f4, %f0;"
+     "mul.f32 %f5, %f4, %f4; div.rn.f32 %f9, %f5, %f3;",
+     lambda a, b: np.exp2(a + a) / np.exp2(a * a)),
     ("lg2.approx.f32 %f2, %f0; sub.f32 %f9, %f2, %f2;", lambda a, b: 0 * a),
     # Moves: to halves and back, by shuffles, through memory of its own.
     ("cvt.rn.bf16x2.f32 %r3, %f0, %f1; shl.b32 %r4, %r3, 16; mov.b32 %f9, %r4;", lambda a, b: b),
@@ -85,6 +92,8 @@ DIFFERENT: tuple[tuple[str, Reference], ...] = (
     ("setp.eq.u32 %p0, %r0, 31; mov.f32 %f9, %f0; @%p0 mul.f32 %f9, %f0, 0f3F800001;",
      lambda a, b: a),
     ("mov.f32 %f9, 0f00000000;", lambda a, b: a),
+    ("mul.f32 %f2, %f0, %f0; ex2.approx.f32 %f9, %f2;", lambda a, b: np.exp2(a * b)),
+    ("div.rn.f32 %f2, %f0, %f1; ex2.approx.f32 %f9, %f2;", lambda a, b: np.exp2(b / a)),
     ("max.f32 %f2, %f0, %f1; min.f32 %f3, %f0, %f1; sub.f32 %f9, %f2, %f3;",
      lambda a, b: np.abs(a - b)),  # the same over the reals, which is not known of extrema
 )  # fmt: skip
@@ -126,8 +135,6 @@ UNKNOWN: tuple[tuple[str, str], ...] = (
      "mov.b32 %f2, %r4; add.f32 %f9, %f2, %f0;", "a float whose bits were changed"),
     ("popc.b32 %r3, %r1; cvt.rn.f32.u32 %f9, %r3;", "popc.b32 of a float's bits"),
     ("sub.f32 %f2, %f0, %f0; div.rn.f32 %f9, %f1, %f2;", "a division by what is always zero"),
-    ("mul.f32 %f2, %f0, %f1; ex2.approx.f32 %f3, %f2; ex2.approx.f32 %f9, %f3;",
-     "an exponential of a"),
     ("red.global.add.f32 [%d2], %f0; mov.f32 %f9, %f0;", "red.global.add.f32 of floats"),
     ("match.any.sync.b32 %r3, %r1, -1; cvt.rn.f32.u32 %f9, %r3;",
      "match.any.sync.b32 of a float's bits"),

@@ -51,6 +51,7 @@ COLUMNS = {
 
 REAL: dict[str, Callable[..., Array]] = {
     "abs": np.abs, "sqrt": np.sqrt, "sin": np.sin, "cos": np.cos, "tanh": np.tanh, "lg2": np.log2,
+    "exp2": np.exp2,
 }  # fmt: skip
 BOUNDS = (
     "degree", "degree_below", "size", "size_below", "narrow", "terms", "terms_below", "weight",
@@ -85,6 +86,7 @@ class Elements:
     factors: Factors = field(default_factory=Factors)
     exponents: set[int] = field(default_factory=set)  # their factors
     by_key: bool = False  # extrema of the same are alike; else each is drawn for itself
+    free_exponentials: bool = False  # of what is not linear, of which only that is known
     functions: int = 0  # values of functions that were drawn by their arguments
     arguments: set[int] = field(default_factory=set)  # their factors
     argument: dict[str, float] = field(default_factory=dict)  # the most of them, by what is bounded
@@ -398,15 +400,19 @@ class Elements:
         known = np.isinf(u) | (u == np.floor(u)) & (np.abs(u) < 1000)
         if (u == np.inf).any():
             raise NotKnown("an exponential of +inf")
-        if self["exponential"][x].any():
-            raise NotKnown("an exponential of an exponential")
+        if self["exponential"][x].any() and not self.free_exponentials:
+            raise NonLinear("an exponential of an exponential")
         out = np.full(x.size, -1)
         if known.any():
             out[known] = self.constants(np.exp2(u[known]))
         rest = np.flatnonzero(~known)
         z = x[rest]
+        if self.free_exponentials:
+            free = self._is_not_linear(z)
+            out[rest[free]] = self.function("exp2", z[free])
+            rest, z = rest[~free], z[~free]
         if ((self["degree_below"][z] > 0) | (self["size_below"][z] > 0)).any():
-            raise NotKnown("an exponential of a quotient")
+            raise NonLinear("an exponential of a quotient")
         if (self["degree"][z] > 1).any():
             raise NonLinear("an exponential of a product of inputs")
         factors, place = np.unique(self["factor"][z], return_inverse=True)
@@ -434,6 +440,10 @@ class Elements:
         if rest.size:
             out[rest] = self._drawn_extreme(x[rest], y[rest], least)
         return out
+
+    def _is_not_linear(self, x: Array) -> Array:
+        below = self["degree_below"][x] + self["size_below"][x]
+        return np.asarray(self["exponential"][x] | (below > 0) | (self["degree"][x] > 1))
 
     def clamped(self, x: Array) -> Array:
         """From 0 to 1."""

@@ -127,31 +127,43 @@ Once = Callable[[Field, Random, int | None], list[tuple[Array, Array]]]
 
 def decided(once: Once, inputs: int, seed: int) -> Answer:
     """`once` computes pairs of results in a field that was drawn; it is told which of so many
-    inputs is to be drawn from few values, if any."""
-    ways: list[int | None] = [None, *range(inputs)]
+    inputs is to be drawn from few values, if any.
+
+    Exponentials of what is not linear are functions of which nothing is known, first; then an input
+    is drawn from few values.
+    """
+    ways: list[tuple[int | None, bool]] = [(None, False), (None, True)]
+    ways += [(each, False) for each in range(inputs)]
     why: NotKnown | None = None
-    for narrow in ways:
+    found = Answer("unknown")
+    for narrow, free in ways:
         try:
-            found = _drawn(once, narrow, Random(seed), by_key=False)
-            if found.verdict == "different":  # perhaps by extrema of the same
-                found = _drawn(once, narrow, Random(seed), by_key=True)
-            return found
+            answer = _drawn(once, narrow, Random(seed), by_key=False, free=free)
+            if answer.verdict == "different":  # perhaps by extrema of the same
+                answer = _drawn(once, narrow, Random(seed), by_key=True, free=free)
         except NonLinear as error:
             why = why or error
+            continue
         except NotKnown as error:
             return _unknown(error)
-    return Answer("unknown") if why is None else _unknown(why)
+        if answer.verdict == "equal" or (not free and answer.verdict == "different"):
+            return answer
+        if found.verdict == "unknown":
+            found = answer
+        if narrow is None and not free:  # all exponentials are linear
+            break
+    return found if found.verdict == "different" or found.why or why is None else _unknown(why)
 
 
 def _unknown(error: NotKnown) -> Answer:
     return Answer("unknown", str(error), span=error.span)
 
 
-def _drawn(once: Once, narrow: int | None, r: Random, *, by_key: bool) -> Answer:
+def _drawn(once: Once, narrow: int | None, r: Random, *, by_key: bool, free: bool) -> Answer:
     left = 0.0
     for draw in range(1, MOST_DRAWS + 1):
         field = Field(Elements.drawn(r), Digits.drawn(r))
-        field.elements.by_key = by_key
+        field.elements.by_key, field.elements.free_exponentials = by_key, free
         pairs = once(field, r, narrow)
         found = [compared(field.elements, x, y, FEW if narrow is not None else 0) for x, y in pairs]
         apart = tuple(each.apart for each in found)
