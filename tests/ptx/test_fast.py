@@ -190,7 +190,7 @@ def test_all_instructions() -> None:
     assert sum(check_instruction(name) for name in CASES) > 0.9 * len(CASES)
 
 
-HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
+HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"
 
 
 def kernel_of(body: str, parameters: str = ".param .u64 p") -> ptx.Kernel:

@@ -500,8 +500,12 @@ class Kernel:
         found = found or (1, 1, 1)
         if any(side % part for side, part in zip(grid, found, strict=True)):
             raise DeviceError(f"a grid of {grid} is not made of clusters of {found}")
-        if prod(found) > CUDA.cluster_blocks:
-            raise DeviceError(f"{prod(found)} blocks in a cluster; at most {CUDA.cluster_blocks}")
+        bound, most = given.get("maxclusterrank"), CUDA.cluster_blocks
+        span = None if bound is None else self.owner.module.span(bound)
+        for word in bound.words if bound is not None else ():
+            most = min(most, int(word)) if word.isdigit() else most
+        if prod(found) > most:
+            raise DeviceError(f"{prod(found)} blocks in a cluster; at most {most}", span)
         return found
 
     def registers(self, threads: int) -> int | None:

@@ -105,6 +105,7 @@ class Opcode:
     memory: MemoryEffect
     control: Control
     reads_carry: bool
+    since: str  # the targets that have it, as `targets` reads that; all where it is empty
     any_order: bool  # of the words before the type, as assemblers allow and libraries write
 
     def spelled(self, modifiers: tuple[str, ...]) -> tuple[OpcodeForm, ...]:
@@ -131,13 +132,13 @@ def _fill(slots: tuple[Slot, ...], words: tuple[str, ...]) -> bool:
 def opcode(
     name: str, operands: str, forms: str, choices: dict[str, str], *, pure: bool = False,
     memory: MemoryEffect = MemoryEffect.NOTHING, control: Control = Control.NEXT,
-    reads_carry: bool = False, any_order: bool = False,
+    reads_carry: bool = False, any_order: bool = False, since: str = "",
 ) -> Opcode:  # fmt: skip
     """A record from its text, one form a line; `.` is a form without modifiers."""
     words = tuple(operands.split())
     lines = [line for line in forms.split("\n") if line.strip()]
     rows = tuple(_form(line, words, control, choices) for line in lines)
-    return Opcode(name, words, rows, pure, memory, control, reads_carry, any_order)
+    return Opcode(name, words, rows, pure, memory, control, reads_carry, since, any_order)
 
 
 def _form(

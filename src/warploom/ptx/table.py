@@ -199,16 +199,16 @@ _MEMORY = (
         async commit_group|wait_all
         async wait_group = n
         async mbarrier arrive noinc? ~shared|shared::cta? b64 = [b]
-    """ + matrices.bulk_copies() + "\n" + matrices.bulk_reductions(), memory=_ANYTHING),
-    _op("mbarrier", "", matrices.MBARRIERS, memory=_ANYTHING),
+    """ + matrices.bulk_copies() + "\n" + matrices.bulk_reductions(), memory=_ANYTHING, since="80"),
+    _op("mbarrier", "", matrices.MBARRIERS, memory=_ANYTHING, since="80"),
     _op("prefetch", "[a]", """
         global|local? ~L1|L2
         global ~L2::evict_last|L2::evict_normal
         const|param? ~tensormap
     """),
     _op("prefetchu", "[a]", "~L1"),
-    _op("applypriority", "[a] n", "global? ~L2::evict_normal"),
-    _op("discard", "[a] n", "global? ~L2", memory=_ANYTHING),
+    _op("applypriority", "[a] n", "global? ~L2::evict_normal", since="80"),
+    _op("discard", "[a] n", "global? ~L2", memory=_ANYTHING, since="80"),
     _op("membar", "", "~cta|gl|sys", memory=_ANYTHING),
     _op("fence", "", """
         ~sc|acq_rel|acquire|release? ~{scope}
@@ -217,13 +217,13 @@ _MEMORY = (
         proxy tensormap::generic release ~{scope}
         proxy tensormap::generic acquire ~{scope} = [a] n
     """, memory=_ANYTHING),
-    _op("tensormap", "", matrices.MAP_EDITS, memory=_ANYTHING),
+    _op("tensormap", "", matrices.MAP_EDITS, memory=_ANYTHING, since="90"),
     _op("createpolicy", "d", """
         ~fractional ~{policy} ~{otherwise}? b64 = d f?
         ~range ~global? ~{policy} ~{otherwise}? b64 = d [a] n k
         ~cvt ~L2 b64 = d a
-    """),
-    _op("griddepcontrol", "", "~launch_dependents|wait", memory=_ANYTHING),
+    """, since="80"),
+    _op("griddepcontrol", "", "~launch_dependents|wait", memory=_ANYTHING, since="90"),
 )  # fmt: skip
 _LANES = (
     _op("shfl", "d|p a b c", """
@@ -236,25 +236,26 @@ _LANES = (
         all|any|uni pred
         ballot b32
     """),
-    _op("match", "d a m", "any sync b32|b64\nall sync b32|b64 = d|p a m", control=Control.LANES),
+    _op("match", "d a m", "any sync b32|b64\nall sync b32|b64 = d|p a m", control=Control.LANES,
+        since="70"),
     _op("redux", "d a m", """
         sync add|min|max u32|s32
         sync and|or|xor b32
         sync min|max abs? NaN? f32
-    """, control=Control.LANES),
-    _op("elect", "d|p m", "sync", control=Control.LANES),
+    """, control=Control.LANES, since="80"),
+    _op("elect", "d|p m", "sync", control=Control.LANES, since="90"),
     _op("activemask", "d", "b32"),
-    _op("mapa", "d a b", "shared::cluster? u32|u64"),
-    _op("getctarank", "d a", "shared::cluster? u32|u64"),
+    _op("mapa", "d a b", "shared::cluster? u32|u64", since="90"),
+    _op("getctarank", "d a", "shared::cluster? u32|u64", since="90"),
 )  # fmt: skip
 _WARP = partial(_op, control=Control.LANES)  # all lanes of a warp, together
 _MATRICES = (
     _WARP("mma", "d a b c", matrices.products()),
-    _WARP("wgmma", "", matrices.group_products(), memory=_READS),
+    _WARP("wgmma", "", matrices.group_products(), memory=_READS, since="90a"),
     _WARP("wmma", "", matrices.whole_matrices(), memory=_ANYTHING),
-    _WARP("ldmatrix", "d [a]", matrices.MOVED, memory=_READS),
-    _WARP("stmatrix", "[a] b", matrices.STORED, memory=_WRITES),
-    _WARP("movmatrix", "d a", "sync ~aligned m8n8 trans b16"),
+    _WARP("ldmatrix", "d [a]", matrices.MOVED, memory=_READS, since="75"),
+    _WARP("stmatrix", "[a] b", matrices.STORED, memory=_WRITES, since="90"),
+    _WARP("movmatrix", "d a", "sync ~aligned m8n8 trans b16", since="75"),
 )
 _IMAGES = (
     _op("tex", "d [h]", images.fetches(), memory=_READS),
@@ -288,11 +289,11 @@ _FLOW = (
         ~cta? red popc ~aligned? u32 = d a b? p
         ~cta? red and|or ~aligned? pred = d a b? p
     """),
-    _op("nanosleep", "a", "u32"),
+    _op("nanosleep", "a", "u32", since="70"),
     _op("alloca", "d a n?", "u64"), _op("stacksave", "d", "u32|u64"),
     _op("stackrestore", "a", "u32|u64"),
     _op("pmevent", "a", "~mask?"),
-    _op("setmaxnreg", "n", "inc|dec ~sync ~aligned u32", control=Control.BARRIER),
+    _op("setmaxnreg", "n", "inc|dec ~sync ~aligned u32", control=Control.BARRIER, since="90+"),
 )  # fmt: skip
 
 

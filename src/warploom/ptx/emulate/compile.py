@@ -62,6 +62,7 @@ from warploom.ptx.opcode import Control, MemoryEffect, OpcodeForm
 from warploom.ptx.parse import collector_paused
 from warploom.ptx.patience import timed
 from warploom.ptx.table import OPCODES
+from warploom.ptx.targets import refuse_absent
 from warploom.ptx.types import is_float, size_of, type_of
 
 TABLE: dict[str, Compile] = {
@@ -88,6 +89,7 @@ def compile_function(
 
 def _compiled(ctx: Context, call: CallCompiler, cut: bool) -> Code:
     module, function = ctx.module, ctx.function
+    refuse_absent(module, function)
     ctx.slot_of(CARRY, "pred")
     if function.kind == "entry" and stack.has_stack(module):
         ctx.local_size = stack.STACK
