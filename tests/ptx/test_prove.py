@@ -465,4 +465,56 @@ def test_what_stays_last_is_decided_by_order(first: str) -> None:
     """Strong stores and atomics do not race, and yet who comes last decides what is there."""
     zero = "mov.u32 %r6, 5; setp.eq.u32 %p3, %r1, 0;\n@%p3 st.shared.u32 [%r3], %r6;\nbar.sync 0;\n"
     report = launched(LAST.replace("FIRST", zero + first), [np.zeros(1, np.int32)], 64)
-    assert "order" in conditions(report)
+    assert conditions(report) & {"order", "memory"}
+    assert proof_of(report).reach is Reach.THIS_SCHEDULE
+
+
+BRANCH = """ld.global.u32 %r3, [%rd5];
+setp.ne.u32 %p2, %r3, 0;
+@%p2 st.global.u32 [%rd4], %r3;
+"""
+MORE = {
+    "a load that is never done": "mov.u32 %r9, s;\nsetp.gt.u32 %p1, %r1, 100;\n"
+    "@%p1 ld.shared.u32 %r2, [%r9];\n@%p1 st.global.u32 [%rd4], %r2;\n" + BRANCH,
+    "a store that releases": BRANCH + "setp.eq.u32 %p1, %r1, 0;\nmov.u32 %r2, 1;\n"
+    "@%p1 st.release.gpu.global.u32 [%rd1+256], %r2;\n",
+    "a wait for no launch": "griddepcontrol.wait;\n" + BRANCH,
+}
+ONE = """
+.version 8.3
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 p, .param .u64 q)
+{
+.reg .pred %p<9>;
+.reg .b32 %r<20>;
+.reg .b64 %rd<9>;
+.shared .align 4 .b32 s[64];
+ld.param.u64 %rd1, [p];
+ld.param.u64 %rd2, [q];
+mov.u32 %r1, %tid.x;
+mul.wide.u32 %rd3, %r1, 4;
+add.s64 %rd4, %rd1, %rd3;
+add.s64 %rd5, %rd2, %rd3;
+BODY
+ret;
+}
+"""
+
+
+@pytest.mark.parametrize("name", MORE)
+def test_what_has_no_part_in_what_is_decided_is_no_reason(name: str) -> None:
+    """A branch on data that were loaded is for this data, in all schedules."""
+    args = [np.zeros(128, np.uint32), np.zeros(64, np.uint32)]
+    proof = proof_of(launched(ONE.replace("BODY", MORE[name]), args))
+    assert proof.reach is Reach.THIS_DATA, proof.failed
+    assert any("no launch before" in each for each in proof.assumed) is ("launch" in name)
+
+
+def test_a_load_that_is_done_by_some_is_followed() -> None:
+    """What it sees decides, and was stored by who came last."""
+    body = "mov.u32 %r9, s;\nst.volatile.shared.u32 [%r9], %r1;\nbar.sync 0;\n"
+    body += "setp.lt.u32 %p1, %r1, 9;\nmov.u32 %r2, 0;\n@%p1 ld.shared.u32 %r2, [%r9];\n"
+    body += "setp.gt.u32 %p2, %r2, 7;\n@%p2 st.global.u32 [%rd4], %r2;\n"
+    args = [np.zeros(128, np.uint32), np.zeros(64, np.uint32)]
+    assert proof_of(launched(ONE.replace("BODY", body), args, 64)).reach is Reach.THIS_SCHEDULE

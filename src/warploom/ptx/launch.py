@@ -313,6 +313,7 @@ class Kernel:
                 self.registers(prod(block_size)), dependents=dependents, after=before,
                 at_once=self._at_once(machine, block_size, shared_bytes) if prove else 0,
             )  # fmt: skip
+        with within(deadline, f"the launch of the kernel '{self.name}'"):
             report = self._judged(asked, code, engine, cores, others)
         report.seconds = time.monotonic() - started
         report.kernel = demangled(self.name)

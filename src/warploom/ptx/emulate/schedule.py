@@ -346,7 +346,7 @@ class Runner:
             f"kernel '{demangled(self.code.name)}' did not end in the time it was given: "
             f"{here} and {self.frame.count - 1} others are still here{others}",
             None if passage is None else self.code.module.span(passage.instruction),
-            "if this is a loop that waits, what it waits for never comes",
+            "give it more seconds, unless this is a loop that waits for what never comes",
         )
 
     def _leave(self, block: CodeBlock) -> None:

@@ -393,7 +393,7 @@ def _too_long(code: Compiled, job: Job, crew: Sequence[Core]) -> LimitError:
             who = thread_name(block * prod(job.block) + thread, job.grid, job.block)
             return LimitError(
                 f"{message}: {who} is still here", code.places[part],
-                "if this is a loop that waits, what it waits for never comes",
+                "give it more seconds, unless this is a loop that waits for what never comes",
             )  # fmt: skip
     return LimitError(message)
 

@@ -53,7 +53,10 @@ class Dependence:
 
 @dataclass(slots=True)
 class TaintFlow:
-    """`seen`: by a load of shared memory, where the instructions stand that wrote what it saw."""
+    """`seen`: by a load of shared memory, where the instructions stand that wrote what it saw.
+
+    Which of several strong stores stays is asked of the run (`machine/last`), not here.
+    """
 
     code: Code
     spins: Spins
@@ -162,8 +165,8 @@ class TaintFlow:
             found |= self.cells.get("local", Taint.NONE)
         if space != "shared":
             found |= Taint.DATA | self.cells.get("global", Taint.NONE)
-        elif ins.start not in self.seen:
-            found |= Taint.DATA | Taint.ORDER
+        elif ins.start not in self.seen and not (ins.opcode == "ld" and ins.predicate):
+            found |= Taint.DATA | Taint.ORDER  # one that a predicate kept from all was never done
         return found | strong
 
     # -- what is stored -------------------------------------------------------------------------
@@ -173,8 +176,6 @@ class TaintFlow:
         if ins.opcode in _STORES:
             guard = self.of.get(ins.predicate.key, Taint.NONE) if ins.predicate else Taint.NONE
             value = guard | self.of_operands(*ins.operands[1:])
-            # Strong stores do not race: which of several stays is decided by who comes last.
-            value |= Taint.ORDER if STRONG & set(ins.modifiers) else Taint.NONE
         elif ins.opcode in _ATOMICS and _commutes(ins) and not self.mixed:
             value = Taint.DATA | self.of_operands(*ins.operands[-1:])
         elif ins.opcode in _ATOMICS or ins.opcode == "mbarrier":

@@ -31,6 +31,7 @@ ALONE = "no launch that overlaps this one writes the flags that it waits for"
 OUTLIVES = "a cp.async under way when its block ends does no harm, of which the manual says nothing"
 SAME_VALUE = "writes that race write one value, whatever the data are"
 OWN_COPIES = "copies see the mbarriers of their own block without a fence, as they do on GPUs"
+FIRST = "no launch before this one is under way, so that griddepcontrol.wait waits for nothing"
 LEADER = "elect.sync picks the lowest of its lanes, as it does on GPUs"
 NOT_MET = "setmaxnreg needs no meeting of the warpgroup since the one before, as it does on GPUs"
 _MOST_SHOWN = 4
@@ -73,7 +74,7 @@ def verdict(evidence: Evidence) -> Proof:
         *_ordered(evidence),
         *_pooled(evidence),
         *_waited(spins),
-        *_not_covered(spins, flags, after=evidence.after),
+        *_not_covered(spins, flags),
         *_flagged(evidence),
     ]
     data = [*_unused(evidence)]
@@ -193,13 +194,12 @@ def _certain(evidence: Evidence) -> bool:
     return evidence.asked is not None and WORKSPACE in evidence.asked.symbols
 
 
-def _not_covered(spins: Spins, flags: frozenset[int], *, after: bool) -> Iterator[Unproved]:
+def _not_covered(spins: Spins, flags: frozenset[int]) -> Iterator[Unproved]:
     """What ran that orders or decides things in ways that are not looked into."""
     used = {key for rank in spins.ran for key in _used(spins, rank)}
     for rank in sorted(spins.ran):
         for ins in spins.instructions(rank):
-            known = ins.start in flags or (after and ins.opcode == "griddepcontrol")
-            message = "" if known else _uncovered(ins, used)
+            message = "" if ins.start in flags else _uncovered(ins, used)
             if message:
                 yield Unproved("memory", message, spins.code.module.span(ins))
 
@@ -216,8 +216,6 @@ def _used(spins: Spins, rank: int) -> Iterator[str]:
 def _uncovered(ins: Instruction, used: set[str]) -> str:
     if ins.opcode == "call":
         return "calls of functions are not looked into"
-    if ins.opcode == "griddepcontrol" and "wait" in ins.modifiers:
-        return "the kernel depends on another launch"
     if ins.opcode == "discard":
         return "what memory holds after this is not known"
     if ins.opcode in ("ld", "ldu") and STRONG & set(ins.modifiers) and space_of(ins) != "param":
@@ -292,6 +290,14 @@ def _opcodes(code: Code) -> set[str]:
     }  # fmt: skip
 
 
+def _waits_for_grid(code: Code) -> bool:
+    return any(
+        flow.instruction.opcode == "griddepcontrol" and "wait" in flow.instruction.modifiers
+        for block, times in zip(code.blocks, code.executed, strict=True) if times
+        for flow in block.passages
+    )  # fmt: skip
+
+
 def _parts_before_aligned(evidence: Evidence) -> bool:
     """Whether lanes diverge in a kernel with aligned barriers of clusters, or by the manual also
     with those of blocks."""
@@ -303,10 +309,14 @@ def _parts_before_aligned(evidence: Evidence) -> bool:
     )  # fmt: skip
 
 
-def _starts_with(evidence: Evidence) -> str:
+def _starts_with(evidence: Evidence) -> Iterator[str]:
+    """What setmaxnreg stands on."""
     if evidence.registers is None:
-        return "nobody waits for registers, as no bound of the kernel says how many there are"
-    return f"the kernel is compiled for {evidence.registers} registers of a thread"
+        yield "nobody waits for registers, as no bound of the kernel says how many there are"
+    else:
+        yield f"the kernel is compiled for {evidence.registers} registers of a thread"
+    if any(not r.strict and r.complete and any(check_meetings(r)) for r in evidence.skeletons):
+        yield NOT_MET
 
 
 def _assumed(evidence: Evidence) -> Iterator[str]:
@@ -328,12 +338,12 @@ def _assumed(evidence: Evidence) -> Iterator[str]:
         yield from begins(evidence.skeletons)
         if evidence.dependents or "griddepcontrol" in _opcodes(evidence.code):
             yield ALONE
+    if not evidence.after and _waits_for_grid(evidence.code):
+        yield FIRST
     if "wgmma" in groups:
         yield TOGETHER
     if "registers" in groups:
-        yield _starts_with(evidence)
-        if any(not r.strict and r.complete and any(check_meetings(r)) for r in evidence.skeletons):
-            yield NOT_MET
+        yield from _starts_with(evidence)
     if evidence.benign:
         yield SAME_VALUE
     yield from sorted(set().union(*(each.practice for each in evidence.skeletons)))
