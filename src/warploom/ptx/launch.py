@@ -316,7 +316,6 @@ class Kernel:
         with within(deadline, f"the launch of the kernel '{self.name}'"):
             report = self._judged(asked, code, engine, cores, others)
         report.seconds = time.monotonic() - started
-        report.kernel = demangled(self.name)
         report.counted, report.races_checked = counters, bool(races)
         if not counters:
             report.drop_uncounted()
@@ -336,6 +335,7 @@ class Kernel:
             if asked.prove:
                 self._tell_passed(error, code)
             raise
+        report.kernel = demangled(self.name)
         report.fidelity = fidelity(self._executed(report), overlaps=asked.overlaps)
         if asked.prove:
             report.proof = self._proof(asked, code, report, loops)
