@@ -331,3 +331,11 @@ def test_what_is_beside_an_mbarrier_or_behind_its_end_may_be_written() -> None:
     gone += "setp.ne.u32 %p2, %r1, 5;\n@!%p2 st.shared.u64 [%r3+8], 0;\n"
     beside = "@!%p1 st.shared.u64 [%r5], 0;\n"
     assert proved(gone + beside + ONCE, threads=64).reach is Reach.ALL_DATA
+
+
+def test_an_mbarrier_of_which_all_dropped_lacks_no_bytes() -> None:
+    """That it is not proved has one reason, at the drop."""
+    body = "bar.sync 0;\n@!%p1 mbarrier.arrive_drop.shared::cta.b64 _, [%r3];\n"
+    (failed,) = proved(body).failed
+    assert failed.condition == "mbarrier"
+    assert "arrive_drop" in failed.message
