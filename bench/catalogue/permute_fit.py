@@ -24,13 +24,8 @@ from bench.harness import RESULTS, ROOT, arguments
 from warploom.catalogue.permute.cost import expected, usually
 from warploom.catalogue.permute.rule import candidates
 
-FILES = (
-    "rows_2",
-    "rows_1",
-    "probe_1",
-    "probe_2",
-    "probe_3",
-)  # a later one stands for the same launch
+# A later one stands for the same launch.
+FILES = ("rows_2", "rows_1", "probe_1", "probe_2", "probe_3", "rows_3")
 FITTED = ROOT / "src/warploom/catalogue/permute/fitted.py"
 HEAD = '''"""Costs of permutations, as `python -m bench.catalogue.permute_fit` prints them."""
 
