@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from warploom import moves
-from warploom.catalogue.permute import frames, take_call, taken
+from warploom.catalogue.permute import frames, joined, take_call, taken
+from warploom.catalogue.permute.call import planned
 from warploom.catalogue.permute.padded import Frame
 from warploom.errors import CheckError, DeviceError
 from warploom.runtime.callable import Device
@@ -234,3 +235,27 @@ def test_images_of_windows_apart() -> None:
         moves.col2im(np.zeros((2, 27, 96)), (8, 12), 3, 1, 1)
     with pytest.raises(CheckError, match="have 16 windows"):
         moves.col2im(np.zeros((2, 18, 15)), (8, 12), (2, 3), (2, 3))
+
+
+def test_a_plan_that_is_kept_puts_other_tensors_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a GPU later calls launch what an earlier one found; here the plan is made by hand."""
+    monkeypatch.setattr(joined, "OUT_MASK", 0)  # results of NumPy begin anywhere
+    parts = [np.arange(12.0).reshape(3, 4), np.arange(6.0).reshape(3, 2)]
+    out = np.empty((3, 6))
+    targets = [out[:, :4], out[:, 4:]]
+    runs = [
+        (planned(part, (0, 1), target, "c"), target.ctypes.data - out.ctypes.data)
+        for part, target in zip(parts, targets, strict=True)
+    ]
+    again = joined._again(runs, (3, 6), lambda array: array.ctypes.data)
+    others = [part + 7 for part in parts]
+    found = again(others, [part.ctypes.data for part in others])
+    assert np.array_equal(found, np.concatenate(others, 1))
+    monkeypatch.setattr(joined, "OUT_MASK", -1)
+    assert again(others, [part.ctypes.data for part in others]) is None
+
+
+def test_an_axis_that_is_none_is_refused() -> None:
+    for axis in (2, "1", [1], None):
+        with pytest.raises(CheckError, match="has no axis"):
+            moves.concatenate([np.zeros((2, 2))], axis)  # type: ignore[arg-type]

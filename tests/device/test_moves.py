@@ -78,7 +78,11 @@ def test_rows(kind: str) -> None:
 def test_parts_and_windows() -> None:
     x = made((6, 10, 33))
     parts = [x, x[:, :3] + 1, x[:, ::2]]
-    assert torch.equal(moves.concatenate(parts, 1), torch.cat(parts, 1))
+    for _ in range(3):  # later calls have the plan of the first
+        parts = [each + 1 for each in parts]
+        assert torch.equal(moves.concatenate(parts, 1), torch.cat(parts, 1))
+    truths = [each > 50 for each in parts]
+    assert all(torch.equal(moves.concatenate(truths, 1), torch.cat(truths, 1)) for _ in range(2))
     for one, other in zip(moves.split(x, [3, 30], 2), x.split([3, 30], 2), strict=True):
         assert torch.equal(one, other)
         assert one.is_contiguous()

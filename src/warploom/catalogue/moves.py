@@ -20,10 +20,12 @@ import math
 from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
+from itertools import accumulate
 from typing import Any
 
 from warploom.catalogue.permute.call import permute
 from warploom.catalogue.permute.frame_call import pad
+from warploom.catalogue.permute.joined import again, known_as, together
 from warploom.catalogue.permute.take_call import take
 from warploom.errors import CheckError, DeviceError, located
 from warploom.index.ir import whole_number
@@ -69,17 +71,21 @@ def split(x: Any, sizes: int | Sequence[int], axis: int = 0, *, device: Device =
 @located
 def concatenate(parts: Sequence[Any], axis: int = 0, *, device: Device = "auto") -> Any:
     """Tensors one after the other along an axis; all other sizes are the same."""
+    known = known_as(parts, ("concatenate", axis, device))
+    found = again(known, parts)
+    if found is not None:
+        return found
     first, at = _alike(parts, axis)
     sizes = [part.shape[at] for part in parts]
     shape = (*first.shape[:at], sum(sizes), *first.shape[at + 1 :])
+    ends = list(accumulate(sizes))
+
+    def targets(out: Any) -> list[Any]:
+        begun = zip(ends, sizes, strict=True)
+        return [_slice(out, at, slice(end - size, end)) for end, size in begun]
 
     def run(*given: Any) -> Any:
-        out, start = blank(first, shape), 0
-        for part, size in zip(given, sizes, strict=True):
-            permute(part, range(part.ndim), _slice(out, at, slice(start, start + size)),
-                    device=device)  # fmt: skip
-            start += size
-        return out
+        return together(known, given, shape, targets, device)
 
     return library(first).recorded(run, lambda g: tuple(split(g, sizes, at)), *parts)
 
@@ -89,17 +95,20 @@ def interleave(parts: Any, axis: int = 0, *, device: Device = "auto") -> Any:
     """Elements of each tensor in turn along an axis. `parts` are tensors alike, or one tensor whose
     first axis counts them, which is a single launch."""
     if isinstance(parts, list | tuple):
+        known = known_as(parts, ("interleave", axis, device))
+        found = again(known, parts)
+        if found is not None:
+            return found
         first, at = _alike(parts, axis)
         count = len(parts)
         if any(part.shape != first.shape for part in parts):
             raise CheckError("tensors of several shapes", advice="interleave those of one shape")
 
+        def targets(out: Any) -> list[Any]:
+            return [_slice(out, at, slice(number, None, count)) for number in range(count)]
+
         def run(*given: Any) -> Any:
-            out = blank(first, _longer(first.shape, at, count))
-            for number, part in enumerate(given):
-                target = _slice(out, at, slice(number, None, count))
-                permute(part, range(part.ndim), target, device=device)
-            return out
+            return together(known, given, _longer(first.shape, at, count), targets, device)
 
         return library(first).recorded(run, lambda g: tuple(deinterleave(g, count, at)), *parts)
     at = _axis(axis, parts.ndim - 1)

@@ -197,6 +197,8 @@ class _TorchArrays:
         return bool(self._torch.is_grad_enabled())
 
     def recorded(self, run: Callable[..., Any], back: Move, *arrays: Any) -> Any:
+        if not (self.wants_gradients() and any(each.requires_grad for each in arrays)):
+            return run(*arrays)  # a record costs more than a launch
         return _moved(self._torch).apply(run, back, *arrays)
 
 

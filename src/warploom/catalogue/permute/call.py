@@ -93,7 +93,7 @@ def permute(
         except (RuntimeError, TypeError, AttributeError):  # no memory, or nothing that is hashed
             return _unread(x, axes, out, device, stream)
         if found is None:
-            found = _remembered(known, _planned(x, axes, out, device))
+            found = _remembered(known, planned(x, axes, out, device))
         return found(x, out, pointer, to, stream)
     except WarploomError as error:
         place(error)
@@ -129,7 +129,7 @@ def _unread(
     seconds: float = 0.0,
 ) -> Any:
     """A call whose arguments are looked at each time."""
-    plan = _planned(x, axes, out, device, how, seconds)
+    plan = planned(x, axes, out, device, how, seconds)
     bits = bits_of(x) or (lambda array: array)
     to = 0 if out is None else view((bits if how is None else _same)(out), "out").pointer
     return plan(x, out, view(bits(x), "x").pointer, to, stream)
@@ -162,7 +162,7 @@ def _converted(
     known: Hashable = key, axes, device, late, out_key, how, seconds
     found = _plans.get(known)
     if found is None:
-        found = _remembered(known, _planned(x, axes, out, device, how, seconds))
+        found = _remembered(known, planned(x, axes, out, device, how, seconds))
     return found(x, out, pointer, to, stream)
 
 
@@ -177,7 +177,7 @@ def _fixed(numbers: Any) -> Any:
     return tuple(given) if isinstance(given, list) and numbers.ndim == 1 else given
 
 
-def _planned(
+def planned(
     x: Any,
     axes: Sequence[int] | str,
     out: Any,
@@ -191,7 +191,7 @@ def _planned(
         return _planned_of_truths(x, axes, out, device, how, seconds)
     if bits is not None:
         to_bits = None if out is None else bits(out)
-        return _of_bits(_planned(bits(x), axes, to_bits, device, None, seconds), bits)
+        return _of_bits(planned(bits(x), axes, to_bits, device, None, seconds), bits)
     source = view(x, "x")
     order = checked_axes(axes, len(source.shape) - is_complex(x))
     target = None if out is None else view(out, "out")
@@ -213,7 +213,7 @@ def _planned_of_truths(
     bits = bits_of(x)
     if bits is None or "bool" not in str(x.dtype):
         raise CheckError(f"elements of {x.dtype} are moved, and not converted")
-    run = _planned(bits(x), axes, out, device, how, seconds)
+    run = planned(bits(x), axes, out, device, how, seconds)
     return lambda given, *others: run(bits(given), *others)
 
 

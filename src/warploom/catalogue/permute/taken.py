@@ -1,8 +1,8 @@
 """Rows of a tensor by their numbers, which are data: y[o, i, r] = x[o, index[i], r].
 
 Kernels have no index that is read from memory, so this one is text: one body for CUDA and for C. A
-thread writes words of up to 16 bytes in the order of y; numbers of words are divided by
-multiplying. Where an index is outside, nothing is read, and zeros are written.
+thread loads a few words of up to 16 bytes, then writes them in the order of y; numbers of words are
+divided by multiplying. Where an index is outside, nothing is read, and zeros are written.
 """
 
 from __future__ import annotations
@@ -37,9 +37,6 @@ BODY = """\
     if (at < 0) at += size;
     const int inside = at >= 0 && at < size;
     const long long from = (outer * size + (inside ? at : 0)) * run + (word - row * run);
-    WORD found = {0};
-    if (inside) found = x[from];
-    y[word] = found;
 """
 PARAMETERS = """\
 const WORD* RESTRICT x, const INDEX* RESTRICT index, WORD* RESTRICT y,
@@ -94,9 +91,15 @@ def cuda_text(taking: Taking) -> str:
     return (
         f'{head}extern "C" __global__ void __launch_bounds__({THREADS})\n'
         f"{taking.name}({PARAMETERS}) {{\n"
+        f"  const unsigned int first = blockIdx.x * {TIMES * THREADS} + threadIdx.x;\n"
+        f"  const WORD none = {{0}};\n  WORD found[{TIMES}];\n"
         f"  #pragma unroll\n  for (int n = 0; n < {TIMES}; ++n) {{\n"
-        f"    const unsigned int word = (blockIdx.x * {TIMES} + n) * {THREADS} + threadIdx.x;\n"
-        f"    if (word >= words) break;\n{BODY}  }}\n}}\n"
+        # Beyond the last word some other one is loaded: then no load waits for a condition.
+        f"    const unsigned int word = min(first + n * {THREADS}, words - 1);\n"
+        f"{BODY}    found[n] = inside ? x[from] : none;\n  }}\n"
+        f"  #pragma unroll\n  for (int n = 0; n < {TIMES}; ++n) {{\n"
+        f"    const unsigned int word = first + n * {THREADS};\n"
+        f"    if (word < words) y[word] = found[n];\n  }}\n}}\n"
     )
 
 
@@ -105,7 +108,9 @@ def c_text(taking: Taking) -> str:
     head = _defined(taking, "restrict", "(unsigned int)((unsigned long long)n * over >> 32)")
     return (
         f"{STRUCTURES}{head}void {taking.name}({PARAMETERS}) {{\n"
-        f"  for (unsigned int word = 0; word < words; ++word) {{\n{BODY}  }}\n}}\n"
+        "  const WORD none = {0};\n"
+        f"  for (unsigned int word = 0; word < words; ++word) {{\n"
+        f"{BODY}    y[word] = inside ? x[from] : none;\n  }}\n}}\n"
     )
 
 

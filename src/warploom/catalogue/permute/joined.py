@@ -1,0 +1,97 @@
+"""Several tensors into parts of one new tensor: a plan for each, kept for calls of the same kind.
+
+What a first call found out (which launches, and how far into the result each begins) is remembered
+by what tensors are but for their addresses. Later calls on a GPU make the result, and launch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+from warploom.catalogue.permute.call import planned
+from warploom.catalogue.permute.launched import OUT_MASK, Run
+from warploom.catalogue.permute.problem import WIDEST
+from warploom.runtime.callable import Device
+from warploom.runtime.library import READERS, bits_of, blank, library, reader_of
+from warploom.runtime.view import View, view
+
+REMEMBERED = 1024
+Known = tuple[Hashable, list[int]]  # what a call is but for addresses, and these
+Again = Callable[[Sequence[Any], list[int]], Any]
+
+
+def known_as(parts: Sequence[Any], how: Hashable) -> Known | None:
+    """What a call of this kind on these tensors is; None where a tensor is not read that way."""
+    keys: list[Hashable] = []
+    pointers: list[int] = []
+    for each in parts:
+        reader = READERS.get(each.__class__) or reader_of(each)
+        if reader is None:
+            return None
+        try:
+            key, pointer = reader(each)
+        except (RuntimeError, TypeError, AttributeError):  # it has no memory: the long way says so
+            return None
+        keys += [key, pointer % WIDEST]
+        pointers.append(pointer)
+    return (how, *keys), pointers
+
+
+def again(known: Known | None, parts: Sequence[Any]) -> Any:
+    """The result by an earlier plan; None if there is none."""
+    if known is None:
+        return None
+    try:
+        plan = _plans.get(known[0])
+    except TypeError:  # an axis that is not hashed is none
+        return None
+    return None if plan is None else plan(parts, known[1])
+
+
+def together(
+    known: Known | None,
+    parts: Sequence[Any],
+    shape: tuple[int, ...],
+    targets: Callable[[Any], Sequence[Any]],
+    device: Device,
+) -> Any:
+    """A new tensor, whose `targets` are views of it: where each of the parts goes."""
+    out = blank(parts[0], shape)
+    begin = _seen(out).pointer
+    runs: list[tuple[Run, int]] = []
+    views = [_seen(each) for each in parts]
+    for part, source, target in zip(parts, views, targets(out), strict=True):
+        to = _seen(target).pointer
+        run = planned(part, range(part.ndim), target, device)
+        run(part, target, source.pointer, to, None)
+        runs.append((run, to - begin))
+    on_gpu = all(each.where == "gpu" and not each.tracked for each in views)
+    if known is not None and on_gpu and not begin & OUT_MASK:
+        if len(_plans) >= REMEMBERED:
+            _plans.clear()
+        _plans[known[0]] = _again(runs, shape, library(parts[0]).pointer)
+    return out
+
+
+def _seen(array: Any) -> View:
+    bits = bits_of(array)
+    return view(array if bits is None else bits(array), "parts")
+
+
+def _again(
+    runs: Sequence[tuple[Run, int]], shape: tuple[int, ...], address: Callable[[Any], int]
+) -> Again:
+    def call(parts: Sequence[Any], pointers: list[int]) -> Any:
+        out = blank(parts[0], shape)
+        begin = address(out)
+        if begin & OUT_MASK:  # kernels are made for where their part of the result begins
+            return None
+        for (run, further), part, pointer in zip(runs, parts, pointers, strict=True):
+            run(part, out, pointer, begin + further, None)
+        return out
+
+    return call
+
+
+_plans: dict[Hashable, Again] = {}
