@@ -68,6 +68,9 @@ class Tensor(fakes.Tensor):
     def movedim(self, one: int, other: int) -> Tensor:
         return self.like(np.moveaxis(self.array, one, other))
 
+    def permute(self, axes: Any) -> Tensor:
+        return self.like(self.array.transpose(tuple(axes)))
+
     def transpose(self, one: int, other: int) -> Tensor:
         return self.like(np.swapaxes(self.array, one, other))
 
