@@ -127,7 +127,9 @@ class TaintFlow:
             return guard | self._loaded(ins)
         if ins.opcode == "wmma":
             return guard | Taint.DATA | self.of_operands(*read) | self._loaded(ins)
-        if ins.opcode in _PICTURES or ins.opcode == "wgmma":
+        if ins.opcode == "wgmma":  # with its sums, and whether these are kept
+            return guard | Taint.DATA | self.of_operands(*ins.operands)
+        if ins.opcode in _PICTURES:
             return guard | Taint.DATA
         if ins.opcode == "atom":
             return Taint.DATA | Taint.ORDER
