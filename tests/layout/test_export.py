@@ -143,3 +143,14 @@ def test_tilelang_out_and_in(text: str) -> None:
 def test_bad_tilelang_layouts_are_refused(text: str, why: str) -> None:
     with pytest.raises(WarploomError, match=why):
         given_layout(text)
+
+
+def test_what_counts_bytes_needs_the_size_of_an_element() -> None:
+    swizzled = parse("S<3,3,3> o (8,64):(64,1)")
+    unknown, known = exported(swizzled, "cute"), exported(swizzled, "cute", "place", 2)
+    assert unknown.count("needs the element's size") == 2
+    assert "smem_ptr[16b]" in known
+    assert "smem_ptr" not in unknown
+    assert exported(row_major(8, 64), "cute").count("needs the element's size") == 1  # TileLang's
+    assert "nvmma" in exported(swizzled, "ttgir", "place", 2)
+    assert "nvmma" not in exported(swizzled, "ttgir")

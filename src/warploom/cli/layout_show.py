@@ -57,7 +57,7 @@ def _shown(asked: ShowLayout) -> Status:
         if task is not None:
             size, packed = task.problem.element_bytes, task.problem.packed
         called = asked.name or function_name("place", show_layout(found))
-        text = "" if asked.emit is None else exported(found, asked.emit, called, size or 4, packed)
+        text = "" if asked.emit is None else exported(found, asked.emit, called, size, packed)
     write_records(asked.json_file, [record])
     if asked.emit is not None:
         write(STDOUT, text)

@@ -29,7 +29,7 @@ EXPORTS = (*LANGUAGES, *SPELLINGS)
 
 
 def exported(
-    layout: Layout, how: str, name: str = "place", element_bytes: int = 4, packed: int = 1
+    layout: Layout, how: str, name: str = "place", element_bytes: int | None = None, packed: int = 1
 ) -> str:
     """The text, which says what layout it is; `packed` elements have `element_bytes`."""
     if how not in EXPORTS:

@@ -30,14 +30,18 @@ _WORD = re.compile(
     r"\s*(?:cute::)?(?:_(?P<constant>m?\d+)|(?P<name>[A-Za-z]\w*)|(?P<number>-?\d+))"
 )
 
+_ANY_TWO = (2, 4)  # sizes of an element, to see whether a text depends on it
 _SEPARATOR = (re.compile(r"\s*<"), re.compile(r"\s*,"))  # before the first part, before others
 _CLOSING = re.compile(r"\s*>")
 _COMMENT = re.compile(r"//[^\n]*")
 _USING = re.compile(r"\s*using\s+[A-Za-z_]\w*\s*=(.*);\s*", re.DOTALL)
 
 
-def exported_to(layout: Layout, how: str, name: str, element_bytes: int, packed: int = 1) -> str:
-    """The text for one of SPELLINGS, which says what layout it is."""
+def exported_to(
+    layout: Layout, how: str, name: str, element_bytes: int | None, packed: int = 1
+) -> str:
+    """The text for one of SPELLINGS, which says what layout it is. What counts bytes is left out
+    where nobody says how large an element is."""
     if how == "cute":
         return _spelled(layout, element_bytes, packed) + cute_type(layout, name)
     if how == "tilelang":
@@ -63,13 +67,19 @@ def _attributes(layout: Layout, how: str, name: str, element_bytes: int | None) 
     return f"{name} = {write_object(first, shape)}\n{more}"
 
 
-def _spelled(layout: Layout, element_bytes: int, packed: int) -> str:
+def _spelled(layout: Layout, element_bytes: int | None, packed: int) -> str:
     """The layout in each of CuTe's spellings that has words for it, as comments."""
     lines = []
     for spelling in SPELLINGS:
         try:
-            text = write_cute(layout, spelling, element_bytes, packed)
+            text, other = (
+                write_cute(layout, spelling, size, packed)
+                for size in ((element_bytes,) * 2 if element_bytes else _ANY_TWO)
+            )
         except WarploomError:  # no offset there, or no place for an element's bytes
+            continue
+        if text != other:
+            lines.append(f"// {spelling + ':':16}counts bytes, and needs the element's size\n")
             continue
         _same(layout, read_cute(text, element_bytes, packed), spelling)
         lines.append(f"// {spelling + ':':16}{text}\n")

@@ -23,7 +23,7 @@ _TARGET = re.compile(r'ttg\.target = "cuda:([0-9]{1,4})"', re.ASCII)
 _HIP = re.compile(r'ttg\.target = "hip:(gfx[0-9a-f]{1,8})"', re.ASCII)
 _CONTIGUITY = re.compile(r"contiguity = ([0-9]{1,4})", re.ASCII)
 _PARTITION = re.compile(r"partition[0-9]+\(.*\) num_warps\(([0-9]{1,4})\) \{", re.ASCII)
-_ORDER = re.compile(r"order = array<i32: ([0-9]{1,3}(?:, [0-9]{1,3})*)>", re.ASCII)
+_ORDER = re.compile(r"\border ?= ?array<i32: ?([0-9]{1,3}(?:, ?[0-9]{1,3})*)>", re.ASCII)
 _LOOPS = ("scf.for", "scf.while")
 MOVES = (
     "ttg.convert_layout", "ttg.local_load", "ttg.local_store", "ttg.local_alloc",
@@ -37,8 +37,9 @@ VIEWS = (
 # What only hands a tile on, begins its life or ends it.
 _HANDED_ON = (
     "tt.func", "tt.call", "tt.return", "cf.br", "cf.cond_br", "arith.select", "ub.poison",
-    "scf.for", "scf.while", "scf.if", "scf.yield", "scf.condition",
+    "scf.for", "scf.while", "scf.if", "scf.execute_region", "scf.yield", "scf.condition",
     "ttg.local_alloc", "ttg.local_dealloc", "ttg.async_wait", "ttng.warp_group_dot_wait",
+    "ttng.wait_barrier",
     "ttg.warp_specialize", "ttg.warp_yield", "ttg.warp_return",
 )  # fmt: skip
 BYTES = {1: 1, 8: 1, 16: 2, 32: 4, 64: 8}  # bits of an element → bytes that it takes
@@ -170,7 +171,7 @@ class _Lines:
             Operation(
                 name, number, sum(region.loop for region in self._regions), self._warps(),
                 tuple(self._types(line)), int(contiguity[1]) if contiguity else 0,
-                tuple(map(int, order[1].split(", "))) if order else (),
+                tuple(map(int, order[1].split(","))) if order else (),
             )
         )  # fmt: skip
 
