@@ -254,11 +254,23 @@ def test_an_access_by_name_has_a_name_and_a_weight() -> None:
     assert parse_pattern(text).accesses[0].lanes == 64
 
 
+def test_the_operand_that_wgmma_reads_by_a_descriptor_has_a_name() -> None:
+    ours = parse_pattern(named('use = "rows"\nkind = "cp.async"', 'use = "wgmma.b"\nrows = 64'))
+    theirs = parse_pattern(named('use = "rows"\nkind = "cp.async"', 'kind = "wgmma"\nrows = 64'))
+    assert [each.rows for each in ours.operands] == [each.rows for each in theirs.operands] == [64]
+    assert ours.operands[0].name == "wgmma.b"
+    with pytest.raises(WarploomError, match="mma is of warps of 32 lanes"):
+        parse_pattern(named('use = "mma.a"').replace("[[a", 'machine = "gfx942"\n[[a'))
+
+
 @pytest.mark.parametrize(
     ("use", "why"),
     [
         ('use = "mma.d"', "no access is called"),
-        ('use = "wgmma.b"', "by a descriptor"),
+        ('use = "wgmma.b"\nkind = "ld"', "another kind"),
+        ('use = "wgmma.b"\nwidth = 8', "has no 'width'"),
+        ('use = "mma.a.trans"', "no access is called"),
+        ('use = "mfma.a"', "mfma is of warps of 64 lanes, and the machine's have 32"),
         ('use = "mma.a"\nindex = "lane"', "beside 'use'"),
         ('use = "ldmatrix"\nkind = "st"', "kind"),
         ('use = "rows"\nkind = "ldmatrix"', "kind"),

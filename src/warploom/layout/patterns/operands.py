@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warploom.errors import CheckError
+from warploom.errors import CheckError, InternalError
 from warploom.layout.language.evaluate import Numbers
 from warploom.layout.patterns.access import Access, AccessKind
 from warploom.layout.patterns.usual import Accesses, Tensor
@@ -158,6 +158,16 @@ def named_access(t: Tensor, use: str, kind: AccessKind | None = None) -> Access:
     """
     name, parameter = use.removesuffix(".trans"), use.endswith(".trans")
     words = 4 * t.packed // t.bytes if t.bytes <= 4 else 1
+    if use not in NAMED:
+        raise CheckError(
+            f"no access is called '{use[:20]}'", advice=f"known are {', '.join(NAMED)}"
+        )
+    unit = name.partition(".")[0]
+    if t.lanes != LANES_OF.get(unit, t.lanes):
+        raise CheckError(
+            f"{unit} is of warps of {LANES_OF[unit]} lanes, and the machine's have {t.lanes}",
+            advice='name another machine in the file: machine = "gfx942" has mfma, "h200" has mma',
+        )
     match name:
         case "rows":
             vector = t.within(CHUNK_BYTES, "elements in 16 bytes")
@@ -175,18 +185,14 @@ def named_access(t: Tensor, use: str, kind: AccessKind | None = None) -> Access:
             return _fragment(t, use, kind or "st", 2, 2)
         case "mfma.a" | "mfma.b":
             return _rows_of_lanes(t)
-        case "wgmma.b":
-            raise CheckError(
-                "wgmma reads operand B by a descriptor, not by lanes",
-                advice='write kind = "wgmma", which asks for the layouts that descriptors read',
-            )
-    raise CheckError(f"no access is called '{use[:20]}'", advice=f"known are {', '.join(NAMED)}")
+    raise InternalError(f"{use} is known, and nothing of it")
 
 
 NAMED = (
     "rows", "ldmatrix", "ldmatrix.trans", "stmatrix", "stmatrix.trans", "mma.a", "mma.b", "mma.c",
     "wgmma.a", "wgmma.c", "mfma.a", "mfma.b",
 )  # fmt: skip
+LANES_OF = {"mma": 32, "wgmma": 32, "mfma": 64}
 
 
 def _whole_warps(t: Tensor, name: str) -> None:

@@ -75,6 +75,7 @@ _UNIT_KEYS = ("name", "kind", "major", "rows")
 _TILED_KEYS = ("name", "kind", "tiled", "operand", "width", "weight")
 _KINDS_OF_USES: tuple[AccessKind, ...] = ("ld", "st", "cp.async")
 TENSOR_COPY, MATRIX_UNIT = "tma", "wgmma"  # kinds that no lane does
+BY_UNIT = "wgmma.b"  # the one access by name that is of such a kind
 _SAID = {
     "at a time": "rows",
     ": the weight": "weight",
@@ -202,11 +203,11 @@ class PatternText:
         shape, (size, packed) = _shape(top), _element_bytes(top)
         one = Problem(name, shape, size, (), serving, packed=packed)  # without its accesses
         copies = tuple(self._copy(p) for p in places if _of_kind(p, TENSOR_COPY))
-        by_lanes = [p for p in places if not _of_kind(p, TENSOR_COPY, MATRIX_UNIT)]
+        units = [p for p in places if _of_kind(p, MATRIX_UNIT) or p.table.get("use") == BY_UNIT]
+        by_lanes = [p for p in places if not _of_kind(p, TENSOR_COPY) and p not in units]
         accesses = tuple(self._access(place, one) for place in by_lanes)
         note = top.text("note", "")
         problem = replace(one, accesses=accesses, note=note, copies=copies)
-        units = [p for p in places if _of_kind(p, MATRIX_UNIT)]
         for place in units:
             problem = read_by_wgmma(problem, self._operand(place, shape))
         numbers = [place.access for place in (*by_lanes, *units)]
@@ -248,15 +249,19 @@ class PatternText:
 
     def _operand(self, place: Place, shape: tuple[int, ...]) -> Operand:
         """What wgmma reads of the tile by descriptors."""
+        named = place.table.get("use") == BY_UNIT
         for key in place.table:
-            if key not in _UNIT_KEYS:
+            if key not in _UNIT_KEYS and not (named and key == "use"):
                 place.fail(key, f"wgmma has no '{key[:40]}'", "it reads the whole tile")
+        if named and not _of_kind(place, MATRIX_UNIT) and "kind" in place.table:
+            place.fail("kind", f"{BY_UNIT} of another kind", "wgmma reads it by a descriptor")
         major = next((each for each in MAJORS if each == place.text("major", "k")), None)
         if major is None:
             place.fail("major", f"major = {place.text('major', '')[:20]!r}", "k or mn")
         wide = shape[-1] if major == "mn" else math.prod(shape[:-1])
         rows = place.whole("rows", min(wide, MOST_ROWS), MOST_ROWS)
-        return Operand(place.text("name", f"access {place.number}"), rows, major)
+        name = BY_UNIT if named else f"access {place.number}"
+        return Operand(place.text("name", name), rows, major)
 
     def _access(self, place: Place, one: Problem) -> Access:
         if "use" in place.table:
