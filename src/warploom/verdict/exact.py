@@ -41,6 +41,7 @@ class Exactly:
     literal: str = "f4"  # the type whose floats stand for constants of the reference
     inverted: bool = False  # also for one over a constant that something is divided by
     log2_e: float | None = None  # as the kernel has it, in two parts
+    racing: bool = False  # threads write the same to one place, which elements are to show
     how: str = "normal"
     seed: int = 0
     real: list[tuple[Array, Array]] = field(default_factory=list)
@@ -53,6 +54,8 @@ class Exactly:
 
     def once(self, drawn: Field, r: Random, narrow: int | None) -> Pairs:
         e, case = drawn.elements, self.case
+        if self.racing:
+            e.merging = e.by_key = True
         case.fill(np.random.default_rng(self.seed), self.how)
         floats = self._floats(e, r, narrow)
         before = {name: each.numbers.copy() for name, each in floats.items()}
@@ -61,7 +64,7 @@ class Exactly:
         run(
             self.kernel, case.grid, case.block, case.passed(), list(floats.values()), drawn, r,
             shared_bytes=case.shared, deadline=self.deadline, cluster=case.cluster or 1,
-            others=[each.memory for each in others],
+            others=[each.memory for each in others], racing=self.racing,
         )  # fmt: skip
         pairs = self._pairs(e, given, before, floats)
         self.real = [(e["real"][x], e["real"][y]) for x, y in pairs]

@@ -63,16 +63,19 @@ class Launches:
         now = self.kernel.owner.variables
         return [k for k, v in self._variables.items() if now[k].tobytes() != v.tobytes()]
 
-    def run(self, case: Case, *, prove: bool = False, keep: bool = False) -> Report:
-        """`prove`: with all checks, and outputs that nobody wrote."""
+    def run(
+        self, case: Case, *, prove: bool = False, keep: bool = False, benign: bool = False
+    ) -> Report:
+        """`prove`: with all checks, and outputs that nobody wrote. `benign`: writes of the same do
+        not race."""
         if not keep:
             self.restore()
         args = case.passed(fresh=prove)
         try:
             return self.kernel.launch(
                 case.grid, case.block, args, shared_bytes=case.shared, cluster=case.cluster,
-                races="all" if prove else False, prove=prove, seconds=left(self.deadline),
-                engine="numpy" if prove else "auto",
+                races="all" if prove else False, prove=prove, benign=benign,
+                seconds=left(self.deadline), engine="numpy" if prove else "auto",
             )  # fmt: skip
         finally:
             self.marks = {

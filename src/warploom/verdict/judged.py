@@ -19,12 +19,14 @@ import numpy as np
 
 from warploom.errors import CheckError, KernelError, LimitError, ParseError, Span, located
 from warploom.machine.proof import Proof, Reach
+from warploom.machine.report import Report
 from warploom.ptx.demangle import demangled
 from warploom.ptx.field.elements import NotKnown
 from warploom.ptx.field.equal import Answer
 from warploom.ptx.findings import race_findings
 from warploom.ptx.launch import Kernel
 from warploom.ptx.patience import deadline_of, within
+from warploom.ptx.prove.verdict import SAME_VALUE
 from warploom.ptx.types import types_of
 from warploom.verdict.answer import Judged, Judgement, Reason, fault
 from warploom.verdict.argument import Said, said
@@ -116,9 +118,10 @@ class _Trial:
     def _checked(self) -> list[Reason]:
         """A launch with all checks: what is wrong goes to the reasons, what is open comes back."""
         case, found = self.case, self.found
-        case.fill(np.random.default_rng(self.seed), "normal")
-        before = {each.name: each.memory.copy() for each in case.kept}
-        report = self.launches.run(case, prove=True)
+        before, report = self._launched(benign=False)
+        if report.races and all(each.same_value for each in report.races):
+            self.exactly.racing = True
+            before, report = self._launched(benign=True)
         races = race_findings(self.kernel.owner, report.races)
         found.reasons += [Reason.of("race", each.error) for each in races[:MOST_RACES]]
         for name, first, count in unwritten(case, self.launches.marks):
@@ -131,10 +134,18 @@ class _Trial:
                 found.reasons.append(Reason("writes input", message, None, advice))
         return [*self._scheduled(report.proof), *self._lasting()]
 
+    def _launched(self, *, benign: bool) -> tuple[dict[str, Any], Report]:
+        """What the inputs held, and the report of a launch with all checks."""
+        self.case.fill(np.random.default_rng(self.seed), "normal")
+        before = {each.name: each.memory.copy() for each in self.case.kept}
+        return before, self.launches.run(self.case, prove=True, benign=benign)
+
     def _scheduled(self, proof: Proof | None) -> list[Reason]:
         if proof is None:
             return [Reason("schedule", "nothing is known of other schedules")]
-        self.found.schedule, self.found.assumed = proof.text, proof.assumed
+        # That writes which race are of one value, the run on elements shows.
+        assumed = tuple(each for each in proof.assumed if each != SAME_VALUE)
+        self.found.schedule, self.found.assumed = proof.text, assumed
         if proof.reach is not Reach.THIS_SCHEDULE:
             # What data decides are whole numbers, which stay: floats decide nothing, or the run
             # on elements says so.

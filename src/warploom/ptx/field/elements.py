@@ -86,6 +86,7 @@ class Elements:
     factors: Factors = field(default_factory=Factors)
     exponents: set[int] = field(default_factory=set)  # their factors
     by_key: bool = False  # extrema of the same are alike; else each is drawn for itself
+    merging: bool = False  # what is alike in one instruction is one element
     free_exponentials: bool = False  # of what is not linear, of which only that is known
     functions: int = 0  # values of functions that were drawn by their arguments
     arguments: set[int] = field(default_factory=set)  # their factors
@@ -121,7 +122,24 @@ class Elements:
         for name, column in self.columns.items():
             column[first:end] = given.get(name, np.nan if name in ("constant", "real") else 0)
         self.count = end
-        return np.arange(first, end)
+        made = np.arange(first, end)
+        return self._merged(made) if self.merging and count > 1 else made
+
+    def _merged(self, made: Array) -> Array:
+        """Of elements that are alike the first, as of sums that lanes make in another order."""
+        _, at, place = np.unique(self.digest(made), return_index=True, return_inverse=True)
+        if at.size < made.size:
+            self._note(made)
+        return np.asarray(made[at][place])
+
+    def _note(self, *given: Array) -> None:
+        """That elements are taken for one where they are alike in this draw."""
+        self.functions += given[0].size
+        for x in given:
+            self.arguments.update(np.unique(self["factor"][x]).tolist())
+            for each in BOUNDS:
+                most = float(self[each][x].max(initial=0))
+                self.argument[each] = max(self.argument.get(each, 0.0), most)
 
     def inputs(self, count: int, r: Random, few: int = 0, real: Array | float = np.nan) -> Array:
         """Inputs, each its own variable; or of so few values, which then are coefficients.
@@ -160,12 +178,7 @@ class Elements:
         self, name: int, given: tuple[Array, ...], real: Array, *digests: Array, factor: int = 0
     ) -> Array:
         """Values of a function that is drawn: alike for what has the same digests."""
-        self.functions += digests[0].size
-        for x in given:
-            self.arguments.update(np.unique(self["factor"][x]).tolist())
-            for each in BOUNDS:
-                most = float(self[each][x].max(initial=0))
-                self.argument[each] = max(self.argument.get(each, 0.0), most)
+        self._note(*given)
         return self._drawn(name, real, *digests, factor=factor)
 
     def _drawn(self, name: int, real: Array, *digests: Array, factor: Array | int = 0) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 from random import Random
 from typing import Any
@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from warploom.errors import Span
 from warploom.machine.memory import WINDOWS, Memory, Region
 from warploom.machine.record import NVIDIA
 from warploom.ptx.emulate.asked import Asked, triple
+from warploom.ptx.emulate.code import Code
 from warploom.ptx.emulate.compile import compile_function
 from warploom.ptx.emulate.excuse import Excused
 from warploom.ptx.emulate.trial import Trial
@@ -56,10 +58,10 @@ class Floats:
 def run(
     kernel: Kernel, grid: Any, block: Any, args: Sequence[Any], floats: Sequence[Floats],
     field: Field, r: Random, *, shared_bytes: int = 0, deadline: float | None = None,
-    cluster: Any = 1, others: Sequence[Array] = (),
+    cluster: Any = 1, others: Sequence[Array] = (), racing: bool = False,
 ) -> None:  # fmt: skip
     """Runs a kernel; then the arrays of floats hold what it wrote, and so do the `others`, which
-    are not floats."""
+    are not floats. `racing`: writes may race if they are of the same element."""
     _, memory, symbols = kernel._ready(args)
     places = [_place_of(kernel, memory, symbols, each) for each in floats]
     besides = [_place(memory, each) for each in others]
@@ -74,7 +76,7 @@ def run(
     code = compile_function(
         kernel.owner.module, kernel.function, kernel._shared, kernel._call, steps=step_of
     )
-    Trial(kernel._judge.around, code, asked, None, None, Excused()).run()
+    _launched(kernel, code, asked, racing)
     for each, (region, start) in zip(floats, places, strict=True):
         raw = np.ascontiguousarray(_bytes(region, start, each))
         each.numbers = _read(raw.view(each.bits.dtype), each, field)
@@ -83,6 +85,23 @@ def run(
         if (raw != raw[0]).any():
             raise NotKnown("whole numbers that depend on floats, or that nobody wrote")
         array.reshape(-1).view(np.uint8)[:] = raw[0]
+
+
+def _launched(kernel: Kernel, code: Code, asked: Asked, racing: bool) -> None:
+    races = None
+    if racing:  # all copies are in one batch, as blocks of their own
+        x, y, z = asked.grid
+        asked = replace(
+            asked, races="all", benign=True, batch_threads=asked.threads * COPIES * COPIES
+        )
+        races = kernel._judge._detector(replace(asked, grid=(x * COPIES, y, z)), Excused())
+    trial = Trial(kernel._judge.around, code, asked, races, None, Excused())
+    trial.run()
+    if trial.met:
+        error = NotKnown("what two threads write to one place, and which of them is last")
+        label = trial.met[0].second.label
+        error.span = label if isinstance(label, Span) else None
+        raise error
 
 
 def _place(memory: Memory, array: Array) -> tuple[Region, int]:

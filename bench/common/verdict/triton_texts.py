@@ -1,0 +1,73 @@
+"""PTX that Triton made (`tests/without_gpu/kept`), each with a reference in NumPy for the judge."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from bench.common.verdict.computations import ROOT, softmax
+from bench.common.without_gpu.cases import TRITON
+
+from warploom import ptx
+from warploom.verdict.answer import Judgement
+from warploom.verdict.judged import judge
+
+FOLDER = ROOT / "tests" / "without_gpu" / "kept"
+CASES = {case.name: case for case in TRITON}
+TYPES = {"float16": "f16", "float32": "f32"}
+
+
+def layer_norm(x: Any, weight: Any, bias: Any, eps: Any) -> Any:
+    centred = x - x.mean(axis=1, keepdims=True)
+    scale = 1 / np.sqrt((centred * centred).mean(axis=1, keepdims=True) + eps)
+    return centred * scale * weight + bias
+
+
+ROWS = {"x": "T[rows,columns]", "out": "T[rows,columns]=out", "columns": "i32=columns"}
+# By kernel: what its arguments are, with T for the type of the text, and the reference.
+REFERENCES: dict[str, tuple[dict[str, str], Callable[..., Any]]] = {
+    "add": ({"x": "T[n]", "y": "T[n]", "out": "T[n]=out", "n": "i32=n"}, lambda x, y: x + y),
+    "softmax": (ROWS, softmax),
+    "layernorm": (
+        {**ROWS, "weight": "T[columns]", "bias": "T[columns]", "eps": "f32"}, layer_norm
+    ),
+    "scan": (ROWS, lambda x: np.cumsum(x, axis=1)),
+    "matmul": (
+        {"a": "T[M,K]", "b": "T[K,N]", "c": "f32[M,N]=out", "M": "i32=M", "N": "i32=N",
+         "K": "i32=K"},
+        lambda a, b: a @ b,
+    ),
+}  # fmt: skip
+
+
+def texts() -> list[Path]:
+    """Those that have a reference, of floats."""
+    found = [path.stem.split("_") for path in sorted(FOLDER.glob("triton_*.ptx"))]
+    return [
+        FOLDER / f"{'_'.join(words)}.ptx"
+        for words in found
+        if words[1] in REFERENCES and words[2] in TYPES
+    ]
+
+
+def judged(path: Path, seed: int) -> Judgement:
+    """At the small ragged size of its case."""
+    _, name, dtype, _ = path.stem.split("_", 3)
+    case, (described, reference) = CASES[name], REFERENCES[name]
+    given, _, _ = case.make(np.random.default_rng(1), dtype, case.sizes[1])
+    text = path.read_text()
+    record = json.loads(text.partition("\n")[0][2:])
+    args = {each: described[each].replace("T", TYPES[dtype]) for each in record["args"]}
+    args |= {f"scratch{n}": "i64=0" for n in range(record["scratch"])}
+    shape: dict[str, int] = {}
+    for each, said in args.items():
+        if "[" in said:
+            names = said[said.index("[") + 1 : said.index("]")].split(",")
+            shape |= dict(zip(names, map(int, given[each].shape), strict=True))
+    return judge(
+        ptx.load(text, path.name).kernel(), reference, args, grid=case.grid(given),
+        block=record["threads"], shared_bytes=record["shared"], shape=shape, seed=seed,
+    )  # fmt: skip
