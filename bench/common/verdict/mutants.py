@@ -21,6 +21,7 @@ from warploom.verdict.judged import judge
 
 SECONDS = 10.0
 APART = 1e-3
+MOST_IDLE = 3000  # draws in a row that give nothing new
 _WHOLE = re.compile(
     r"\t(add|sub|mul|mad|shl|shr|and|or|xor|neg|not|min|max|div|rem|selp|mov)\."
     r"[\w.]*[subp](16|32|64)\t"
@@ -51,17 +52,20 @@ class Mutant:
 
 
 def mutants(name: str) -> Iterator[Mutant]:
-    """Without end, drawn anew each time."""
+    """Each once, until hardly any is new."""
     r = Random(name)
     text = entry(name)
     lines = text.split("\n")
     inside = range(next(n for n, each in enumerate(lines) if each.startswith("{")), len(lines))
     seen = set()
-    while True:
+    idle = 0
+    while idle < MOST_IDLE:
         at = r.choice(inside)
         now = changed(r, lines, at)
+        idle += 1
         if now is None or (at, now) in seen:
             continue
+        idle = 0
         seen.add((at, now))
         yield Mutant("\n".join([*lines[:at], now, *lines[at + 1 :]]), at + 1, lines[at], now)
 
