@@ -126,14 +126,14 @@ class Elements:
         return self._merged(made) if self.merging and count > 1 else made
 
     def _merged(self, made: Array) -> Array:
-        """Of elements that are alike the first, as of sums that lanes make in another order."""
+        """The first of elements that are alike, as sums are that lanes make in another order."""
         _, at, place = np.unique(self.digest(made), return_index=True, return_inverse=True)
         if at.size < made.size:
             self._note(made)
         return np.asarray(made[at][place])
 
     def _note(self, *given: Array) -> None:
-        """That elements are taken for one where they are alike in this draw."""
+        """Elements are taken for one where they are alike in this draw, which may be by chance."""
         self.functions += given[0].size
         for x in given:
             self.arguments.update(np.unique(self["factor"][x]).tolist())
