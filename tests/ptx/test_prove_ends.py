@@ -244,8 +244,13 @@ def test_registers_that_come_back_too_late() -> None:
     arrive = "setp.eq.u32 %p3, %r1, 128;\n@%p3 mbarrier.arrive.shared::cta.b64 _, [%r3+8];\n"
     body = ROLES.replace("LESS", less).replace("COUNT", "256")
     body = body.replace("mbarrier.arrive.shared::cta.b64 _, [%r3+8];\n", arrive)
-    with pytest.raises(DeadlockError, match="wait at line 38 for registers"):
+    with pytest.raises(DeadlockError, match="wait at line 38 for registers") as caught:
         proved("bar.sync 0;\n" + body, BOUND, threads=256)
+    assert caught.value.span is not None
+    assert caught.value.span.line == 38
+    advice = str(caught.value.advice)
+    assert "setmaxnreg.inc waits until" in advice
+    assert "full" not in advice  # the mbarrier is right: who should arrive there waits
 
 
 @pytest.mark.parametrize("word", ["maxnreg 128", "maxntid 512"])

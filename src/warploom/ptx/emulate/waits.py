@@ -24,6 +24,7 @@ from warploom.ptx.table import OPCODES
 Mask = npt.NDArray[np.bool_]
 MOST_GROUPS = 12  # that are told one by one
 _NOTHING = "nothing: this loop has no way out"
+_REGISTERS = "setmaxnreg.inc waits until other warps of the block have given enough back"
 _LOOKS = (MemoryEffect.READS, MemoryEffect.UPDATES)
 
 
@@ -46,9 +47,14 @@ def deadlock(
     for instruction, mask in barriers:
         span = code.module.span(instruction)
         who = np.flatnonzero(mask & frame.batch.alive).tolist()
-        whom = "registers" if instruction.opcode == "setmaxnreg" else "the others"
-        groups.append(Group(who, span, f"{whom}, at {instruction.name}"))
-    groups = sorted((each for each in groups if each.threads), key=lambda each: not each.sure)
+        asks = instruction.opcode == "setmaxnreg"
+        whom, cause = ("registers", _REGISTERS) if asks else ("the others", "")
+        groups.append(Group(who, span, f"{whom}, at {instruction.name}", cause, asks))
+    groups = [each for each in groups if each.threads]
+    if any(each.cause == _REGISTERS for each in groups):  # why others wait may be that these do
+        for each in groups:
+            each.cause = each.cause if each.cause == _REGISTERS else ""
+    groups.sort(key=lambda each: not (each.sure and each.cause))
     lines = [_told(frame, each) for each in groups[:MOST_GROUPS]]
     if len(groups) > MOST_GROUPS:
         lines.append(f"and {len(groups) - MOST_GROUPS} more groups of threads")
