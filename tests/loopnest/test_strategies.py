@@ -172,7 +172,7 @@ def test_the_first_answer_is_what_an_expert_would_write(name: str) -> None:
     them, and what is loaded is loaded in whole sectors."""
     wanted, given, size = DEFAULTS[name]
     found = explored(given, size, evaluations=4, model=True, store=False)
-    assert found.strategy == wanted
+    assert found.strategy.rpartition(" ")[0] == wanted
     assert found.trial is not None
     assert found.trial.wrong == ""
     made = present(found.nest).implementation(present(found.candidate))

@@ -15,6 +15,7 @@ from bench.common.loopnest.pretended import PretendedQuick
 from tests.cli.conftest import Cli, cli  # noqa: F401  # a fixture
 
 import warploom
+from warploom.cli import explore as command
 from warploom.errors import CheckError, DeviceError
 from warploom.loopnest.kernels import Cut, axpy
 from warploom.loopnest.target import everything
@@ -66,7 +67,7 @@ def pretended(monkeypatch: pytest.MonkeyPatch) -> PretendedQuick:
     monkeypatch.setattr(race, "FAILURES", 3)
     monkeypatch.setattr(exploring, "quick_for", lambda *_: quick)
     monkeypatch.setattr(
-        "warploom.cli.explore.quick_for", lambda _nest, model, _engine: None if model else quick
+        command, "quick_for", lambda _nest, model, _engine: None if model else quick
     )
     return quick
 
@@ -80,7 +81,7 @@ NEST = Nest(axpy(512, cut=Cut(tail=True)), H200.rates, everything(H200))
 
 
 def test_decisions_packed_are_the_candidate_again() -> None:
-    found = drawing._descents(NEST, Asked(4, (0,)))
+    found = drawing.leaves_of(NEST, Asked(4, (0,)))
     assert found.arrived.any()
     for row in np.flatnonzero(found.arrived):
         leaf = packed(found.leaves, int(row))

@@ -193,7 +193,7 @@ def test_without_a_gpu_the_bound_ranks_and_the_output_says_so(
 ) -> None:
     monkeypatch.setattr(command, "gpu_name", lambda: None)
     ran = cli(*WORDS)
-    assert "by the bound, which is a model: not measured" in ran.out
+    assert "by the bound, which is a model: not measured" in ran.out, ran.out
 
 
 class PretendedDriver:
