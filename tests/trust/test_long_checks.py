@@ -211,17 +211,22 @@ def test_folds_of_very_many_items() -> None:
             assert "more than" in check_fill(signed(record)).open
 
 
-def a_schedule(block: list[int], agents: list[Json]) -> Json:
+REGISTERS = "the kernel is compiled for 128 registers of a thread"
+
+
+def a_schedule(block: list[int], agents: list[Json], registers: int | None = None) -> Json:
     batch = {"first": 0, "cluster": 1, "mbarriers": [], "flags": [], "loops": [], "agents": agents}
     return signed({
-        "kind": "schedule", "version": 2, "name": "k", "grid": [1, 1, 1], "block": block,
-        "reach": "all schedules and all data", "assumed": [], "registers": 128, "batches": [batch],
+        "kind": "schedule", "version": 3, "name": "k", "grid": [1, 1, 1], "block": block,
+        "reach": "all schedules and all data", "assumed": [REGISTERS] if registers else [],
+        "registers": registers, "batches": [batch],
     })  # fmt: skip
 
 
 def test_a_launch_of_more_threads_than_memory_holds() -> None:
+    end = {"block": 0, "threads": 32, "warps": [0], "events": [["exit", None, 0, 0, 0, []]]}
     with pytest.raises(CheckError, match="other threads"):
-        check_schedule(a_schedule([1 << 40, 1, 1], []))
+        check_schedule(a_schedule([1 << 40, 1, 1], [end]))
 
 
 def test_registers_asked_for_one_after_another() -> None:
@@ -232,9 +237,9 @@ def test_registers_asked_for_one_after_another() -> None:
         events: list[list[Any]] = []
         for turn in range(count):
             asks = [["go", ["registers", 0], 0, 32, 0, []]] * (turn == warp)
-            meet = [[act, ["barrier", 0], turn, 0, 0, []] for act in ("come", "go")]
+            meet = [[act, ["barrier", 0, 0], turn, 0, 0, []] for act in ("come", "go")]
             events += [*asks, *meet]
         events.append(["exit", None, 0, 0, 0, []])
         agents.append({"block": 0, "threads": 32, "warps": [warp], "events": events})
-    found = check_schedule(a_schedule([32 * count, 1, 1], agents))
+    found = check_schedule(a_schedule([32 * count, 1, 1], agents, 128))
     assert f"{32 * count} threads" in found.shown[0]
