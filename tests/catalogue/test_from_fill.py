@@ -70,6 +70,7 @@ def test_the_header_has_the_fill_and_its_verdict(case: Case) -> None:
     assert "Verdict: proved" in doc
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", CLAIMING, ids=NAMES)
 def test_without_a_search_there_is_no_kernel(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     def none(*_: Any, **__: Any) -> Result:

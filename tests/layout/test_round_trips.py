@@ -14,12 +14,14 @@ from warploom.layout.language.show import show
 FEW = {"TileLang": 60, "Gluon's shared layouts": 100}  # whose texts take longest
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", FORMATS)
 def test_round_trips(name: str) -> None:
     seen = round_trips(name, FEW.get(name, 200))
     assert len(seen) >= (1 if name == "bases of registers" else 3)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", FORMATS)
 def test_damaged_texts(name: str) -> None:
     assert damaged(name, FEW.get(name, 200))["refused"] > 15

@@ -67,6 +67,7 @@ def at(record: Any, place: Place) -> Any:
     return record
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ALL)
 def test_no_other_number_holds(name: str) -> None:
     r, right = Random(30), of(name)
@@ -78,6 +79,7 @@ def test_no_other_number_holds(name: str) -> None:
         assert not holds(record), (place, at(right, place), at(record, place))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ALL)
 def test_no_group_of_another_kind_holds(name: str) -> None:
     r, right = Random(31), of(name)
@@ -94,6 +96,7 @@ def test_no_group_of_another_kind_holds(name: str) -> None:
         assert not holds(record), (place, at(right, place), at(record, place))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ALL)
 def test_no_list_that_is_longer_or_shorter_holds(name: str) -> None:
     """Of events, those that have to do with others who come, or with the ends of threads."""
@@ -117,6 +120,7 @@ def test_no_list_that_is_longer_or_shorter_holds(name: str) -> None:
                 assert not holds(record), (a, act, where)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ALL)
 def test_what_is_assumed_is_said(name: str) -> None:
     """All but that lanes converge, where the events do not show that they ever part."""

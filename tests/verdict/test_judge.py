@@ -33,6 +33,7 @@ WRONG = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_right_is_equal(name: str) -> None:
     found = ALL[name].judged(name)
@@ -45,6 +46,7 @@ def test_what_is_right_is_equal(name: str) -> None:
     assert not found.shapes[0].reasons
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("name", "kind"), WRONG)
 def test_what_is_wrong_or_gamed_is_different(name: str, kind: str) -> None:
     full = f"{name}_{kind}"

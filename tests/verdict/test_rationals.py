@@ -12,13 +12,14 @@ from bench.common.verdict.terms import LANES, by_numpy, changed, drawn, exactly,
 
 
 @pytest.mark.parametrize("number", range(120))
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(4)
 def test_verdicts_are_what_rationals_say(number: int) -> None:
     case = drawn_case(number)
     found = case.judged(number)
     assert not wrong(case, found), f"{case.text()}\n{found}"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("number", range(len(TRAPS)))
 def test_traps_have_the_verdict_that_is_due(number: int) -> None:
     case = drawn_case(4 * number + 3)

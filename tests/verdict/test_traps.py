@@ -61,6 +61,7 @@ TRAPS: list[tuple[str, Reference, str, str]] = [
 ]
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("name", "reference", "y", "verdict"), TRAPS, ids=[t[0] for t in TRAPS])
 def test_traps_are_not_equal(name: str, reference: Reference, y: str, verdict: str) -> None:
     found = judged(name, reference, y)
@@ -104,6 +105,7 @@ OPTIONS: dict[str, tuple[str, Reference, str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("option", OPTIONS)
 def test_options_of_numpy_are_not_ignored(option: str) -> None:
     name, reference, y = OPTIONS[option]
