@@ -115,6 +115,7 @@ def test_rows_as_they_are_have_no_descriptor() -> None:
         ("wgmma<128B,17,1024>", "leading of a descriptor: 17 bytes"),
         ("0x0002000000000000", "base offset"),
         ("99999999999999999999", "64 bits"),
+        ("0800", "is no descriptor"),
         ("GmmaDescriptor: 0x0", "is no descriptor"),
         ("hello", "is no descriptor"),
         ("0x4000404000010000", "bits that wgmma's have not: 46"),

@@ -42,7 +42,7 @@ _FIELDS = ("start_addr", "leading_off", "stride_off", "base_offset", "layout_typ
 _OURS = re.compile(r"wgmma<(none|32B|64B|128B),(\d{1,6}),(\d{1,6})(?:,(\d{1,6}))?>")
 _NO_BASE = "its matrix begins at a whole pattern of the swizzle, so that the base offset is 0"
 _OF_WGMMA = "descriptors of other instructions, such as tcgen05.mma, are not known here"
-_NUMBER = re.compile(r"(0x[0-9a-fA-F]{1,16}|[0-9]{1,20})(?:u|ul|ull|U|UL|ULL)?")
+_NUMBER = re.compile(r"(0x[0-9a-fA-F]{1,16}|0|[1-9][0-9]{0,19})(?:u|ul|ull|U|UL|ULL)?")
 
 
 @dataclass(frozen=True, slots=True)
