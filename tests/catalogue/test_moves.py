@@ -98,7 +98,8 @@ def test_values_of_frames() -> None:
     for kind, value in (("uint8", 300), ("int32", 0.5), ("float32", 1j), ("bool", 2)):
         with pytest.raises(CheckError):
             moves.pad(x.astype(kind), 1, value)
-    for widths in (((0, 0),), ((0, -1), (0, 0)), ((0.5, 0), (0, 0)), "ab"):
+    strange: tuple[Any, ...] = (((0, 0),), ((0, -1), (0, 0)), ((0.5, 0), (0, 0)), "ab")
+    for widths in strange:
         with pytest.raises(CheckError, match="no frame"):
             moves.pad(x, widths)
 
@@ -136,9 +137,10 @@ def test_numbers_of_no_row_are_refused_or_give_zeros() -> None:
     for numbers in ([0, 2], [-3], np.array([5])):
         with pytest.raises(CheckError, match="of an axis of 2"):
             moves.take(x, numbers)
-    for numbers in ([0.5], [[0]], "ab"):
+    others: tuple[Any, ...] = ([0.5], [[0]], "ab")
+    for other in others:
         with pytest.raises((CheckError, DeviceError), match=r"whole numbers|no array|cannot be"):
-            moves.take(x, numbers)
+            moves.take(x, other)
     with pytest.raises(CheckError, match="no axis 2"):
         moves.take(x, [0], 2)
     # Where nobody looks at the numbers, as on a GPU.

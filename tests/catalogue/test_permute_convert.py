@@ -9,6 +9,7 @@ import pytest
 
 import warploom
 from warploom.catalogue.permute import call, rule
+from warploom.catalogue.permute.problem import slabs
 from warploom.errors import CheckError, DeviceError
 from warploom.runtime.callable import Device
 
@@ -97,7 +98,6 @@ def test_every_launch_that_could_do_a_conversion_does_it(
 
 
 def test_factors_go_on_where_a_movement_is_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    slabs = rule.slabs
     monkeypatch.setattr(rule, "slabs", lambda moved: slabs(moved, 900))
     x = np.arange(40 * 60, dtype=np.float32).reshape(40, 60)
     scale = np.arange(40.0)

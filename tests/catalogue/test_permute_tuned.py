@@ -83,6 +83,7 @@ def test_what_is_no_time_is_refused(tune: Any) -> None:
 
 
 def test_host_memory_is_not_tuned() -> None:
-    for how in ({}, {"dtype": "float32"}):
+    ways: tuple[dict[str, Any], ...] = ({}, {"dtype": "float32"})
+    for how in ways:
         with pytest.raises(DeviceError, match="tuned on a GPU, but 'x' is in host memory"):
             warploom.permute(np.zeros((2, 3)), (1, 0), tune=True, **how)

@@ -286,7 +286,7 @@ def across(
             data[place : place + count] = (
                 came if combine is None else combine(data[place : place + count], came)
             )
-            if combine is not None and marks is not None:
+            if combine is not None and marks is not None and values is not None:
                 values &= marks[place : place + count]
             read = copier.note(f, thread, SHARED, data.size, np.array([start]), count, Kind.READ)
             landed(
