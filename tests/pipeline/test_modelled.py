@@ -9,10 +9,13 @@ import pytest
 from tests.cli.conftest import Cli, cli  # noqa: F401  # a fixture
 
 import warploom
+from warploom.errors import UnsupportedError
 from warploom.kernel.work import work_of
 from warploom.machine import record
 from warploom.machine.record import H200
 from warploom.machine.times import predicted
+from warploom.pipeline.nest import Nest
+from warploom.search.branching.candidate import Candidates
 
 SIZES = {"n": 256}
 WORDS = ("explore", "axpy", "--size", "n=256", "--model", "--evaluations", "2", "--no-store")
@@ -46,3 +49,20 @@ def test_what_was_kept_is_where_the_next_run_begins(cli: Cli, tmp_path: Path) ->
     after = json.loads(file.read_text())
     assert after["runs"] == 2
     assert after["best"]["nanoseconds"] <= before
+
+
+def test_what_has_no_kernel_is_not_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither of a strategy, nor of the nest itself; where nothing has one, the bound ranks."""
+    predict, asked = Nest.predicted_time, list[float]()
+
+    def sometimes(nest: Nest, candidate: Candidates) -> float:
+        if not nest.recipe[3]:  # the nest itself has no decisions
+            raise UnsupportedError("this has no kernel")
+        asked.append(predict(nest, candidate))
+        return asked[-1]
+
+    monkeypatch.setattr(Nest, "predicted_time", sometimes)
+    found = warploom.explore("axpy", SIZES, model=True, evaluations=2, store=False)
+    assert found.predicted
+    assert found.strategy.startswith("one-pass")
+    assert found.nanoseconds == min(asked)

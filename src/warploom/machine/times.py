@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 SCHEDULERS = 4  # of a processor
 MOST_REGISTERS = 255  # of a thread
 RESERVED_BYTES = 1024  # of shared memory, by each block
-SECTOR_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from warploom.errors import CheckError, WarploomError, spelled
+from warploom.errors import CheckError, InternalError, WarploomError, spelled
 from warploom.loopnest.repeated import repeated
 from warploom.loopnest.strategies.form import Variant
 from warploom.pipeline.drawn import Asked, leaves_of, packed
@@ -93,13 +93,9 @@ def modelled(
         if _cost(nest, found.candidate) < FAR_BETTER * first.cost:
             return replace(found, trial=nest.tried(found.candidate, budget.at_least(TRIAL_LEAST)))
     elif free:
-        mine = [found.candidate] if found.candidate is not None else []
-        mine += [nest.again(own_best)] if own_best is not None else []
-        itself = Variant(FREE, nest.program, nest.recipe[3])
-        timed = (
-            replace(_first(itself, nest, each), time=nest.predicted_time(each)) for each in mine
-        )
-        first = min((first, *timed), key=lambda one: one.time)
+        earlier = None if own_best is None else nest.again(own_best)
+        itself = (_timed(nest, each) for each in (found.candidate, earlier) if each is not None)
+        first = min((first, *itself), key=lambda one: one.time)
     own, best = first.nest, first.candidate
     return replace(
         found,
@@ -118,7 +114,17 @@ def modelled(
 def _timed(nest: Nest, candidate: Candidates) -> _First:
     """An implementation of the nest itself, by no strategy."""
     itself = Variant(FREE, nest.program, nest.recipe[3])
-    return replace(_first(itself, nest, candidate), time=nest.predicted_time(candidate))
+    return replace(_first(itself, nest, candidate), time=_time(nest, candidate))
+
+
+def _time(nest: Nest, candidate: Candidates) -> float:
+    """The predicted time; infinite where there is no kernel to predict it of."""
+    try:
+        return nest.predicted_time(candidate)
+    except InternalError:
+        raise
+    except WarploomError:
+        return math.inf
 
 
 def _is_free(kept: Record | None) -> bool:
@@ -151,7 +157,8 @@ class _Drawn:
         self._until((DRAWING, MOST), lambda enough: self._each(chain(*several), kept, enough))
         if self.nest.has_times and self.found:
             self._until((SHARE, MOST), self._nearer)
-            return min(self.found, key=lambda one: (one.time, one.rank))
+            best = min(self.found, key=lambda one: (one.time, one.rank), default=None)
+            return None if best is None or math.isinf(best.time) else best
         best = min((*self.kept, *self.found), key=lambda one: one.rank, default=None)
         return None if best is None else replace(best, time=best.bound)
 
@@ -204,10 +211,7 @@ class _Drawn:
         if key in self._times:
             return
         self.looked_at += 1
-        try:
-            self._times[key] = one.nest.predicted_time(one.candidate)
-        except WarploomError:  # it cannot be written as a kernel
-            self._times[key] = math.inf
+        self._times[key] = _time(one.nest, one.candidate)
         self.found.append(replace(one, time=self._times[key]))
 
 
