@@ -408,3 +408,10 @@ def damaged(name: str, count: int, seed: int = 6) -> dict[str, int]:
         seen[found] += 1
     assert set(seen) <= {"a layout", "refused"}, seen
     return dict(seen)
+
+
+def judged(name: str, count: int, spoiled: int) -> dict[str, Any]:
+    """Both for one format, as a process of a farm does it."""
+    kinds = round_trips(name, count)
+    refused = damaged(name, spoiled)["refused"]
+    return {"kinds": kinds, "different": 0, "damaged": spoiled, "refused": refused}
