@@ -6,6 +6,10 @@
     def test_softmax(gpu):           # there is none: the kernel is emulated, with all checks
         gpu.launch(softmax, (rows,), x, out, columns, BLOCK=128)
 
+    def test_relu(judge):            # for all inputs of these shapes
+        judge(Path("relu.cu"), lambda x: np.maximum(x, 0), {"x": "f32[n]", "y": "f32[n]=out"},
+              grid="(n+255)//256", block=256, shape={"n": [1000, 1024]})
+
 Installed with the package; where it is not, `-p warploom.pytest_plugin` loads it.
 """
 
@@ -20,6 +24,7 @@ import pytest
 # pytest loads this for every test of whoever has the package: only a fixture in use costs time.
 if TYPE_CHECKING:
     from warploom.layout.own import Examined, SharedTile
+    from warploom.verdict.answer import Judgement
     from warploom.without_gpu.fixture import Gpu
 
 
@@ -42,3 +47,10 @@ def gpu() -> Gpu:
     """Launches kernels without a GPU; whatever they do wrong fails the test."""
     made: Gpu = import_module("warploom.without_gpu.fixture").Gpu()
     return made
+
+
+@pytest.fixture
+def judge() -> Callable[..., Judgement]:
+    """`warploom.judge`; whatever is not shown to be equal to its reference fails the test."""
+    found: Callable[..., Judgement] = import_module("warploom.verdict.fixture").passes
+    return found
