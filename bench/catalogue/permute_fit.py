@@ -12,7 +12,8 @@ them is how far the kernel that they choose is from the fastest one that was tri
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -21,7 +22,9 @@ import numpy as np
 from bench.catalogue.permute_rows import movement_of, rows
 from bench.harness import RESULTS, ROOT, arguments
 
+from warploom.catalogue.permute.box import Box
 from warploom.catalogue.permute.cost import expected, usually
+from warploom.catalogue.permute.launch import Spec
 from warploom.catalogue.permute.rule import candidates
 
 # A later one stands for the same launch.
@@ -53,12 +56,21 @@ def points(files: Sequence[Path]) -> list[Point]:
             continue
         for candidate in candidates(movement_of(known[name])):
             part = candidate.part()
-            taken, blocks = each.get(part.spec.name, (0.0, None))
+            kernel = next((k for k in _names(part.spec) if k in each), "")
+            taken, blocks = each.get(kernel, (0.0, None))
             # Several launches may have one kernel: which one was measured its blocks say.
             if candidate.work is not None and taken and blocks in (None, part.blocks):
-                del each[part.spec.name]
+                del each[kernel]
                 found.append((name, candidate.work.features, taken))
     return found
+
+
+def _names(spec: Spec) -> Iterator[str]:
+    """What a record may call a kernel: earlier boxes had sides of powers of two."""
+    yield spec.name
+    if isinstance(spec, Box):
+        words = 1 << (spec.p + spec.wide - 2).bit_length()
+        yield replace(spec, p=words - (spec.wide - 1)).name
 
 
 def _measured(row: dict[str, Any]) -> list[tuple[str, float, int | None]]:

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 import warploom
-from warploom.catalogue.permute import call, rule
-from warploom.catalogue.permute.problem import slabs
+from warploom.catalogue.permute import call, convert, rule
+from warploom.catalogue.permute.planes import Planes
+from warploom.catalogue.permute.problem import movement, slabs
 from warploom.errors import CheckError, DeviceError
+from warploom.kernel.dtype import from_numpy
 from warploom.runtime.callable import Device
 
 TYPES = ("uint8", "int8", "int16", "float16", "int32", "float32", "int64", "float64")
@@ -88,13 +90,38 @@ def test_every_launch_that_could_do_a_conversion_does_it(
 
     monkeypatch.setattr(rule, "candidates", kept)
     warploom.permute(x, (2, 0, 1), device="simulator", **how)
-    assert set(seen) == {"WindowTileTrue", "WindowTileFalse", "Gather"}
+    assert set(seen) == {"WindowTileTrue", "WindowTileFalse", "Gather", "Box"}
     for name, each in seen.items():
         monkeypatch.setattr(call, "parts", lambda *_, each=each, **__: [each.part()])
         call._plans.clear()
         found = warploom.permute(x, (2, 0, 1), device="simulator", **how)
         assert np.array_equal(found, wanted), name
     call._plans.clear()
+
+
+@pytest.mark.parametrize(("source", "target"), [
+    ("uint8", "float16"), ("uint8", "float32"), ("float16", "uint8"), ("int16", "float32"),
+])  # fmt: skip
+@pytest.mark.parametrize("back", [False, True])
+def test_few_fields_are_converted_in_registers(
+    source: str, target: str, back: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fields side by side become planes, and planes fields; each field has its factor."""
+    axes = (0, 2, 3, 1) if back else (0, 3, 1, 2)
+    shape = (2, 3, 20, 208) if back else (2, 20, 208, 3)
+    x = np.random.default_rng(0).integers(0, 25, shape).astype(source)
+    how: dict[str, Any] = {"scale": [1, 2, 4], "shift": [3, 0, 1], "along": 1 if back else 3}
+    to = convert.asked(from_numpy(x.dtype), shape, target, *how.values())
+    read = [stride // x.itemsize for stride in x.transpose(axes).strides]
+    moved = tuple(shape[axis] for axis in axes)
+    write = [int(np.prod(moved[at + 1 :])) for at in range(4)]
+    known = movement(x.itemsize, moved, read, write, to=to, along=axes.index(how["along"]))
+    (part,) = (each.part() for each in rule.candidates(known) if isinstance(each.spec, Planes))
+    monkeypatch.setattr(call, "parts", lambda *_, **__: [part])
+    call._plans.clear()
+    found = warploom.permute(x, axes, dtype=target, device="simulator", **how)
+    call._plans.clear()
+    assert np.array_equal(found, by_numpy(x, axes, target, **how))
 
 
 def test_factors_go_on_where_a_movement_is_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:

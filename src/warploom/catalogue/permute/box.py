@@ -5,15 +5,18 @@
 All axes of the box follow each other in a line of y, but for the one that counts lines. So shared
 memory holds what y will hold, and is stored as it lies, up to 16 bytes at a time. Rows of x may be
 short, many, and begin anywhere: their words are taken apart where the box is, element by element.
+There elements become others, if they do.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from warploom.catalogue.permute.convert import Conversion, Converter
 from warploom.catalogue.permute.frame import Grid, Lets, OfWords, Side, arrays, at_ends, marked
 from warploom.index.ir import Expr, Var, lift, maximum, minimum
 from warploom.kernel.build import Builder
+from warploom.kernel.dtype import DType
 from warploom.kernel.ir import Cell, Kernel
 
 LANES = 32
@@ -27,7 +30,7 @@ class Box(OfWords):
 
     `wide` elements are read by one access, `out` are written by one. Digits of p and j; `grid` axes
     of blocks, of which the first counts chunks of j and the second those of p. `strided`: steps
-    along p do not lie side by side in x.
+    along p do not lie side by side in x. `to`: shared memory has elements that are converted.
     """
 
     bytes: int
@@ -44,6 +47,11 @@ class Box(OfWords):
     beyond: int = 0
     strided: bool = False
     streaming: tuple[bool, bool] = (False, False)
+    to: Conversion | None = None
+
+    @property
+    def target(self) -> DType:
+        return self.dtype if self.to is None else self.to.target
 
     @property
     def words(self) -> int:
@@ -80,14 +88,15 @@ class Box(OfWords):
 
     @property
     def shared_bytes(self) -> int:
-        return self.slots * self.bytes
+        return self.slots * (self.bytes if self.to is None else self.to.target.bytes)
 
     @property
     def name(self) -> str:
         sides = f"{self.p}x{self.j}_{self.slots}_{self.lines}_{self.threads}"
         digits = f"{self.grid}{self.beyond}{self.p_digits}{self.j_digits}"
         ways = marked("scw", (self.strided, *self.streaming))
-        return f"permute_box_{self.bytes}_{sides}_{digits}_{self.wide}{self.out}{ways}"
+        how = "" if self.to is None else self.to.name
+        return f"permute_box_{self.bytes}_{sides}_{digits}_{self.wide}{self.out}{ways}{how}"
 
 
 def _power(count: int) -> int:
@@ -104,9 +113,13 @@ class _BoxWriter:
         self.box = box
         what = f"Moves boxes of {box.j} rows of {box.p} elements of {box.bytes} bytes to runs of y."
         self.k = k = Builder(box.name, block=box.threads, doc=what)
-        self.x, self.y, self.x_size, self.y_size = arrays(k, box.dtype, box.wide * box.unit)
-        self.blocks = Grid(k, box.grid, box.beyond)
-        self.p, self.j = Side(k, "p", box.p_digits), Side(k, "j", box.j_digits)
+        self.x, self.y, self.x_size, self.y_size = arrays(
+            k, box.dtype, box.wide * box.unit, box.target
+        )
+        self.blocks = Grid(k, box.grid, box.beyond, box.factors)
+        self.p = Side(k, "p", box.p_digits, box.factors)
+        self.j = Side(k, "j", box.j_digits, box.factors)
+        self.convert = None if box.to is None else Converter(k, box.to)
         self.let = Lets(k)
         for each in (*self.blocks.writes, Var("first_write")):
             k.require(each.ge(0))
@@ -124,7 +137,7 @@ class _BoxWriter:
         self.p.begin(digits[1])
         self.late = k.let("late", self.written % box.out) if box.out > 1 else lift(0)
         self.run = k.let("run", self.p.inside * self.j.inside // self.count)
-        self.memory = k.shared("memory", box.dtype, box.slots * box.unit)
+        self.memory = k.shared("memory", box.target, box.slots * box.unit)
         self._load()
         k.barrier()
         self._store()
@@ -133,8 +146,8 @@ class _BoxWriter:
     # -- in
 
     def _load(self) -> None:
-        """All loads are under way before the first is used. What is loaded outside of the box is
-        not stored."""
+        """All loads are under way before the first is used. Outside of the box its last row and
+        column are loaded again, and not stored."""
         k, box = self.k, self.box
         apart = box.threads // box.across
         count = box.passes * box.times * box.wide * box.unit
@@ -154,12 +167,11 @@ class _BoxWriter:
         box, wide = self.box, self.box.wide
         at: Expr
         if wide > 1:
-            at = word.begin // wide + word.column
-        elif box.strided:
-            inside = minimum(word.column, self.p.inside - 1)
-            at = word.begin + self.p.offset(inside, self.p.reads)
+            last = (word.begin + self.p.inside - 1) // wide
+            at = minimum(word.begin // wide + word.column, last)
         else:
-            at = word.begin + word.column
+            inside = minimum(word.column, self.p.inside - 1)
+            at = word.begin + (self.p.offset(inside, self.p.reads) if box.strided else inside)
         at = self.let("at", maximum(minimum(at, self.x_size - 1), lift(0)))
         width = wide * box.unit
         self.held[n] = self.x.at(at * width, width=width, streaming=box.streaming[0])
@@ -177,14 +189,26 @@ class _BoxWriter:
             if wide > 1:
                 asked = asked.and_(step.ge(0))
             place = (word.lies + self.p.offset(step, self.p.writes)) & (box.slots - 1)
-            self.memory.put(place * unit, self.held[n + i * unit], when=asked, width=unit)
+            if self.convert is None:
+                self.memory.put(place * unit, self.held[n + i * unit], when=asked, width=unit)
+                continue
+            with self.k.when(asked):
+                made = self.convert.value(self.held[n + i], self._factor(word.row, step))
+                self.memory.put(place, made)
+
+    def _factor(self, row: Expr, step: Expr) -> Expr | None:
+        """Which factor an element of the box has."""
+        if not self.box.factors:
+            return None
+        number = self.blocks.factor + self.j.offset(row, self.j.factors)
+        return self.let("number", number + self.p.offset(step, self.p.factors))
 
     # -- out
 
     def _store(self) -> None:
         """Whole words of every line; then the elements at their ends, by threads of their own."""
         k, box, width = self.k, self.box, self.box.out * self.box.unit
-        got = k.registers("got", box.dtype, width)
+        got = k.registers("got", box.target, width)
         line = self._line(k.thread // box.along)
         with k.loop("n", box.written) as n:
             word = self.let("word", k.thread % box.along + n * box.along)

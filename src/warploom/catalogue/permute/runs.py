@@ -49,9 +49,8 @@ def candidates(place: Place) -> Iterator[Candidate]:
     if not moved.axes or moved.axes[0].write != 1:
         return
     yield from _gathers(place)
-    if moved.to is None:
-        yield from _planes(place)
-        yield from _boxes(place)
+    yield from _planes(place)
+    yield from _boxes(place)
 
 
 # -- rows that stay whole --------------------------------------------------------------------------
@@ -124,7 +123,7 @@ def _boxes(place: Place) -> Iterator[Candidate]:
     side = contiguous(moved.axes, "write")
     for count in range(1, len(side) + 1):
         axes = side[:count]
-        inner = math.prod(axis.size for axis in axes[:-1]) * moved.bytes
+        inner = math.prod(axis.size for axis in axes[:-1]) * moved.written_bytes
         if inner * 2 > BOX_BYTES:
             return
         others = [axis for axis in read if axis not in axes][:1]
@@ -137,10 +136,10 @@ def _boxes(place: Place) -> Iterator[Candidate]:
 
 
 def _box(place: Place, axes: Sequence[Axis], line: Axis, bytes: int) -> Candidate | None:
-    moved, size = place.moved, place.moved.bytes
-    last, out = axes[-1], min(4, max(1, (16 if size < 8 else 8) // size))
+    moved, size, made = place.moved, place.moved.bytes, place.moved.written_bytes
+    last, out = axes[-1], min(4, max(1, (16 if made < 8 else 8) // made))
     inner = math.prod(axis.size for axis in axes[:-1])
-    each = (bytes // size // line.size - 2 * out) // inner
+    each = (bytes // made // line.size - 2 * out) // inner
     held = {*axes, line}
     read = [axis for axis in reading(moved) if axis in held]
     p_axes = contiguous(read, "read")[:MOST_DIGITS]
@@ -157,21 +156,23 @@ def _box(place: Place, axes: Sequence[Axis], line: Axis, bytes: int) -> Candidat
     run = p.chunk * j.chunk // line.size
     pitch = run + (line.write - run) % out if line is not ONE else 0
     wide = max(1, 4 // size)
-    p_side = _power(p.chunk + wide - 1) - (wide - 1)
+    p_side = _finely(p.chunk + wide - 1) - (wide - 1)
     slots = _power(max(out, line.size * max(pitch, run) + out - 1))
     spec = Box(
         size, p_side, _least(j.chunk), slots, _least(line.size), THREADS, wide, out,
-        len(p.digits), len(j.digits),
+        len(p.digits), len(j.digits), to=None if moved.to is None else moved.to.to,
     )  # fmt: skip
     if spec.shared_bytes > 2 * BOX_BYTES or line.size > THREADS // 2:
         return None
     blocks = max(p.chunks, j.chunks) * (moved.count // (p.count * j.count))
     words = spec.passes * spec.times
-    load = 8 + wide * (4 + 3 * (len(p.digits) > 1)) + 4 * (len(j.digits) > 1)
+    each_of = 4 + 3 * (len(p.digits) > 1) + 3 * (moved.to is not None)
+    load = 9 + wide * each_of + 4 * (len(j.digits) > 1)
+    total = math.ceil(moved.count * moved.mean_bytes)
     stores = spec.written * (9 if line is ONE else 12)
     work = Work(
-        "box", size, moved.count * size, moved.count * size / blocks,
-        side_by_side(p, j) * size, run * size, THREADS * (120 + words * load + stores),
+        "box", size, total, total / blocks,
+        side_by_side(p, j) * size, run * made, THREADS * (120 + words * load + stores),
         words * max(1, size // 4), len(p_axes) + len(j_axes) - 1,
         lines=of_box(spec, p, j, line.size),
     )  # fmt: skip
@@ -197,6 +198,12 @@ def _power(count: int) -> int:
     return 1 << (count - 1).bit_length()
 
 
+def _finely(count: int) -> int:
+    """The least number that is no less and has three bits: few kernels, and few idle threads."""
+    step = max(1, _power(count) // 8)
+    return -(-count // step) * step
+
+
 def _least(count: int) -> int:
     return next(side for side in SIDES if side >= count)
 
@@ -208,42 +215,58 @@ def _planes(place: Place) -> Iterator[Candidate]:
     """Fields side by side on one side of the movement, in planes on the other, few and small."""
     moved = place.moved
     read = reading(moved)
-    first, group = moved.axes[0], 4 // min(4, moved.bytes)
+    first = moved.axes[0]
     if not read or read[0] is first or any(axis.read < 0 for axis in moved.axes):
         return
     back = first.write == 1 and 1 < first.size <= MOST_FIELDS
     fields, e = (first, read[0]) if back else (read[0], first)
     steps, plane = ((e.write, e.read), fields.read) if back else ((e.read, e.write), fields.write)
     close = fields.write if back else fields.read
-    late = place.x_late | place.y_late
-    if moved.bytes > 4 or late % 4 or close != 1 or not 1 < fields.size <= MOST_FIELDS:
+    if max(moved.bytes, moved.written_bytes) > 4 or close != 1 or e.factor:
         return
+    to = None if moved.to is None else moved.to.to
+    spec = Planes(moved.bytes, fields.size, back, THREADS, 1, to=to)
     others = [axis for axis in moved.axes if axis not in (fields, e)]
-    numbers = [e.size, plane, moved.first_read, moved.first_write]
-    numbers += [n for axis in others for n in (axis.read, axis.write)]
-    if steps != (fields.size, 1) or any(number % group for number in numbers):
+    if not 1 < fields.size <= MOST_FIELDS or steps != (fields.size, 1):
         return
-    words = e.size // group
-    times = max(1, PLANE_WORDS // fields.size)
-    if moved.count < times * THREADS * group * fields.size * FEW_BLOCKS:
+    if not _in_words(place, spec, (e.size, plane), others):
+        return
+    words = e.size // spec.group
+    times = max(1, PLANE_WORDS // spec.across)
+    if moved.count < times * THREADS * spec.group * fields.size * FEW_BLOCKS:
         times = 1
     if words < THREADS * times // 2:
         return
     chunk = min(words, THREADS * times)
-    step = chunk * group
+    step = chunk * spec.group
     grid = counted([Axis(-(-words // chunk), step * e.read, step * e.write), *others])
-    spec = Planes(moved.bytes, fields.size, back, THREADS, times, len(grid), beyond(grid))
+    spec = replace(spec, times=times, grid=len(grid), beyond=beyond(grid))
 
     def make() -> Part:
         made = part(spec, place, grid, {"q": Cut((Axis(words, 1, 1),), chunk, 1)})
-        elements = {key for key in made.scalars if key.startswith(("read", "write", "first"))}
-        scalars = {k: v // group if k in elements else v for k, v in made.scalars.items()}
-        scalars |= {name: scalars[name] // group for name in ("x_size", "y_size")}
-        return replace(made, scalars={**scalars, "plane": plane // group})
+        of_x, of_y = spec.units
+        scalars = {"plane": plane // (of_x if back else of_y), "field_factor": fields.factor}
+        for name, value in made.scalars.items():
+            way = name.rpartition("_")[2] if name.startswith("first") else name
+            unit = of_x if way.startswith(("read", "x_")) else 1
+            scalars[name] = value // (of_y if way.startswith(("write", "y_")) else unit)
+        return replace(made, scalars=scalars)
 
     size = moved.bytes * fields.size
+    total = math.ceil(moved.count * moved.mean_bytes)
     work = Work(
-        "planes", moved.bytes, moved.count * moved.bytes, chunk * group * size, 4096, 4096,
-        5.0 * chunk * group * size,
+        "planes", moved.bytes, total, chunk * spec.group * fields.size * moved.mean_bytes, 4096,
+        4096, 5.0 * chunk * spec.group * size,
     )  # fmt: skip
     yield Candidate(work, spec, make)
+
+
+def _in_words(place: Place, spec: Planes, sides: Sequence[int], others: Sequence[Axis]) -> bool:
+    """Whether all accesses of such a kernel begin at a multiple of their length."""
+    moved = place.moved
+    numbers = [*sides, moved.first_read, moved.first_write]
+    numbers += [n for axis in others for n in (axis.read, axis.write)]
+    lates = zip((place.x_late, place.y_late), (moved.bytes, moved.written_bytes), spec.units,
+                strict=True)  # fmt: skip
+    aligned = all(late % (size * unit) == 0 for late, size, unit in lates)
+    return aligned and not any(number % spec.group for number in numbers)
