@@ -1,23 +1,27 @@
 """Kernels with one index changed: does the first run of the judge refute all that compute something
 else?
 
-    python -m bench.judge.mutants [--mutants 2000] [--only WORD] [--again]
+    python -m bench.judge.mutants [--mutants 2000] [--processes N] [--only WORD] [--again]
 
 What a mutant computes is known by plain launches on floats beside the kernel that it was made of.
-One that writes the same in two of them is asked of the judge as well. Results go to
-bench/results/judge_mutants.json kernel by kernel; a run that was stopped goes on. The exit status
-is 1 if one that computes something else was not refuted by the first run.
+One that writes the same in two of them is asked of the judge as well. Each kernel has as many as
+the others, or all that there are. Results go to bench/results/judge_mutants.json kernel by kernel;
+a run that was stopped goes on. The exit status is 1 if one that computes something else was not
+refuted by the first run.
 """
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
+from concurrent.futures import as_completed
 from typing import Any
 
 from bench.common.verdict.computations import COMPUTATIONS
 from bench.common.verdict.mutants import changes, mutants, verdict
-from bench.harness import arguments, earlier, environment, measured, save
+from bench.harness import arguments, attempted, earlier, environment, save
+
+from warploom.search.workers.farm import Farm
 
 
 def row(name: str, count: int) -> dict[str, Any]:
@@ -38,25 +42,37 @@ def row(name: str, count: int) -> dict[str, Any]:
     return {"counts": dict(sorted(counts.items())), "missed": missed}
 
 
+def shares(available: dict[str, int], count: int) -> dict[str, int]:
+    """How many of each, so that there are `count` of all: as many of each, or all of a kind."""
+    found: dict[str, int] = {}
+    for name in sorted(available, key=lambda each: available[each]):
+        even = -(-(count - sum(found.values())) // (len(available) - len(found)))
+        found[name] = min(available[name], max(0, even))
+    return found
+
+
 def main() -> int:
     parser = arguments(__doc__, "judge_mutants.json", only="kernels with it", resumes=True)
     parser.add_argument("--mutants", type=int, default=2000)
+    parser.add_argument("--processes", type=int)
     asked = parser.parse_args()
     record = earlier(asked.out, again=asked.again)
     kernels = record.setdefault("kernels", {})
-
-    def keep(_: str) -> None:
-        total: Counter[str] = Counter()
-        for each in kernels.values():
-            total.update(each.get("counts", {}))
-        missed = sum(len(each.get("missed", ())) for each in kernels.values())
-        record.update(environment(), mutants=sum(total.values()), total=dict(total), missed=missed)
-        save(asked.out, record)
-
-    each = -(-asked.mutants // len(COMPUTATIONS))
-    measured(kernels, COMPUTATIONS, lambda name: row(name, each), keep, only=asked.only)
-    print(f"{record['mutants']} mutants, {record['missed']} missed: {record['total']}")
-    return 1 if record["missed"] else 0
+    wanted = shares({name: sum(1 for _ in mutants(name)) for name in COMPUTATIONS}, asked.mutants)
+    names = [n for n in wanted if asked.only in n and "failed" in kernels.get(n, {"failed": ""})]
+    with Farm(asked.processes) as farm:
+        waiting = {farm.submit(row, name, wanted[name]): name for name in names}
+        for done in as_completed(waiting):
+            found, failed = attempted(done.result)
+            kernels[waiting[done]] = {"failed": failed[:500]} if failed else found
+            total: Counter[str] = Counter()
+            for each in kernels.values():
+                total.update(each.get("counts", {}))
+            missed = sum(len(each.get("missed", ())) for each in kernels.values())
+            record.update(environment(), mutants=total.total(), total=total, missed=missed)
+            save(asked.out, record)
+    print(f"{record['mutants']} mutants, {record['missed']} missed: {dict(record['total'])}")
+    return 1 if record["missed"] or any("failed" in each for each in kernels.values()) else 0
 
 
 if __name__ == "__main__":

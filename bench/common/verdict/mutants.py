@@ -24,13 +24,13 @@ APART = 1e-3
 MOST_IDLE = 3000  # draws in a row that give nothing new
 _WHOLE = re.compile(
     r"\t(add|sub|mul|mad|shl|shr|and|or|xor|neg|not|min|max|div|rem|selp|mov)\."
-    r"[\w.]*[subp](16|32|64)\t"
+    r"[\w.]*[subp](16|32|64) ?\t"
 )
 _COMPARED = re.compile(r"\tsetp\.(lt|le|gt|ge|eq|ne)\.[sub]")
 _MOVED = re.compile(r"\t(ld|st)\.(global|shared)")
 _SHUFFLED = re.compile(r"\tshfl\.sync")
 _NUMBER = re.compile(r"(?<=[ \t])(-?\d+)(?=[,;])")
-_OFFSET = re.compile(r"\[(%\w+)(\+-?\d+)?\]")
+_OFFSET = re.compile(r"\[(%\w+)(?:\+(-?\d+))?\]")
 _REGISTER = re.compile(r"%(rd|r)\d+\b")
 _OTHER = {"lt": "le", "le": "lt", "gt": "ge", "ge": "gt", "eq": "ne", "ne": "eq"}
 
