@@ -1,5 +1,5 @@
-"""Forty computations as people have programs write them, each right, subtly wrong, and gamed: what
-does the judge say?
+"""Forty computations as people have programs write them, in CUDA and for Triton, each right, subtly
+wrong, and gamed: what does the judge say?
 
     python -m bench.judge.generated [--only WORD] [--again]
 
@@ -14,21 +14,21 @@ from collections import Counter
 from time import process_time
 from typing import Any
 
-from bench.common.verdict.computations import COMPUTATIONS
-from bench.common.verdict.more_computations import MORE
 from bench.common.verdict.replay import shows
+from bench.common.verdict.triton_computations import ALL, written
 from bench.harness import arguments, earlier, environment, measured, save
 
-ALL = {**COMPUTATIONS, **MORE}
 KINDS = {"": "right", "_wrong": "wrong", "_gamed": "gamed"}
-NAMES = [f"{name}{kind}" for name in ALL for kind in KINDS]
+LANGUAGES = ("cuda", "triton")
+NAMES = [f"{each} {name}{kind}" for each in LANGUAGES for name in ALL for kind in KINDS]
 
 
-def row(name: str) -> dict[str, Any]:
+def row(full: str) -> dict[str, Any]:
+    language, name = full.split()
     kind = next(each for each in reversed(KINDS) if name.endswith(each))
-    computation = ALL[name.removesuffix(kind)]
+    chosen = written(name) if language == "triton" else ALL[name.removesuffix(kind)]
     started = process_time()
-    found = computation.judged(name)
+    found = chosen.judged(name)
     seconds = round(process_time() - started, 2)
     shape = found.shapes[0]
     made = {
@@ -36,7 +36,7 @@ def row(name: str) -> dict[str, Any]:
         "reasons": [each.message for each in shape.reasons], "processor_seconds": seconds,
     }  # fmt: skip
     if found.verdict == "different":
-        made["replays"] = shows(computation, name, found)
+        made["replays"] = shows(chosen, name, found)
     return made
 
 
@@ -53,7 +53,11 @@ def main() -> int:
     rows = record.setdefault("kernels", {})
 
     def keep(_: str) -> None:
-        counts = Counter(f"{e['kind']}: {e['verdict']}" for e in rows.values() if "kind" in e)
+        counts = Counter(
+            f"{name.split()[0]}, {each['kind']}: {each['verdict']}"
+            for name, each in rows.items()
+            if "kind" in each
+        )
         record.update(
             environment(), counts=dict(counts), bad=[name for name, e in rows.items() if bad(e)],
             longest=max(e.get("processor_seconds", 0) for e in rows.values()),

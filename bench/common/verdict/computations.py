@@ -31,10 +31,11 @@ class Computation:
     block: str = "32"
     shape: Mapping[str, Any] = field(default_factory=lambda: {"n": N})
     kernels: LoadedModule = KERNELS
+    shared: int = 0  # bytes, beside what the kernel declares
 
     def judged(self, name: str, **more: Any) -> Judgement:
         options: dict[str, Any] = {"grid": self.grid, "block": self.block, "shape": self.shape}
-        options |= {"seed": 7} | more
+        options |= {"seed": 7, "shared_bytes": self.shared} | more
         return judge(self.kernels.kernel(name), self.reference, self.args, **options)
 
 

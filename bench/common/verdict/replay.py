@@ -15,7 +15,7 @@ from warploom.verdict.floats import Launches, unwritten
 def case(computation: Computation) -> Case:
     listed = [said(name, text) for name, text in computation.args.items()]
     c = computation
-    return case_of(listed, dict(c.shape), c.grid, c.block, None, "0", 7)
+    return case_of(listed, dict(c.shape), c.grid, c.block, None, str(c.shared), 7)
 
 
 def shows(computation: Computation, name: str, found: Judgement) -> bool:

@@ -119,9 +119,9 @@ class _Trial:
         """A launch with all checks: what is wrong goes to the reasons, what is open comes back."""
         case, found = self.case, self.found
         before, report = self._launched(benign=False)
-        if report.races and all(each.same_value for each in report.races):
-            self.exactly.racing = True
+        if report.races:
             before, report = self._launched(benign=True)
+            self.exactly.racing = not report.races
         races = race_findings(self.kernel.owner, report.races)
         found.reasons += [Reason.of("race", each.error) for each in races[:MOST_RACES]]
         for name, first, count in unwritten(case, self.launches.marks):
