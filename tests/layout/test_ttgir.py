@@ -281,3 +281,57 @@ def test_a_view_that_moves_elements_is_refused() -> None:
         traffic_in(STORED, same, LOADED)
     assert error.value.span is not None
     assert error.value.span.line == 10
+
+
+# -- what is not known, and what a GPU does not have -----------------------------------------------
+
+MMA = "#mma = #ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 8]}>\n"  # noqa: E501
+SWIZZLED = "#apart = #ttg.swizzled_shared<{vec = 8, perPhase = 1, maxPhase = 8, order = [1, 0]}>\n"
+PRODUCT = "tensor<64x64xf16, #mma>"
+APART = "!ttg.memdesc<64x64xf16, #apart, #smem, mutable>"
+OPERAND = "tensor<64x64xf16, #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>>"
+
+
+@pytest.mark.parametrize(
+    ("target", "store", "load"),
+    [
+        ("cuda:70", "st.v2", "ld.v2"), ("cuda:75", "st.v2", "ldmatrix.x4"),
+        ("cuda:80", "st.v2", "ldmatrix.x4"), ("cuda:90", "stmatrix.x4", "ldmatrix.x4"),
+    ],
+)  # fmt: skip
+def test_only_matrix_instructions_that_the_gpu_has(target: str, store: str, load: str) -> None:
+    layouts = MMA + SWIZZLED + LAYOUTS.replace("cuda:90", target)
+    found = traffic_in(
+        f"ttg.local_store %0, %1 : {PRODUCT} -> {APART}",
+        f"%2 = ttg.local_load %1 : {APART} -> {OPERAND}",
+        layouts=layouts,
+    )
+    ways = {row.operation.name: row.way for row in found.rows}
+    assert (ways["ttg.local_store"], ways["ttg.local_load"]) == (store, load)
+
+
+def test_a_tile_with_an_access_that_was_not_counted_keeps_its_layout() -> None:
+    """Another layout may be worse for what nobody counted: here blocks share it otherwise."""
+    layouts = LAYOUTS.replace('num-ctas" = 1', 'num-ctas" = 2')
+    halves = layouts.replace("order = [1, 0]}>", "order = [1, 0], CGALayout = [[1, 0]]}>")
+    halves = "#other" + halves.splitlines()[0].removeprefix("#rows").replace(
+        "[[1, 0]]", "[[0, 1]]") + "\n" + halves  # fmt: skip
+    narrow = "[64x64xf32, #rows>".replace("[", "tensor<")
+    other = narrow.replace("#rows", "#other")
+    loads = [f"%3 = ttg.local_load %1 : {TILE} -> {each}" for each in (narrow, other)]
+    (tile,) = traffic_in(loads[0], layouts=halves).tiles
+    assert not tile.bound
+    found = traffic_in(*loads, layouts=halves)
+    assert any(row.unknown for row in found.rows)
+    assert found.tiles[0].bound == "ttg.local_load in line 11, which was not counted,"
+
+
+def test_threads_may_load_more_than_they_have_registers() -> None:
+    """An operand of products by single multiplications: 512 elements of each thread."""
+    operand = "#ttg.dot_op<{opIdx = 0, parent = #rows}>"
+    load = f"%2 = ttg.local_load %1 : {TILE} -> tensor<64x64xf32, {operand}>"
+    (row,) = traffic_in(load).rows
+    assert (row.way, row.instructions) == ("ld.v4", 128)
+    text = f"%3 = ttg.convert_layout %2 : tensor<64x64xf32, {operand}> -> tensor<64x64xf32, #rows>"
+    (row,) = traffic_in(text).rows
+    assert "a thread would hold 512 elements or words" in row.unknown

@@ -26,6 +26,7 @@ from warploom.machine.record import CUDA, Machine, machine_named
 from warploom.search.budget import Budget
 
 WORD_BYTES = 4
+MOST_CONVERTED = 256  # words of a thread: it has no more registers
 WIDE = "gfx942"  # the machine that is meant where warps have 64 lanes
 BARRIER_COST = 16  # in wavefronts: the block meets, and a latency that shuffles do not have
 OWN_BARRIER_COST = 1  # the same where every warp loads what it stored itself
@@ -126,6 +127,7 @@ def convert(
     renames = _renames(source, target)
     shuffles = None
     if renames is None:
+        _check_registers(source, target)
         shuffles = _shuffles(source, target, unit_bytes, why)
     vectors: list[Staging] = []
     matrices: list[Staging] = []
@@ -155,6 +157,16 @@ def convert(
         machine,
         why,
     )
+
+
+def _check_registers(*of: Fragment) -> None:
+    """What renames nothing has code for each of them; more would take minutes."""
+    for each in of:
+        if each.registers > MOST_CONVERTED:
+            raise CheckError(
+                f"{each.name}: a thread would hold {each.registers} elements or words",
+                advice=f"a conversion is of at most {MOST_CONVERTED}",
+            )
 
 
 def usual_machine(lanes: int) -> Machine:

@@ -21,7 +21,7 @@ from warploom.machine.record import CUDA
 LANES = CUDA.lanes  # of a warp, unless a layout says another number
 WARPS_OF = (LANES, 2 * LANES)  # lanes that a warp may have: NVIDIA's and RDNA's, and CDNA's
 MOST_WARPS = 32
-MOST_REGISTERS = 256  # elements of a thread
+MOST_REGISTERS = 2048  # elements of a thread: more than it has registers, as in Triton's IR
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,6 +7,7 @@ Accesses of all of them are accesses to the same memory, so a layout is judged b
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,9 +33,10 @@ class TileViews:
 
 
 class ModuleTiles:
-    """All types of tiles of a module, by their text."""
+    """All types of tiles of a module, by their text. `uncounted` are the lines of accesses of which
+    nothing is known: nobody knows what another layout would do to them."""
 
-    def __init__(self, module: TritonModule) -> None:
+    def __init__(self, module: TritonModule, uncounted: Collection[int] = ()) -> None:
         self._module = module
         self._views: dict[str, dict[str, Operation]] = {}
         self._held: dict[str, str] = {}
@@ -45,6 +47,9 @@ class ModuleTiles:
                 self._join(operation, texts)
             elif operation.name not in MOVES:
                 self._held |= dict.fromkeys(texts, operation.name)
+            elif operation.line in uncounted:
+                name = f"{operation.name} in line {operation.line}, which was not counted,"
+                self._held |= dict.fromkeys(texts, name)
 
     def _join(self, operation: Operation, texts: list[str]) -> None:
         if len(texts) != 2 or operation.name in _SAME_TYPE:

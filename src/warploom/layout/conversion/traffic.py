@@ -106,7 +106,8 @@ def traffic_of(module: TritonModule, budget: Budget | None = None) -> Traffic:
         rows += [] if row is None else [row]
         uses += [] if use is None else [use]
     ordered = sorted(rows, key=lambda row: (-row.weight, row.operation.line))
-    judged = tuple(_judged_all(module, uses, machine, budget))
+    uncounted = {row.operation.line for row in rows if row.unknown}
+    judged = tuple(_judged_all(ModuleTiles(module, uncounted), uses, machine, budget))
     return Traffic(module, tuple(ordered), judged, machine)
 
 
@@ -187,7 +188,7 @@ def _conversion(
     if way == "shuffles" and found.shuffles is not None:
         rounds = found.shuffles.rounds
         return Row(operation, f"{rounds} rounds of shuffles", found.costs[way], shuffles=rounds)
-    staging = _staging(found, module.target >= 90)
+    staging = _staging(found, _matrix_instructions(module))
     if staging is None:
         raise CheckError("no way through shared memory was found in time")
     cost = found.costs[
@@ -198,15 +199,25 @@ def _conversion(
     return Row(operation, named, cost, staging.wavefronts, least, instructions=staging.instructions)
 
 
-def _staging(found: Conversion, stores_matrices: bool) -> Staging | None:
+def _matrix_instructions(module: TritonModule) -> tuple[str, ...]:
+    """Those that the GPU has. A module that names no target is not for an old one."""
+    has = [name for name, since in (("ldmatrix", 75), ("stmatrix", 90)) if module.target >= since]
+    return tuple(has) if module.target else ("ldmatrix",)
+
+
+def _staging(found: Conversion, matrices: tuple[str, ...]) -> Staging | None:
     """The cheapest way through shared memory; not every GPU has stmatrix."""
     ways = [found.matrices, *found.other_matrices, found.shared]
     if found.chosen == "shared":
         ways.reverse()
     return next(
-        (w for w in ways if w is not None and (stores_matrices or "matrix" not in w.store.kind)),
+        (w for w in ways if w is not None and _has(w.store, matrices) and _has(w.load, matrices)),
         None,
     )
+
+
+def _has(side: Side, matrices: tuple[str, ...]) -> bool:
+    return "matrix" not in side.kind or side.kind.startswith(matrices)
 
 
 def _bytes_of(tile: TileType) -> int:
@@ -249,7 +260,9 @@ def _shared(
     if operation.name == "ttg.async_copy_global_to_local":
         kind = "cp.async"
     problem = Problem(operation.name, whole, size, (), machine.serving)
-    best = _cheapest(moved, addresses, kind, problem, operation.contiguity)
+    vectors = _vectors(moved, addresses, kind, size, operation.contiguity)
+    ways = [vectors, *_matrix_ways(module, moved, kind, problem)]
+    best = _cheapest(ways, addresses, problem)
     access, wavefronts, instructions = best
     task = Task(replace(problem, accesses=(access,)))
     least = wavefronts if task.torn is not None else int(task.bound.wavefronts[0])
@@ -300,20 +313,20 @@ def _over_the_whole(fragment: Fragment, whole: tuple[int, ...]) -> tuple[Fragmen
     return Fragment(fragment.name, whole, np.concatenate(parts, axis=0)), len(parts)
 
 
-def _cheapest(
-    fragment: Fragment,
-    addresses: Numbers,
-    kind: AccessKind,
-    problem: Problem,
-    contiguity: int,
-) -> tuple[Access, int, int]:
+def _matrix_ways(
+    module: TritonModule, fragment: Fragment, kind: AccessKind, problem: Problem
+) -> list[Side]:
+    if kind == "cp.async" or not problem.serving.has_matrices:
+        return []
+    has = _matrix_instructions(module)
+    sides = matrix_sides(fragment, "ld" if kind == "ld" else "st", problem.element_bytes)
+    return [side for side in sides if _has(side, has)]
+
+
+def _cheapest(ways: list[Side], addresses: Numbers, problem: Problem) -> tuple[Access, int, int]:
     """Vectors as wide as the layout allows, or matrices: what takes the fewest wavefronts."""
-    size = problem.element_bytes
-    sides = [_vectors(fragment, addresses, kind, size, contiguity)]
-    if kind != "cp.async" and problem.serving.has_matrices:
-        sides += matrix_sides(fragment, "ld" if kind == "ld" else "st", size)
     best: tuple[Access, int, int] | None = None
-    for side in sides:
+    for side in ways:
         elements = side.elements.reshape(-1, *side.elements.shape[2:])
         access = Access(side.name, elements, side.kind)
         score = Meter(replace(problem, accesses=(access,))).score(addresses)
@@ -362,10 +375,10 @@ def _together(held: Numbers, width: int) -> list[list[int]] | None:
 
 
 def _judged_all(
-    module: TritonModule, uses: list[_Use], machine: Machine, budget: Budget | None
+    tiles: ModuleTiles, uses: list[_Use], machine: Machine, budget: Budget | None
 ) -> Iterator[JudgedTile]:
     """Each tile with all accesses to it, by whichever view."""
-    tiles, left = ModuleTiles(module), uses
+    left = uses
     used = {type_text(use.tile) for use in uses}
     while left:
         views = tiles.views_of(left[0].tile, used)

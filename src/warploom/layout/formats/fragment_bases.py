@@ -17,7 +17,7 @@ from warploom.layout.formats.mlir import Attribute
 from warploom.layout.formats.triton import Bases
 from warploom.layout.language.evaluate import Numbers
 
-MOST_REGISTER_BITS, MOST_WARP_BITS = 8, 5
+MOST_REGISTER_BITS, MOST_WARP_BITS = 11, 5
 
 
 def from_attribute(
