@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
 from warploom import moves
-from warploom.catalogue.permute import frames, joined, take_call, taken
-from warploom.catalogue.permute.call import planned
+from warploom.catalogue.permute import frame_call, frames, joined, several, take_call, taken
+from warploom.catalogue.permute.call import copied
+from warploom.catalogue.permute.launched import bundle_on_host
 from warploom.catalogue.permute.padded import Frame
 from warploom.errors import CheckError, DeviceError
 from warploom.runtime.callable import Device
+from warploom.runtime.view import view
 
 TYPES = ("uint8", "int16", "float16", "float32", "int64", "complex64", "complex128")
 ON: Any = {"device": "simulator"}
@@ -48,6 +51,20 @@ def test_frames_around_random_tensors(device: Device, count: int) -> None:
         assert same(found, np.pad(x, widths, constant_values=3)), (x.shape, x.strides, widths)
 
 
+def test_frames_of_several_words_for_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in large tensors: rows that begin again within a run, and words of two rows."""
+    monkeypatch.setattr(frames, "FEW_BLOCKS", 0)
+    frame_call._plans.clear()
+    random = np.random.default_rng(4)
+    for kind, shape in (("uint8", (3, 70, 61)), ("float16", (5, 30, 40)), ("float32", (2, 4099)),
+                        ("int64", (3, 5, 7, 11))):  # fmt: skip
+        x = random.integers(0, 99, shape).astype(kind)
+        for widths in (1, [(2, 0)] + [(0, 3)] * (x.ndim - 1)):
+            wanted = np.pad(x, widths, constant_values=3)
+            assert same(moves.pad(x, widths, 3, **ON), wanted), (kind, shape, widths)
+    frame_call._plans.clear()
+
+
 @pytest.mark.parametrize("shape", [(0, 3), (2, 0), (1, 1)])
 def test_frames_around_little_and_nothing(shape: tuple[int, ...]) -> None:
     x = np.ones(shape, np.int16)
@@ -65,7 +82,7 @@ def test_few_axes_and_long_elements_say_the_same() -> None:
     """A frame of whole rows is one axis, and of multiples of 16 bytes."""
     axes = [Frame(10, 1, 9, 64), Frame(8, 0, 8, 8), Frame(8, 0, 8, 1)]
     (part,) = frames.frame_parts(axes, 4, 16, b"\0" * 4)
-    assert part.spec.name == "permute_padded_16_1_f"
+    assert part.spec.name == "permute_padded_16_1_1_1"
     assert part.scalars["size0"] == 10 * 16
 
 
@@ -224,6 +241,26 @@ def test_windows_of_images() -> None:
         moves.im2col(x[0], 3)
 
 
+@pytest.mark.parametrize(("device", "count"), [("simulator", 12), ("c", 3), ("ptx", 3)])
+def test_random_windows_of_images(device: Device, count: int) -> None:
+    random = np.random.default_rng({"simulator": 0, "c": 1, "ptx": 2}[device])
+    for _ in range(count):
+        bounds = ((1, 5), (1, 4), (0, 3), (1, 3))
+        options = [tuple(map(int, random.integers(*each, 2))) for each in bounds]
+        shape = (*random.integers(1, 4, 2), *random.integers(14, 40, 2))
+        kind = str(random.choice(["uint8", "int16", "float32", "complex128"]))
+        x = random.integers(1, 120, shape).astype(kind)
+        if random.random() < 0.4:  # channels last
+            x = np.ascontiguousarray(x.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+        found = moves.im2col(x, *options, device=device)
+        assert same(found, columns_of(x, *options)), (shape, kind, options)
+
+
+def test_windows_larger_than_images_are_refused() -> None:
+    with pytest.raises(CheckError, match=r"windows of \(7, 5\) in images of \(5, 9\)"):
+        moves.im2col(np.zeros((1, 1, 5, 9)), (4, 3), dilation=2)
+
+
 def test_images_of_windows_apart() -> None:
     x = np.random.default_rng(0).random((2, 3, 8, 12)).astype(np.float32)
     for kernel, stride, padding in (((2, 3), (2, 3), (0, 0)), ((2, 2), (3, 4), (0, 0)),
@@ -242,19 +279,52 @@ def test_images_of_windows_apart() -> None:
 def test_a_plan_that_is_kept_puts_other_tensors_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a GPU later calls launch what an earlier one found; here the plan is made by hand."""
     monkeypatch.setattr(joined, "OUT_MASK", 0)  # results of NumPy begin anywhere
-    parts = [np.arange(12.0).reshape(3, 4), np.arange(6.0).reshape(3, 2)]
-    out = np.empty((3, 6))
-    targets = [out[:, :4], out[:, 4:]]
-    runs = [
-        (planned(part, (0, 1), target, "c"), target.ctypes.data - out.ctypes.data)
-        for part, target in zip(parts, targets, strict=True)
+    parts = [np.arange(3.0 * n).reshape(3, n) for n in (4, 2, 5)]
+    out = np.empty((3, 11))
+    targets = [out[:, :4], out[:, 4:6], out[:, 6:]]
+    found = [
+        (each, number, target.ctypes.data - out.ctypes.data)
+        for number, (part, target) in enumerate(zip(parts, targets, strict=True))
+        for each in copied(view(part, "x"), view(target, "y"), "simulator")
     ]
-    again = joined._again(runs, (3, 6), lambda array: array.ctypes.data)
+    (bundle,) = several.bundles(found)
+
+    def launch(pointers: Sequence[int], to: int, stream: int) -> None:
+        assert stream == 7
+        bundle_on_host(bundle, "simulator", pointers, to)
+
+    again = joined._again([launch], (3, 11), lambda array: array.ctypes.data, lambda: 7)
     others = [part + 7 for part in parts]
-    found = again(others, [part.ctypes.data for part in others])
-    assert np.array_equal(found, np.concatenate(others, 1))
+    found_again = again(others, [part.ctypes.data for part in others])
+    assert np.array_equal(found_again, np.concatenate(others, 1))
     monkeypatch.setattr(joined, "OUT_MASK", -1)
     assert again(others, [part.ctypes.data for part in others]) is None
+
+
+@pytest.mark.parametrize(("device", "count"), [("simulator", 12), ("c", 4), ("ptx", 3)])
+def test_tensors_put_together_in_one_launch(device: Device, count: int) -> None:
+    random = np.random.default_rng({"simulator": 0, "c": 1, "ptx": 2}[device])
+    for _ in range(count):
+        first = drawn(random, int(random.integers(1, 4)), 300)
+        axis = int(random.integers(first.ndim))
+        parts = [np.repeat(first, int(random.integers(0, 4)), axis) for _ in range(4)]
+        parts[-1] = np.asfortranarray(parts[-1])
+        found = moves.concatenate(parts, axis, device=device)
+        assert same(found, np.concatenate(parts, axis)), [part.shape for part in parts]
+
+
+def test_more_tensors_than_a_launch_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    made = several._bundle
+
+    def counted(found: Any) -> Any:
+        seen.append(len(found))
+        return made(found)
+
+    monkeypatch.setattr(several, "_bundle", counted)
+    parts = [np.full((2, 5), n, np.int16) for n in range(20)]
+    assert same(moves.concatenate(parts, 1, **ON), np.concatenate(parts, 1))
+    assert seen == [8, 8, 4]
 
 
 def test_an_axis_that_is_none_is_refused() -> None:

@@ -23,7 +23,9 @@ from importlib import import_module
 from itertools import accumulate
 from typing import Any
 
+from warploom.catalogue.permute import column_call
 from warploom.catalogue.permute.call import permute
+from warploom.catalogue.permute.column_call import Pair, counts, several, windows_of
 from warploom.catalogue.permute.frame_call import pad
 from warploom.catalogue.permute.joined import again, known_as, together
 from warploom.catalogue.permute.take_call import take
@@ -37,8 +39,6 @@ __all__ = [
     "col2im", "concatenate", "crop", "deinterleave", "im2col", "interleave", "pad", "permute",
     "split", "take", "windows",
 ]  # fmt: skip
-
-Pair = Sequence[int]
 
 
 @located
@@ -136,7 +136,7 @@ def windows(
     """All windows of these sizes along the last axes, each `step` after the one before: their
     places are axes where those were, and their elements follow as the last ones."""
     count = len(size)
-    steps = _several(step, count, "step")
+    steps = several(step, count, "step")
     found = _windowed(x, list(range(x.ndim - count, x.ndim)), size, steps, [1] * count)
     return _copied(found, device)
 
@@ -150,18 +150,11 @@ def im2col(
     dilation: Pair | int = 1,
     *,
     device: Device = "auto",
+    stream: Any = None,
 ) -> Any:
     """Windows of images as columns: (N, C, H, W) becomes (N, C · kernel, windows), as by
     `torch.nn.functional.unfold`."""
-    if x.ndim != 4:
-        raise CheckError(f"a tensor of {x.ndim} axes", advice="images are of shape (N, C, H, W)")
-    sides, steps, around, apart = _four(kernel, stride, padding, dilation)
-    if any(around):
-        x = pad(x, ((0, 0), (0, 0), *((each, each) for each in around)), device=device)
-    found = _windowed(x, [2, 3], sides, steps, apart)
-    places = found.shape[2] * found.shape[3]
-    columns = permute(found, (0, 1, 4, 5, 2, 3), device=device)
-    return columns.reshape((x.shape[0], x.shape[1] * math.prod(sides), places))
+    return column_call.im2col(x, kernel, stride, padding, dilation, device, stream)
 
 
 @located
@@ -177,7 +170,7 @@ def col2im(
 ) -> Any:
     """The images of this size whose windows these are, as by `torch.nn.functional.fold`; zero where
     no window is. Windows that overlap would have to be added up, and are refused."""
-    sides, steps, around, apart = _four(kernel, stride, padding, dilation)
+    sides, steps, around, apart = how = windows_of(kernel, stride, padding, dilation)
     spans = [(side - 1) * each + 1 for side, each in zip(sides, apart, strict=True)]
     if any(step < span for step, span in zip(steps, spans, strict=True)):
         raise CheckError(
@@ -185,23 +178,23 @@ def col2im(
             advice="use torch.nn.functional.fold, or windows as far apart as they are long",
         )
     whole = [side + 2 * each for side, each in zip(size, around, strict=True)]
-    counts = [(n - span) // step + 1 for n, span, step in zip(whole, spans, steps, strict=True)]
+    places_of = counts(size, how)
     batch, rows, places = columns.shape
     channels = rows // math.prod(sides)
-    if places != math.prod(counts) or rows % math.prod(sides):
+    if places != math.prod(places_of) or rows % math.prod(sides):
         raise CheckError(
             f"columns of {tuple(columns.shape)}, but images of {tuple(size)} have"
-            f" {math.prod(counts)} windows of {math.prod(sides)} elements"
+            f" {math.prod(places_of)} windows of {math.prod(sides)} elements"
         )
     covered = all(n == count * span and step == span for n, count, span, step in
-                  zip(whole, counts, spans, steps, strict=True)) and apart == [1, 1]  # fmt: skip
+                  zip(whole, places_of, spans, steps, strict=True)) and apart == (1, 1)  # fmt: skip
 
     def run(given: Any) -> Any:
         out = blank(given, (batch, channels, *whole))
         if not covered:
             out[...] = 0
         target = _windowed(out, [2, 3], sides, steps, apart)
-        parts = given.reshape((batch, channels, *sides, *counts))
+        parts = given.reshape((batch, channels, *sides, *places_of))
         permute(parts, (0, 1, 4, 5, 2, 3), target, device=device)
         if not any(around):
             return out
@@ -247,27 +240,6 @@ def _alike(parts: Sequence[Any], axis: int) -> tuple[Any, int]:
         if (each.dtype, each.where, each.device) != (first.dtype, first.where, first.device):
             raise DeviceError("tensors of several types or devices", advice="convert them first")
     return views[0].owner, at
-
-
-def _several(given: Sequence[int] | int, count: int, name: str) -> list[int]:
-    numbers = [given] * count if isinstance(given, int) else list(given)
-    if len(numbers) != count or any(whole_number(each) is None for each in numbers):
-        raise CheckError(f"'{name}' is a whole number, or {count} of them, not {given!r:.40}")
-    return numbers
-
-
-def _four(
-    kernel: Any, stride: Any, padding: Any, dilation: Any
-) -> tuple[list[int], list[int], list[int], list[int]]:
-    """The options of windows of images, along both axes."""
-    sides, steps, apart = (
-        _several(each, 2, name)
-        for each, name in ((kernel, "kernel"), (stride, "stride"), (dilation, "dilation"))
-    )
-    around = _several(padding, 2, "padding")
-    if min(*sides, *steps, *apart) < 1 or min(around) < 0:
-        raise CheckError("windows, their steps and what is between them are at least 1")
-    return sides, steps, around, apart
 
 
 def _windowed(

@@ -206,6 +206,11 @@ def planned(
     return call.plan(seconds)
 
 
+def copied(x: View, out: View, device: Device) -> list[Part]:
+    """The launches that put a tensor into another, or a part of one, of its shape."""
+    return _Call(x, tuple(range(len(x.shape))), out, device).parts()
+
+
 def _planned_of_truths(
     x: Any, axes: Sequence[int] | str, out: Any, device: Device, how: How, seconds: float
 ) -> Run:
@@ -282,14 +287,19 @@ class _Call:
         counted = None if along is None else self.order.index(along)
         return movement(self.size, self.shape, read, write, aligned, self.to, counted)
 
+    @property
+    def late(self) -> tuple[int, int]:
+        """What kernels know of where arrays begin."""
+        return self.x.pointer & _MASK, 0 if self.out is None else self.out.pointer & OUT_MASK
+
+    def parts(self) -> list[Part]:
+        """The launches by the rule."""
+        return parts(self.movement(*self.late), *self.late, plain=self.device == "c")
+
     def plan(self, seconds: float = 0.0) -> Run:
-        x_late = self.x.pointer & _MASK
-        y_late = 0 if self.out is None else self.out.pointer & OUT_MASK
-        moved = self.movement(x_late, y_late)
-        if seconds:
-            found = self._tuned(moved, (x_late, y_late), seconds)
-        else:
-            found = parts(moved, x_late, y_late, plain=self.device == "c")
+        late = self.late
+        moved = self.movement(*late)
+        found = self._tuned(moved, late, seconds) if seconds else self.parts()
         make = library(self.x.owner).maker(_public(self.shape, self.x), self.dtype, self.x.device)
         if is_complex(self.x.owner):
             make = _complex_maker(self.x, self.shape)

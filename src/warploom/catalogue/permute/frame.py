@@ -188,6 +188,7 @@ class Grid:
         self.reads = [k.scalar(f"read{i}") for i in range(axes)]
         self.writes = [k.scalar(f"write{i}") for i in range(axes)]
         self.factors = [k.scalar(f"factor{i}") for i in range(axes) if factors]
+        self.first_read, self.first_write = k.scalar("first_read"), k.scalar("first_write")
         for each in self.counts:
             k.require(each.ge(1))
         self.beyond = beyond
@@ -199,8 +200,8 @@ class Grid:
     def begin(self) -> tuple[Expr, Expr, list[Expr]]:
         """Where the block begins to read and to write, and its digit along every axis."""
         k = self.k
-        read: Expr = k.scalar("first_read")
-        write: Expr = k.scalar("first_write")
+        read: Expr = self.first_read
+        write: Expr = self.first_write
         digits = self._digits()
         for i, digit in enumerate(digits):
             read, write = read + digit * self.reads[i], write + digit * self.writes[i]

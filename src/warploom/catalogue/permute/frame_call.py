@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,17 +39,42 @@ def pad(
     tensor is taken by `moves.crop`, not by widths below zero.
     """
     check_device(device)
-    known, reader = _widths(widths, x.ndim), READERS.get(x.__class__) or reader_of(x)
+    known = _widths(widths, x.ndim)
+    asked: Hashable = "pad", known, value, type(value)
+    return remembered(x, asked, lambda: _padded(x, known, value, device), device, stream)
+
+
+def remembered(
+    x: Any, asked: Hashable, plan: Callable[[], Run], device: Device, stream: Any
+) -> Any:
+    """A call by the plan that earlier ones of its kind had."""
+    reader = READERS.get(x.__class__) or reader_of(x)
     if reader is None:
-        return _planned(x, known, value, device)(x, None, view(x, "x").pointer, 0, stream)
+        return plan()(x, None, view(x, "x").pointer, 0, stream)
     key, pointer = reader(x)
-    asked: Hashable = key, known, value, type(value), device, pointer % WIDEST
-    plan = _plans.get(asked)
-    if plan is None:
+    known: Hashable = key, asked, device, pointer % WIDEST
+    found = _plans.get(known)
+    if found is None:
         if len(_plans) >= REMEMBERED:
             _plans.clear()
-        plan = _plans[asked] = _planned(x, known, value, device)
-    return plan(x, None, pointer, 0, stream)
+        found = _plans[known] = plan()
+    return found(x, None, pointer, 0, stream)
+
+
+def _padded(x: Any, widths: Widths, value: complex, device: Device) -> Run:
+    def frames(sizes: Sequence[int], strides: Sequence[int]) -> list[Frame]:
+        return [
+            Frame(before + size + after, before, before + size, stride)
+            for (before, after), size, stride in zip(widths, sizes, strides, strict=True)
+        ]
+
+    shape = tuple(before + n + after for (before, after), n in zip(widths, x.shape, strict=True))
+    kept = tuple(slice(before, before + n) for (before, _), n in zip(widths, x.shape, strict=True))
+
+    def back(gradient: Any) -> Any:
+        return permute(gradient[kept], range(gradient.ndim))
+
+    return planned_frames(x, shape, frames, value, device, back)
 
 
 def _widths(given: Sequence[Sequence[int]] | int, count: int) -> Widths:
@@ -70,46 +95,41 @@ def _widths(given: Sequence[Sequence[int]] | int, count: int) -> Widths:
     return pairs  # type: ignore[return-value]
 
 
-def _planned(x: Any, widths: Widths, value: complex, device: Device) -> Run:
+def planned_frames(
+    x: Any,
+    shape: tuple[int, ...],
+    frames: Callable[[Sequence[int], Sequence[int]], list[Frame]],
+    value: complex,
+    device: Device,
+    back: Callable[[Any], Any],
+) -> Run:
+    """A plan for a new tensor of this shape, whose axes are `frames` of the sizes and strides of x,
+    as a dense one lies; `back` makes the gradient of x."""
     bits = bits_of(x)
     source = view(x if bits is None else bits(x), "x")
-    if len(widths) > MOST_AXES:
-        raise CheckError(f"a tensor of {len(widths)} axes", advice=f"at most {MOST_AXES}")
+    if x.ndim > MOST_AXES:
+        raise CheckError(f"a tensor of {x.ndim} axes", advice=f"at most {MOST_AXES}")
     if source.strides is None:
         raise DeviceError("'x' does not say how it lies in memory", advice="give a copy of it")
-    pairs = is_complex(x)
-    framed = (*widths, (0, 0)) if pairs else widths
-    axes = [
-        Frame(before + size + after, before, before + size, stride)
-        for (before, after), size, stride in zip(framed, source.shape, source.strides, strict=True)
-    ]
-    size = source.dtype.bytes
-    if pairs:  # real and imaginary part stay together
-        *axes, _ = [Frame(each.size, each.low, each.high, each.read // 2) for each in axes]
-        size *= 2
+    sizes, strides, size = source.shape, source.strides, source.dtype.bytes
+    if is_complex(x):  # real and imaginary part stay together
+        sizes, strides, size = sizes[:-1], tuple(each // 2 for each in strides[:-1]), 2 * size
     where = device_of(source, device)
     aligned = source.pointer % WIDEST
     element = _element(x, source, value, bits is not None)
-    found = frame_parts(axes, size, aligned & -aligned or WIDEST, element)
-    shape = tuple(before + n + after for (before, after), n in zip(widths, x.shape, strict=True))
-    reach = sum(abs(each.high - each.low) * abs(each.read) for each in axes) * size
+    found = frame_parts(frames(sizes, strides), size, aligned & -aligned or WIDEST, element)
     like = x if bits is None else bits(x)
-    run = run_of(found, source, where, lambda: blank(like, shape), ((-reach, reach), (0, 0)))
+    run = run_of(found, source, where, lambda: blank(like, shape), ((0, 0), (0, 0)))
     if bits is not None:
         return lambda given, *others: run(bits(given), *others).view(given.dtype)
     if not source.tracked:
         return run
-    kept = tuple(slice(before, before + n) for (before, _), n in zip(widths, x.shape, strict=True))
     made = library(x)
 
     def call(given: Any, out: Any, pointer: int, to: int, stream: Any) -> Any:
         if not made.wants_gradients():
             return run(given, out, pointer, to, stream)
-        return made.recorded(
-            lambda inner: run(inner, None, pointer, to, stream),
-            lambda gradient: permute(gradient[kept], range(gradient.ndim)),
-            given,
-        )
+        return made.recorded(lambda inner: run(inner, None, pointer, to, stream), back, given)
 
     return call
 

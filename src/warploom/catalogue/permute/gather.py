@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from warploom.catalogue.permute.convert import Conversion, Converter
 from warploom.catalogue.permute.frame import Grid, OfWords, Side, arrays, at_ends, marked
-from warploom.index.ir import Expr, Var, lift, maximum, minimum, select
+from warploom.index.ir import Expr, lift, maximum, minimum, select
 from warploom.kernel.build import Builder
 from warploom.kernel.ir import Kernel
 
@@ -54,15 +54,16 @@ class Gather(OfWords):
 
 
 def gather_kernel(spec: Gather) -> Kernel:
-    return _GatherWriter(spec).write()
+    what = f"Copies {spec.count} elements of {spec.bytes} bytes in each block, in order of y."
+    doc = f"{what}\nNothing is exchanged between threads."
+    k = Builder(spec.name, block=spec.threads, doc=doc)
+    GatherWriter(spec, k).write()
+    return k.done()
 
 
-class _GatherWriter:
-    def __init__(self, spec: Gather) -> None:
-        self.spec = spec
-        what = f"Copies {spec.count} elements of {spec.bytes} bytes in each block, in order of y."
-        doc = f"{what}\nNothing is exchanged between threads."
-        self.k = k = Builder(spec.name, block=spec.threads, doc=doc)
+class GatherWriter:
+    def __init__(self, spec: Gather, k: Builder) -> None:
+        self.spec, self.k = spec, k
         written = None if spec.to is None else spec.to.target
         self.x, self.y, self.x_size, self.y_size = arrays(k, spec.dtype, spec.unit, written)
         self.blocks = Grid(k, spec.grid, spec.beyond, spec.factors)
@@ -73,10 +74,10 @@ class _GatherWriter:
             k.require(self.q.reads[0].ge(0))
             k.require(self.x_size.gt((spec.out - 1) * self.q.reads[0]))
         if not spec.strided:
-            for each in (*self.blocks.writes, Var("first_write")):
+            for each in (*self.blocks.writes, self.blocks.first_write):
                 k.require(each.ge(0))
 
-    def write(self) -> Kernel:
+    def write(self) -> None:
         k, spec = self.k, self.spec
         self.read, self.written, digits = self.blocks.begin()
         self.first = k.let("first", digits[0] * self.q.chunk)
@@ -91,7 +92,6 @@ class _GatherWriter:
             self._store(n)
         if spec.out > 1:
             self._ends()
-        return k.done()
 
     def _window(self, is_last: Expr) -> None:
         """Where the window begins and ends: steps from the beginning of the block's chunk."""

@@ -1,4 +1,4 @@
-"""Several tensors into parts of one new tensor: a plan for each, kept for calls of the same kind.
+"""Several tensors into parts of one new tensor, by as few launches as can be.
 
 What a first call found out (which launches, and how far into the result each begins) is remembered
 by what tensors are but for their addresses. Later calls on a GPU make the result, and launch.
@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from warploom.catalogue.permute.call import planned
-from warploom.catalogue.permute.launched import OUT_MASK, Run
+from warploom.catalogue.permute.call import copied, device_of
+from warploom.catalogue.permute.launched import OUT_MASK, bundle_on_host, bundled
 from warploom.catalogue.permute.problem import WIDEST
+from warploom.catalogue.permute.several import bundles
 from warploom.runtime.callable import Device
 from warploom.runtime.library import READERS, bits_of, blank, library, reader_of
 from warploom.runtime.view import View, view
@@ -59,18 +60,23 @@ def together(
     """A new tensor, whose `targets` are views of it: where each of the parts goes."""
     out = blank(parts[0], shape)
     begin = _seen(out).pointer
-    runs: list[tuple[Run, int]] = []
-    views = [_seen(each) for each in parts]
-    for part, source, target in zip(parts, views, targets(out), strict=True):
-        to = _seen(target).pointer
-        run = planned(part, range(part.ndim), target, device)
-        run(part, target, source.pointer, to, None)
-        runs.append((run, to - begin))
-    on_gpu = all(each.where == "gpu" and not each.tracked for each in views)
-    if known is not None and on_gpu and not begin & OUT_MASK:
+    views, found = [_seen(each) for each in parts], []
+    for number, (source, target) in enumerate(zip(views, targets(out), strict=True)):
+        to = _seen(target)
+        found += [(each, number, to.pointer - begin) for each in copied(source, to, device)]
+    where, made, pointers = device_of(views[0], device), bundles(found), [v.pointer for v in views]
+    if where != "cuda":
+        for bundle in made:
+            bundle_on_host(bundle, where, pointers, begin)
+        return out
+    launches = [bundled(bundle, views[0].device) for bundle in made]
+    stream = library(parts[0]).stream(views[0].device)
+    for launch in launches:
+        launch(pointers, begin, stream())
+    if known is not None and not any(each.tracked for each in views) and not begin & OUT_MASK:
         if len(_plans) >= REMEMBERED:
             _plans.clear()
-        _plans[known[0]] = _again(runs, shape, library(parts[0]).pointer)
+        _plans[known[0]] = _again(launches, shape, library(parts[0]).pointer, stream)
     return out
 
 
@@ -80,15 +86,19 @@ def _seen(array: Any) -> View:
 
 
 def _again(
-    runs: Sequence[tuple[Run, int]], shape: tuple[int, ...], address: Callable[[Any], int]
+    launches: Sequence[Callable[[Sequence[int], int, int], None]],
+    shape: tuple[int, ...],
+    address: Callable[[Any], int],
+    stream: Callable[[], int],
 ) -> Again:
     def call(parts: Sequence[Any], pointers: list[int]) -> Any:
         out = blank(parts[0], shape)
         begin = address(out)
         if begin & OUT_MASK:  # kernels are made for where their part of the result begins
             return None
-        for (run, further), part, pointer in zip(runs, parts, pointers, strict=True):
-            run(part, out, pointer, begin + further, None)
+        where = stream()
+        for launch in launches:
+            launch(pointers, begin, where)
         return out
 
     return call

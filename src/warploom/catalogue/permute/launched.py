@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from warploom.catalogue.permute.launch import Part, Spec, kernel_of
+from warploom.catalogue.permute.several import Bundle, Several, several_kernel
 from warploom.errors import DeviceError
 from warploom.index.evaluate import evaluate
 from warploom.kernel.evaluate import run as simulate
@@ -45,18 +46,21 @@ def run_of(
 # -- in host memory --------------------------------------------------------------------------------
 
 
-def built(spec: Spec) -> Kernel:
+def built(spec: Spec | Several) -> Kernel:
     found = _kernels.get(spec)
     if found is None:
-        found = _kernels[spec] = kernel_of(spec)
+        made = several_kernel(spec) if isinstance(spec, Several) else kernel_of(spec)
+        found = _kernels[spec] = made
     return found
 
 
-_kernels: dict[Spec, Kernel] = {}
+_kernels: dict[Spec | Several, Kernel] = {}
 
 
 @lru_cache(maxsize=256)
-def _host_function(spec: Spec, device: Device) -> Callable[[list[Any], tuple[int, int, int]], Any]:
+def _host_function(
+    spec: Spec | Several, device: Device
+) -> Callable[[list[Any], tuple[int, int, int]], Any]:
     kernel = built(spec)
     match device:
         case "c":
@@ -109,24 +113,43 @@ def _on_host(part: Part, device: Device, x: int, y: int) -> None:
     function(arguments(part, x, y), part.grid)
 
 
+def bundle_on_host(bundle: Bundle, device: Device, pointers: Sequence[int], to: int) -> None:
+    begins = {name: pointers[number] + begin for name, number, begin in bundle.reads}
+    begins["y"] = to + bundle.y_begin
+    given = _arguments(built(bundle.spec), begins, bundle.scalars, {})
+    _host_function(bundle.spec, device)(given, bundle.grid)
+
+
 def arguments(part: Part, x: int, y: int) -> list[Any]:
     """What a kernel is given for addresses in host memory."""
-    kernel = built(part.spec)
     begins = {"x": x + part.x_begin, "y": y + part.y_begin}
+    return _arguments(built(part.spec), begins, part.scalars, part.numbers)
+
+
+def _arguments(
+    kernel: Kernel,
+    begins: Mapping[str, int],
+    scalars: dict[str, int],
+    numbers: Mapping[str, Sequence[float]],
+) -> list[Any]:
     made: dict[str, Any] = {}
     for param in kernel.params:
-        if param.name in part.numbers:
-            made[param.name] = _number(param, part.numbers[param.name])
-            continue
-        if not isinstance(param, ArrayParam):
-            made[param.name] = part.scalars[param.name]
-            continue
-        count = int(evaluate(param.size, part.scalars))
-        memory = (ctypes.c_ubyte * (count * param.dtype.bytes)).from_address(begins[param.name])
-        made[param.name] = np.frombuffer(memoryview(memory), param.dtype.numpy)
-    if np.may_share_memory(made["x"], made["y"]):
-        made["x"] = _elsewhere(made["x"])
+        if param.name in numbers:
+            made[param.name] = _number(param, numbers[param.name])
+        elif isinstance(param, ArrayParam):
+            made[param.name] = _memory(param, begins[param.name], scalars)
+        else:
+            made[param.name] = scalars[param.name]
+    for name in begins:
+        if name != "y" and np.may_share_memory(made[name], made["y"]):
+            made[name] = _elsewhere(made[name])
     return list(made.values())
+
+
+def _memory(param: ArrayParam, begin: int, scalars: dict[str, int]) -> np.ndarray[Any, Any]:
+    count = int(evaluate(param.size, scalars))
+    memory = (ctypes.c_ubyte * (count * param.dtype.bytes)).from_address(begin)
+    return np.frombuffer(memoryview(memory), param.dtype.numpy)
 
 
 def _number(param: Param, numbers: Sequence[float]) -> Any:
@@ -147,17 +170,17 @@ def _elsewhere(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 # -- on a GPU --------------------------------------------------------------------------------------
 
 
-def _gpu_function(spec: Spec, device: int) -> Any:
+def _gpu_function(spec: Spec | Several, device: int) -> Any:
     found = _functions.get((spec, device))
     if found is None:
         found = _functions[spec, device] = GpuFunction(built(spec), device).function
     return found
 
 
-_functions: dict[tuple[Spec, int], Any] = {}
+_functions: dict[tuple[Spec | Several, int], Any] = {}
 
 
-def ready(spec: Spec, kernel: Kernel, function: Any, device: int) -> None:
+def ready(spec: Spec | Several, kernel: Kernel, function: Any, device: int) -> None:
     """Takes a kernel that was built and compiled elsewhere: later calls find it."""
     _kernels[spec], _functions[spec, device] = kernel, function
 
@@ -251,3 +274,34 @@ class Launch:
         if status:
             function.again(status, config, table.reference)
         self.spare.append(table)
+
+
+def bundled(bundle: Bundle, device: int) -> Callable[[Sequence[int], int, int], None]:
+    """What launches a bundle on the addresses of its inputs and of the output, and a stream."""
+    kernel, function = built(bundle.spec), _gpu_function(bundle.spec, device)
+    places = {each.name: at for at, each in enumerate(kernel.params)}
+    arrays = {"y", *(name for name, *_ in bundle.reads)}
+    values = [
+        0 if each.name in arrays else bundle.scalars[each.name].to_bytes(4, "little", signed=True)
+        for each in kernel.params
+    ]
+    reads = [(places[name], number, begin) for name, number, begin in bundle.reads]
+    y_at, y_begin = places["y"], bundle.y_begin
+    configurations, spare = Configurations(bundle.grid, kernel.block), list[Table]()
+
+    def launch(pointers: Sequence[int], to: int, stream: int) -> None:
+        try:
+            table = spare.pop()
+        except IndexError:
+            table = Table(values)
+        cells = table.cells
+        for at, number, begin in reads:
+            cells[at].value = pointers[number] + begin
+        cells[y_at].value = to + y_begin
+        config = configurations.references.get(stream) or configurations.reference(stream)
+        status = function.enqueue(config, function.handle, table.reference, None)
+        if status:
+            function.again(status, config, table.reference)
+        spare.append(table)
+
+    return launch

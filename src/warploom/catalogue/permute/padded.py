@@ -1,55 +1,66 @@
-"""A tensor with a frame around: y in the order of its memory, x where there is any.
+"""A tensor with a frame around, or windows of one: y in the order of its memory, x where there is
+any.
 
-    y[i0, i1, …] = x[i0 - before0, i1 - before1, …]   where that is in x, else the value
+    y[i0, i1, …] = x[v0, v1, …]   where that is in x, else the value
+    v0 = i0 - before0             or   i0·step0 + j0·apart0 - before0   where y has windows
 
 A block has a run of y. Where it begins is divided into steps of the axes once; a thread adds its
 own steps and carries them over, by a product where an axis may begin again several times, by a
-comparison where it is longer than the run.
+comparison where it is longer than the run. Steps are found once for a word of y that is in one row,
+and most words are wholly inside of x.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from warploom.catalogue.permute.frame import OfWords, arrays
+from warploom.catalogue.permute.frame import OfWords, arrays, marked
 from warploom.index.ir import Expr, lift, select
 from warploom.kernel.build import Builder, RegisterArray
 from warploom.kernel.ir import Kernel
 
 THREADS = 256
-TIMES = 4  # words of a thread
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """An axis of y: its size; x has the steps from `low` to below `high`, so many elements
-    apart."""
+    """An axis of y: its size; x has the coordinates from `low` to below `high`, so many elements
+    apart. A step of y is `step` of a coordinate. Axes of y may add up to one: those of the same
+    `window`, whose bounds are the same."""
 
     size: int
     low: int
     high: int
     read: int
+    step: int = 1
+    window: int = 0
 
     @property
     def whole(self) -> bool:
-        return (self.low, self.high) == (0, self.size)
+        return (self.low, self.high) == (0, self.size) and not self.window
 
 
 @dataclass(frozen=True, slots=True)
 class Padded(OfWords):
-    """Elements of so many bytes, `out` written by one access. For each axis, the innermost first:
-    whether x ends before y does, and whether the axis is longer than a run."""
+    """Elements of so many bytes, `out` written by one access, `times` of these by a thread. For
+    each axis, the innermost first: the number of its coordinate, 0 where all its steps are in x;
+    and whether the axis is longer than a run. `even`: rows are made of whole words. `windows`:
+    steps of an axis are several of its coordinate. `close`: neighbours in a row are so in x."""
 
     bytes: int
     out: int
-    framed: tuple[bool, ...]
+    framed: tuple[int, ...]
     long: tuple[bool, ...]
+    times: int = 4
+    even: bool = False
+    windows: bool = False
+    close: bool = True
     beyond: int = 0
 
     @property
     def count(self) -> int:
         """Elements of a run."""
-        return THREADS * TIMES * self.out
+        return THREADS * self.times * self.out
 
     @property
     def shared_bytes(self) -> int:
@@ -57,12 +68,24 @@ class Padded(OfWords):
 
     @property
     def name(self) -> str:
-        axes = "".join("pfPF"[f + 2 * n] for f, n in zip(self.framed, self.long, strict=True))
-        return f"permute_padded_{self.bytes}_{self.out}_{axes}"
+        axes = "".join(f"{'l' * n}{f}" for f, n in zip(self.framed, self.long, strict=True))
+        ways = marked("ews", (self.even, self.windows, not self.close))
+        return f"permute_padded_{self.bytes}_{self.out}_{self.times}_{axes}{ways}"
 
 
 def padded_kernel(spec: Padded) -> Kernel:
     return _PaddedWriter(spec).write()
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where an element is: its step along the first axis, that axis' coordinate if it has a frame,
+    its place in x, and whether all other coordinates are inside."""
+
+    own: Expr
+    value: Expr | None
+    at: Expr
+    beside: Expr
 
 
 class _PaddedWriter:
@@ -74,11 +97,12 @@ class _PaddedWriter:
         self.blocks = k.scalar("count0")
         k.require(self.blocks.ge(1))
         k.grid(self.blocks)
-        axes = range(len(spec.framed))
+        axes, numbers = range(len(spec.framed)), sorted(set(spec.framed) - {0})
         self.sizes = [k.scalar(f"size{i}") for i in axes]
-        self.lows = [k.scalar(f"low{i}") for i in axes]
-        self.highs = [k.scalar(f"high{i}") for i in axes]
+        self.steps = [k.scalar(f"step{i}") if spec.windows else lift(1) for i in axes]
         self.reads = [k.scalar(f"read{i}") for i in axes]
+        self.lows = {c: k.scalar(f"low{c}") for c in numbers}
+        self.extents = {c: k.scalar(f"extent{c}") for c in numbers}
         self.overs = [(k.scalar(f"over{i}"), k.scalar(f"shift{i}")) for i in axes]
         self.first = k.scalar("first_read")
         self.values = [k.number(f"value{i}", spec.dtype) for i in range(spec.unit)]
@@ -90,12 +114,11 @@ class _PaddedWriter:
         self.begin = k.let("begin", k.block_x * spec.count)
         self._begin()
         width = spec.out * spec.unit
-        held = k.registers("held", spec.dtype, TIMES * width)
-        with k.loop("n", TIMES) as n:
+        held = k.registers("held", spec.dtype, spec.times * width)
+        with k.loop("n", spec.times) as n:
             word = k.let("word", (n * THREADS + k.thread) * spec.out)
-            for i in range(spec.out):
-                self._load(held, (n * spec.out + i) * spec.unit, *self._place(word + i, i))
-        with k.loop("n", TIMES) as n:
+            self._load(held, n * width, word)
+        with k.loop("n", spec.times) as n:
             own = (n * THREADS + k.thread) * spec.out
             to = k.let("to", (self.begin + own) * spec.unit)
             fits = (to + width).le(self.y_size)
@@ -103,7 +126,47 @@ class _PaddedWriter:
             self._ends(held, n, to, fits)
         return k.done()
 
-    def _load(self, held: RegisterArray, where: Expr, at: Expr, inside: Expr) -> None:
+    # -- in
+
+    def _load(self, held: RegisterArray, where: Expr, word: Expr) -> None:
+        """A word of y: of one row, wholly inside or not, or of several rows."""
+        k, spec = self.k, self.spec
+        place = self._place(word, 0)
+        if spec.out == 1:
+            self._get(held, where, place.at, self._inside(place, 0))
+        elif spec.even and spec.close:
+            self._row(held, where, place)
+        else:
+            with k.when((place.own + spec.out).le(self.sizes[0]) if spec.close else lift(0).eq(1)):
+                self._row(held, where, place)
+            with k.otherwise():
+                for i in range(spec.out):
+                    one = self._place(word + i, i + 1)
+                    self._get(held, where + i, one.at, self._inside(one, 0))
+
+    def _row(self, held: RegisterArray, where: Expr, place: _Place) -> None:
+        k, out = self.k, self.spec.out
+        whole = place.beside.and_(place.at.ge(0)).and_((place.at + out).le(self.x_size))
+        if place.value is not None:
+            extent = self.extents[self.spec.framed[0]]
+            whole = whole.and_(place.value.ge(0)).and_((place.value + out).le(extent))
+        with k.when(whole):
+            for i in range(out):
+                held[where + i] = self.x.at(place.at + i)
+        with k.otherwise():
+            for i in range(out):
+                self._get(held, where + i, place.at + i, self._inside(place, i))
+
+    def _inside(self, place: _Place, i: int) -> Expr:
+        """Whether the i-th element of a row is in x."""
+        inside = place.beside
+        if place.value is not None:
+            value = place.value + i
+            extent = self.extents[self.spec.framed[0]]
+            inside = inside.and_(value.ge(0)).and_(value.lt(extent))
+        return inside.and_((place.at + i).ge(0)).and_((place.at + i).lt(self.x_size))
+
+    def _get(self, held: RegisterArray, where: Expr, at: Expr, inside: Expr) -> None:
         k, unit = self.k, self.spec.unit
         if unit == 1:
             held[where] = self.x.at(at, when=inside, otherwise=self.values[0])
@@ -113,6 +176,8 @@ class _PaddedWriter:
         with k.when(inside):
             held[where] = self.x.at(at * unit, width=unit)
 
+    # -- out
+
     def _ends(self, held: RegisterArray, n: Expr, to: Expr, fits: Expr) -> None:
         """The last elements of y, which are less than a word."""
         k, spec = self.k, self.spec
@@ -121,6 +186,8 @@ class _PaddedWriter:
         with k.when(fits.not_()):
             for i in range(spec.out - 1):
                 self.y.put(to + i, held[n * spec.out + i], when=(to + i).lt(self.y_size))
+
+    # -- steps
 
     def _begin(self) -> None:
         """The step along each axis at which the block's run begins."""
@@ -132,26 +199,37 @@ class _PaddedWriter:
             rest = k.let(f"left{i}", rest // size)
         self.starts.append(rest)
 
-    def _place(self, step: Expr, number: int) -> tuple[Expr, Expr]:
-        """Where an element of the run is in x, and whether it is there."""
+    def _place(self, step: Expr, number: int) -> _Place:
+        """Where an element of the run is."""
         k, spec = self.k, self.spec
         at: Expr = self.first
-        carried, inside = step, lift(1).eq(1)
-        own: Expr
-        last = len(self.sizes) - 1
+        sums: dict[int, Expr] = {}
+        carried, last, first = step, len(self.sizes) - 1, step
         for i, size in enumerate(self.sizes):
-            own = k.let(f"own{i}_{number}", self.starts[i] + carried)
+            own: Expr = k.let(f"own{i}_{number}", self.starts[i] + carried)
             if i < last:
-                over, shift = self.overs[i]
-                times = (
-                    select(own.ge(size), lift(1), lift(0)) if spec.long[i]
-                    else (own * over) >> (shift & 31)
-                )  # fmt: skip
-                carried = k.let(f"times{i}_{number}", times)
-                own = own - carried * size
-            if spec.framed[i]:
-                inside = inside.and_(own.ge(self.lows[i])).and_(own.lt(self.highs[i]))
-                own = own - self.lows[i]
-            at = at + own * self.reads[i]
-        at = k.let(f"at{number}", at)
-        return at, inside.and_(at.ge(0)).and_(at.lt(self.x_size))
+                carried = k.let(f"times{i}_{number}", self._times(own, i))
+                own = k.let(f"rest{i}_{number}", own - carried * size)
+            first = own if i == 0 else first
+            coordinate = spec.framed[i]
+            if coordinate:
+                known = sums.get(coordinate, lift(0) - self.lows.get(coordinate, lift(0)))
+                sums[coordinate] = known + own * self.steps[i]
+            else:
+                at = at + own * self.reads[i]
+        value, beside = None, lift(1).eq(1)
+        for coordinate, total in sums.items():
+            inner = k.let(f"inner{coordinate}_{number}", total)
+            at = at + inner * self.reads[spec.framed.index(coordinate)]
+            if coordinate == spec.framed[0]:
+                value = inner
+                continue
+            beside = beside.and_(inner.ge(0)).and_(inner.lt(self.extents[coordinate]))
+        return _Place(first, value, k.let(f"at{number}", at), beside)
+
+    def _times(self, own: Expr, i: int) -> Expr:
+        """How often an axis begins again before a step."""
+        if self.spec.long[i]:
+            return select(own.ge(self.sizes[i]), lift(1), lift(0))
+        over, shift = self.overs[i]
+        return (own * over) >> (shift & 31)

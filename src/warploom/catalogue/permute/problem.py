@@ -150,8 +150,8 @@ def slabs(moved: Movement, most: int = 0) -> Iterator[Movement]:
     side = spans.index(max(spans))
     at = max(range(len(moved.axes)), key=lambda each: abs(moved.axes[each].last[side]))
     axis = moved.axes[at]
-    half = _half(axis.size)
-    for start, size in ((0, half), (half, axis.size - half)):
+    first = half(axis.size)
+    for start, size in ((0, first), (first, axis.size - first)):
         axes = (*moved.axes[:at], replace(axis, size=size), *moved.axes[at + 1 :])
         yield from slabs(
             replace(
@@ -165,7 +165,7 @@ def slabs(moved: Movement, most: int = 0) -> Iterator[Movement]:
         )
 
 
-def _half(size: int) -> int:
+def half(size: int) -> int:
     """About half, a multiple of a large power of two where there is room."""
     whole = 1 << max(0, (size // 8).bit_length() - 1)
     return max(1, size // 2 // whole * whole)
