@@ -37,7 +37,7 @@ PIECE = 500  # mappings without a solver, of one task
 
 def submitted(farm: Farm, layer: Convolution, count: int) -> dict[str, list[Future[Prepared]]]:
     """What each way looks at, in its order, on its way to machine code."""
-    ranked = blocks_by_model(layer, H200, H200.rates)
+    ranked = blocks_by_model(layer, H200)
     some = random.Random(SEED).sample(ranked, count)
     lists = {way: farm.submit(drawn, way, layer, count) for way in (*WAYS, BY_MODEL)}
     found = {

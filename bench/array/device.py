@@ -61,7 +61,7 @@ def shapes() -> dict[Convolution, list[str]]:
 def chosen(layer: Convolution, count: int, memory: int | None = None) -> list[Blocks]:
     """The most promising blocks, few of each tile, half of them with little memory between
     kernels; and some by chance, to see what the model is worth."""
-    ranked = candidates(layer, H200, H200.rates, memory)
+    ranked = candidates(layer, H200, memory)
     small = [blocks for blocks in ranked if temporary_bytes(layer, blocks) <= LITTLE]
     found = _varied(ranked, count - count // 2)
     found += [blocks for blocks in _varied(small, count) if blocks not in found][: count // 2]
@@ -102,14 +102,16 @@ def near(layer: Convolution, row: dict[str, Any], count: int, memory: int | None
     small = [each for each in run_ if each["bytes"] <= LITTLE]
     best = {each["blocks"]: each for each in [*run_[:BESIDE], *small[:BESIDE]]}
     known = {each["blocks"] for each in row["ours"]["trials"]}
-    others = [b for b in candidates(layer, H200, H200.rates, memory) if text_of(b) not in known]
+    others = [b for b in candidates(layer, H200, memory) if text_of(b) not in known]
+    every = [*(blocks_of(layer, text) for text in best), *others]
+    predicted = dict(zip(every, seconds(layer, every, H200).tolist(), strict=True))
     guesses: dict[Blocks, float] = {}
     for text, each in best.items():
         ours = blocks_of(layer, text)
-        slower = each["seconds"] / seconds(layer, ours, H200.rates)
+        slower = each["seconds"] / predicted[ours]
         for blocks in others:
             if _differences(ours, blocks) <= 2:
-                guess = slower * seconds(layer, blocks, H200.rates)
+                guess = slower * predicted[blocks]
                 guesses[blocks] = min(guesses.get(blocks, math.inf), guess)
     ranked = sorted(guesses, key=guesses.__getitem__)
     little = [blocks for blocks in ranked if temporary_bytes(layer, blocks) <= LITTLE]
@@ -128,7 +130,7 @@ def alike(
         names[0] for each, names in shapes().items()
         if each is not layer and (each.rows, each.columns, each.kernels) == size
     ]  # fmt: skip
-    fitting = set(candidates(layer, H200, H200.rates, memory))
+    fitting = set(candidates(layer, H200, memory))
     found = [b for name in others for b in tried[name] if b in fitting and b not in tried[own]]
     return list(dict.fromkeys(found))[:count]
 

@@ -209,7 +209,7 @@ def search(
     trials: list[dict[str, Any]] = [
         {"blocks": each.text, "seconds": each.seconds if each.samples else None,
          "bytes": temporary_bytes(layer, each.candidate),
-         "model": seconds(layer, each.candidate, H200.rates), "error": each.error}
+         "model": float(seconds(layer, [each.candidate], H200)[0]), "error": each.error}
         for each in sorted(outcome.answer.trials, key=lambda each: order[each.text])
     ]  # fmt: skip
     run_ = sorted((each for each in trials if each["seconds"]), key=lambda each: each["seconds"])

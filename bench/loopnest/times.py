@@ -130,13 +130,17 @@ def kendall(measured: np.ndarray, told: np.ndarray) -> float:
     return float((np.sign(apart) * np.sign(order))[far].mean()) if far.any() else 1.0
 
 
-def judged(samples: list[Sample]) -> dict[str, float]:
+def judged_works(samples: list[Sample]) -> dict[str, float]:
     measured = np.array([taken for _, taken in samples])
-    told = predicted(stacked([work for work, _ in samples]), H200).nanoseconds
+    return judged(predicted(stacked([work for work, _ in samples]), H200).nanoseconds, measured)
+
+
+def judged(told: np.ndarray, measured: np.ndarray) -> dict[str, float]:
+    """How well predicted times say which of many implementations are fast, and how fast."""
     wrong = np.abs(told / measured - 1)
     best = measured[np.argsort(told)[:8]].min() / measured.min()
     return {
-        "implementations": len(samples),
+        "implementations": len(measured),
         "kendall": round(kendall(measured, told), 3),
         "median_error": round(float(np.median(wrong)), 3),
         "ninth_decile": round(float(np.quantile(wrong, 0.9)), 3),
@@ -160,7 +164,7 @@ def loss(times: Times, rows: list[tuple[Work, np.ndarray]]) -> float:
 def fitted(rows: list[tuple[Work, np.ndarray]], times: Times) -> Times:
     """One coefficient after another, by ever smaller steps."""
     best = loss(times, rows)
-    names = [each.name for each in fields(Times)]
+    names = [each.name for each in fields(Times) if each.name in WITHIN]
     random = np.random.default_rng(0)
     for step in STEPS:
         for _ in range(ROUNDS):
@@ -169,7 +173,8 @@ def fitted(rows: list[tuple[Work, np.ndarray]], times: Times) -> Times:
                 for sign in (1, -1):
                     value = float(getattr(times, name)) * np.exp(sign * step)
                     value = float(np.clip(value, *WITHIN[name]))
-                    other = replace(times, **{str(name): value})
+                    changed: dict[str, Any] = {str(name): value}
+                    other = replace(times, **changed)
                     got = loss(other, rows)
                     if got < best:
                         best, times = got, other
@@ -201,9 +206,10 @@ def main() -> int:
             for first, _ in parts.values()
         ]
         for key, value in asdict(fitted(seen, H200.times)).items():
-            print(f"{key} = {value:.4g}")
+            if key in WITHIN:
+                print(f"{key} = {value:.4g}")
         return 0
-    table = {name: judged(second) for name, (_, second) in parts.items()}
+    table = {name: judged_works(second) for name, (_, second) in parts.items()}
     for name, row in table.items():
         print(name, json.dumps(row), flush=True)
     save(asked.out, {"rows": table, **environment()})

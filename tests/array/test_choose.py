@@ -13,7 +13,7 @@ from warploom.machine.record import H200
 @pytest.mark.parametrize("name", ["conv1_1", "conv3_1", "conv5_1"])
 def test_all_fit_and_divide(name: str) -> None:
     layer = VGG_16[name]
-    found = candidates(layer, H200, H200.rates)
+    found = candidates(layer, H200)
     assert len(found) > 100
     products = layer.kernel_height * layer.kernel_width * layer.channels
     for blocks in found[::20]:
@@ -21,7 +21,7 @@ def test_all_fit_and_divide(name: str) -> None:
         assert blocks.shared_bytes <= H200.shared_bytes
         across, up = blocks.threads
         assert registers(blocks) * across * up * blocks.slices <= H200.block_registers
-    times = [seconds(layer, each, H200.rates) for each in found]
+    times = seconds(layer, found, H200).tolist()
     assert times == sorted(times)
 
 
@@ -29,13 +29,14 @@ def test_few_groups_share_their_products() -> None:
     """14 pixels a side are too few blocks for a GPU: the products are split over groups."""
     layer = Convolution(14, 14, 512, 512)
     alone, shared = Blocks(64, 64, 16, 8, 8), Blocks(64, 64, 16, 8, 8, parts=9)
-    assert seconds(layer, shared, H200.rates) < seconds(layer, alone, H200.rates)
-    assert candidates(layer, H200, H200.rates)[0].parts > 1
+    together, by_itself = seconds(layer, [shared, alone], H200)
+    assert together < by_itself
+    assert candidates(layer, H200)[0].parts > 1
 
 
 def test_threads_share_a_sum_where_groups_may_not() -> None:
     """Without memory between kernels a small block has more threads for each sum."""
     layer = Convolution(14, 14, 512, 512)
-    best = candidates(layer, H200, H200.rates, memory=0)[0]
+    best = candidates(layer, H200, memory=0)[0]
     assert best.parts == 1
     assert best.slices > 1

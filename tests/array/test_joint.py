@@ -20,6 +20,7 @@ from warploom.array.joint.axes import Axis, axes_of
 from warploom.array.joint.least import Least
 from warploom.array.joint.model import JointModel, NoGood
 from warploom.array.joint.parts import LinkedMaps, Parts, parts_of
+from warploom.array.joint.promising import promising
 from warploom.array.joint.threads import Groups
 from warploom.array.language.evaluate import evaluate
 from warploom.array.language.ir import Program, Term
@@ -239,7 +240,7 @@ def test_what_no_machine_has_room_for_is_impossible() -> None:
 
 def test_the_best_are_among_all_and_in_order() -> None:
     model = JointModel(product.mid_level(workload.matmul()), {"m": 16, "n": 16, "k": 8}, H200)
-    outcome = model.best(5, among=500)
+    outcome = promising(model, 5, among=500)
     assert isinstance(outcome, Found)
     assert len(outcome.answer) == 5
     for candidate in outcome.answer[:1]:

@@ -55,7 +55,7 @@ def test_a_machine_without_times_says_so() -> None:
 
 
 def test_times_of_a_users_file_are_checked(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    values = {each.name: getattr(H200.times, each.name) for each in fields(Times)}
+    values = {each.name: getattr(H200.times, each.name) for each in fields(Times)[1:]}
     for change, said in (({"clock": 0}, "clock = 0"), ({"launch": -1}, "launch = -1")):
         given = "\n".join(f"{key} = {value}" for key, value in (values | change).items())
         file = tmp_path / "own.toml"

@@ -14,6 +14,7 @@ from bench.common.narrowed import answer
 from warploom.array import build as al
 from warploom.array.code.program import Compiled, compile_candidate
 from warploom.array.joint.model import JointModel
+from warploom.array.joint.promising import promising
 from warploom.array.language.ir import Term
 from warploom.array.types import array
 from warploom.errors import DeviceError
@@ -38,7 +39,7 @@ OTHER = al.program("other", lambda x: al.map_(lambda v: v + 2, x), x=array(f32, 
 
 def choices(count: int) -> list[Choice]:
     model = JointModel(TILED, {"n": 12}, CUDA)
-    return [choice_of(model, each) for each in answer(model.best(count, 200))]
+    return [choice_of(model, each) for each in answer(promising(model, count, 200))]
 
 
 class Interrupted(Rig):
@@ -80,7 +81,7 @@ def test_sampling_that_is_interrupted_gives_what_there_is() -> None:
 def test_another_result_is_dropped() -> None:
     right = choices(1)[0]
     model = JointModel(OTHER, {"n": 12}, CUDA)
-    (candidate,) = answer(model.best(1, 50))
+    (candidate,) = answer(promising(model, 1, 50))
     wrong = choice_of(model, candidate)
     outcome = tune_choices("tiled", {}, [right, wrong], Rig("c"), pool=HERE)
     assert isinstance(outcome, Found)
@@ -113,7 +114,7 @@ def total(by: float) -> Choice:
         unused=array(f32, N),
     )
     model = JointModel(program, {"n": 12}, CUDA)
-    return choice_of(model, answer(model.best(1, 50))[0])
+    return choice_of(model, answer(promising(model, 1, 50))[0])
 
 
 def test_what_takes_the_evaluator_long_is_compared_with_the_first(
@@ -129,7 +130,7 @@ def elementwise(name: str, f: Callable[..., Term], dtype: DType = f32) -> Choice
     model = JointModel(
         al.program(name, lambda x: al.map_(f, x), x=array(dtype, N)), {"n": 12}, CUDA
     )
-    return choice_of(model, answer(model.best(1, 50))[0])
+    return choice_of(model, answer(promising(model, 1, 50))[0])
 
 
 def errors(*listed: Choice) -> list[str]:

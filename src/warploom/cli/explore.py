@@ -30,9 +30,10 @@ from warploom.emit.parts import with_names, with_notes
 from warploom.errors import ParseError
 from warploom.loopnest.build import LoopNest
 from warploom.loopnest.ir import Program
-from warploom.loopnest.schedule import resource_words, time_words
+from warploom.loopnest.schedule import resource_words
 from warploom.loopnest.show import show
 from warploom.machine.record import machine_named
+from warploom.machine.times import time_words
 from warploom.pipeline.drawn import packed
 from warploom.pipeline.exploring import EVALUATIONS, bench_for, quick_for
 from warploom.pipeline.helped import HelpedNest

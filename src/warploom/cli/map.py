@@ -31,7 +31,7 @@ from warploom.cli.say import echo
 from warploom.cli.seconds import budget_of
 from warploom.emit.parts import with_names, with_notes
 from warploom.errors import CheckError, ParseError
-from warploom.machine.record import machine_named
+from warploom.machine.record import Machine, machine_named
 from warploom.pipeline.mapped import (
     Choice,
     FarRig,
@@ -133,7 +133,7 @@ def _worked(
         if asked.tune:
             helped = Helped(crew, store, report, budget)
             choices, status = _tuned(asked, given, choices, helped, made.head)
-    _show_all(made, choices, crew, budget)
+    _show_all(made, choices, crew, budget, machine_named(asked.machine))
     answer.whole = answer.whole and len(made.compiled) == len(choices)
     return status
 
@@ -243,12 +243,16 @@ def _rig(on: On, crew: Farm | Cluster | None, content: Any) -> Rig | FarRig:
 
 
 def _show_all(
-    made: Made, choices: list[Choice], crew: Farm | Cluster | None, budget: Budget
+    made: Made,
+    choices: list[Choice],
+    crew: Farm | Cluster | None,
+    budget: Budget,
+    machine: Machine,
 ) -> None:
     """The kernels of as many as there is time for, one at least."""
     all_made = map(make, choices) if crew is None else crew.map(make, choices)
     for choice, compiled in zip(choices, all_made, strict=True):
-        record = {**made.head, **candidate_record(choice, compiled)}
+        record = {**made.head, **candidate_record(choice, compiled, machine)}
         print_candidate(record)
         made.records.append(record)
         made.compiled.append(compiled)

@@ -8,6 +8,7 @@ from typing import Any
 from warploom.array.code.schedule import mapping_schedules
 from warploom.cli.say import echo
 from warploom.pipeline.mapped import Choice, front, make
+from warploom.pipeline.mapping import kernel_line
 from warploom.search.outcome import Found, Impossible, Outcome, Undecided
 from warploom.search.outcome_json import outcome_record
 from warploom.search.storage.store import Store
@@ -24,7 +25,7 @@ def print_candidate(record: Mapping[str, Any]) -> None:
     tiles = " ".join(f"{name}={value}" for name, value in record["tiles"].items())
     echo(f"tiles: {tiles or 'none'}")
     for kernel in record["kernels"]:
-        echo(f"  {kernel['name']}: {kernel['schedule']}")
+        echo(f"  {kernel_line(kernel)}")
     if record["temporary_bytes"]:
         echo(f"  {record['temporary_bytes']} bytes beside inputs and output")
 

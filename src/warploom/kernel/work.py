@@ -28,7 +28,8 @@ from warploom.kernel.pool import offsets, pool_bytes
 from warploom.kernel.traverse import target_of, values_of
 from warploom.machine.banks import bank_use
 from warploom.machine.coalesce import SECTOR_BYTES, distinct_per_row
-from warploom.machine.record import CUDA
+from warploom.machine.record import CUDA, Machine, timed
+from warploom.machine.times import Prediction, predicted
 from warploom.machine.work import Work
 
 ITERATIONS = 32  # of inner loops that are looked at for sectors that are touched again
@@ -45,6 +46,13 @@ Mask = npt.NDArray[np.bool_]
 def work_of(kernel: ir.Kernel, scalars: Mapping[str, int] | None = None) -> Work:
     """The work of a launch with these scalar parameters, as far as indices depend on them."""
     return _Count(kernel, dict(scalars or {})).work()
+
+
+def prediction(
+    kernel: ir.Kernel, machine: Machine, scalars: Mapping[str, int] | None = None
+) -> Prediction:
+    """How long a launch takes by the time model, and what limits it."""
+    return predicted(work_of(kernel, scalars), timed(machine))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from warploom.kernel.schedule import Staged, and_words, schedule_text, tile_word
 from warploom.loopnest import ir
 from warploom.loopnest.bound import Reason
 from warploom.loopnest.decided import Implementation, Loop, Node
+from warploom.machine.times import time_words
 
 # The resources of a bound, as an engineer calls them.
 LIMITS = {
@@ -60,17 +61,6 @@ def bound_words(program: ir.Program, nanoseconds: float, fixed: bool = False) ->
     )  # fmt: skip
     also = " and the decisions fixed" if fixed else ""
     return f"{tiles}{also}, no implementation takes less than {time_words(nanoseconds)}"
-
-
-def time_words(nanoseconds: float) -> str:
-    """
-    >>> [time_words(each) for each in (12.0, 3400.0, 5.6e6)]
-    ['12 ns', '3.4 µs', '5.6 ms']
-    """
-    for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
-        if nanoseconds >= size:
-            return f"{nanoseconds / size:.4g} {unit}"
-    return f"{nanoseconds:.4g} ns"
 
 
 # -- results ---------------------------------------------------------------------------------------

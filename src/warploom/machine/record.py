@@ -231,7 +231,7 @@ class _Reader:
                 given = {key: value for key, value in same.items() if value is not None}
                 return self.rates(own | given | table, name)
             case "times":
-                return self.times(table, name)
+                return self.times(own | table, name)
         return Serving(
             plain.name, plain.lanes, plain.banks, self._groups(plain, table),
             plain.bank_bytes, plain.tensor_copies, plain.reverses_bits,
@@ -343,6 +343,13 @@ def for_ptx(machine: Machine, *names: str) -> Machine:
                 advice=f"PTX is for machines with {name} = {wanted}",
             )
     return machine
+
+
+def timed(machine: Machine) -> Machine:
+    """The machine with times by which kernels are compared: its own, or those of the H200, the one
+    to which times were fitted; so with rates. Its limits stay."""
+    lacks = [name for name in ("rates", "times") if name not in vars(machine)]
+    return machine.but(**{name: getattr(H200, name) for name in lacks}) if lacks else machine
 
 
 CUDA = machine_named("cuda")

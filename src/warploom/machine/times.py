@@ -39,6 +39,7 @@ class Times:
     needs and waits, and a processor and its memory take together the sums of their powers
     `together`, `hidden` and `beside`: 1 is one after another."""
 
+    name: str
     clock: float
     launch: float
     memory: float
@@ -70,11 +71,35 @@ class Prediction:
 
     nanoseconds: Any
     parts: dict[str, Any]
+    times: str  # of which machine
 
     @property
     def limit(self) -> str:
         """What takes longest."""
         return max(self.parts, key=lambda name: float(self.parts[name]))
+
+    def record(self) -> dict[str, Any]:
+        """As plain data; `times` is the machine whose times they are."""
+        rounded = round(float(self.nanoseconds), 1)
+        return {"nanoseconds": rounded, "limit": self.limit, "times": self.times}
+
+    def __str__(self) -> str:
+        return prediction_words(**self.record())
+
+
+def prediction_words(nanoseconds: float, limit: str, times: str) -> str:
+    return f"predicted {time_words(nanoseconds)} by the times of {times}: limited by {limit}"
+
+
+def time_words(nanoseconds: float) -> str:
+    """
+    >>> [time_words(each) for each in (12.0, 3400.0, 5.6e6)]
+    ['12 ns', '3.4 µs', '5.6 ms']
+    """
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
+        if nanoseconds >= size:
+            return f"{nanoseconds / size:.4g} {unit}"
+    return f"{nanoseconds:.4g} ns"
 
 
 def predicted(work: Work, machine: Machine) -> Prediction:
@@ -99,7 +124,9 @@ def predicted(work: Work, machine: Machine) -> Prediction:
     parts = {name: busiest * each / times.clock for name, each in needs.items()}
     parts |= {"waiting": waves * wait / times.clock, "memory": memory, "L2": l2}
     parts["launch"] = times.launch
-    return Prediction(times.launch + _joined(times.beside, processor, memory, l2), parts)
+    return Prediction(
+        times.launch + _joined(times.beside, processor, memory, l2), parts, times.name
+    )
 
 
 def _needs(work: Work, times: Times) -> dict[str, Any]:

@@ -124,7 +124,7 @@ def blocked_choices(
     """A convolution in blocks, the most promising first; `memory` bounds what lies between kernels,
     which is what groups that share a sum have not added up yet."""
     own = machine_named(machine)
-    ranked = candidates(layer, own, own.rates, memory)
+    ranked = candidates(layer, own, memory)
     if not ranked:
         return Impossible(f"no blocks fit on {machine}")
     return Found([_blocks_choice(layer, each) for each in ranked[:count]], complete=True)

@@ -10,6 +10,7 @@ from warploom.array import workload
 from warploom.array.code.program import Compiled
 from warploom.array.code.schedule import mapping_schedules
 from warploom.array.joint.model import MOST_TEMPORARY, JointModel
+from warploom.array.joint.promising import promising
 from warploom.array.language.ir import Program
 from warploom.array.mapping.fusion import Fusion
 from warploom.emit import emit
@@ -19,7 +20,9 @@ from warploom.errors import CheckError, ParseError, UnsupportedError, located, o
 from warploom.index.ir import whole_number
 from warploom.kernel.ir import Kernel, Registers, Shared, walk
 from warploom.kernel.pool import pool_bytes
-from warploom.machine.record import machine_named
+from warploom.kernel.work import prediction
+from warploom.machine.record import Machine, machine_named
+from warploom.machine.times import prediction_words
 from warploom.pictured import PublicResult
 from warploom.pipeline.mapped import Choice, blocked_choices, choice_of, described, make
 from warploom.pipeline.named_program import named_program, sizes_of_layer
@@ -86,15 +89,19 @@ class MappedResult(PublicResult):
         head = {"name": self.name, "machine": self.machine}
         if not self.candidates:
             return {**head, **outcome_record(self.outcome)}
-        return {**head, **candidate_record(self.candidates[0], self.compiled())}
+        return {**head, **self._first()}
+
+    def _first(self) -> dict[str, Any]:
+        machine = machine_named(self.machine)
+        return candidate_record(self.candidates[0], self.compiled(), machine)
 
     def __str__(self) -> str:
         if not self.candidates:
             return f"{self.name} on {self.machine}: {self.outcome}"
-        found = candidate_record(self.candidates[0], self.compiled())
+        found = self._first()
         count = len(self.candidates)
         tiles = " ".join(f"{name}={value}" for name, value in found["tiles"].items())
-        kernels = [f"  {each['name']}: {each['schedule']}" for each in found["kernels"]]
+        kernels = [f"  {kernel_line(each)}" for each in found["kernels"]]
         head = f"{self.name} on {self.machine}: {count} candidate{'s' * (count != 1)}"
         return "\n".join([head, f"  tiles: {tiles or 'none'}", *kernels])
 
@@ -102,8 +109,8 @@ class MappedResult(PublicResult):
         return f"<{self}>"
 
 
-def candidate_record(choice: Choice, compiled: Compiled) -> dict[str, Any]:
-    """One candidate as plain data."""
+def candidate_record(choice: Choice, compiled: Compiled, machine: Machine) -> dict[str, Any]:
+    """One candidate as plain data, with the times of the time model."""
     kernels = []
     told = mapping_schedules(compiled)
     for at, kernel in enumerate(compiled.kernels):
@@ -117,6 +124,7 @@ def candidate_record(choice: Choice, compiled: Compiled) -> dict[str, Any]:
             "group": list(kernel.block),
             "registers": sum(words),
             "shared_bytes": pool_bytes(shared),
+            "predicted": prediction(kernel, machine).record(),
         })  # fmt: skip
     return {
         "sizes": dict(choice.sizes),
@@ -124,6 +132,11 @@ def candidate_record(choice: Choice, compiled: Compiled) -> dict[str, Any]:
         "kernels": kernels,
         "temporary_bytes": compiled.temporary_bytes,
     }
+
+
+def kernel_line(record: Mapping[str, Any]) -> str:
+    """A kernel of a candidate's record, in words."""
+    return f"{record['name']}: {record['schedule']}; {prediction_words(**record['predicted'])}"
 
 
 @located
@@ -235,7 +248,7 @@ def choices_for(
         return Found([choice_of(model, soon.answer)], True) if isinstance(soon, Found) else soon
     outcome = (
         model.sample(wanted, seed, budget) if sample is not None
-        else model.best(wanted, max(among, wanted), seed, budget)
+        else promising(model, wanted, max(among, wanted), seed, budget)
     )  # fmt: skip
     if not isinstance(outcome, Found):
         return outcome

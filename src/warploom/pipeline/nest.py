@@ -23,13 +23,13 @@ from warploom.loopnest.bound import Bound, Reason
 from warploom.loopnest.decided import Implementation
 from warploom.loopnest.ir import Program
 from warploom.loopnest.lower import lower
-from warploom.loopnest.schedule import bound_words, limit_words, nest_schedule, time_words
+from warploom.loopnest.schedule import bound_words, limit_words, nest_schedule
 from warploom.loopnest.show import show, show_instruction
 from warploom.loopnest.space import DECIDED, NestSpace
 from warploom.loopnest.target import DEFAULT, Target
 from warploom.loopnest.trial import Tried, tried
 from warploom.machine.rates import Rates
-from warploom.machine.times import Prediction, predicted
+from warploom.machine.times import Prediction, predicted, time_words
 from warploom.pictured import PublicResult
 from warploom.search.branching.bound import Best, minimise
 from warploom.search.branching.candidate import Bits, Candidates, Decision, Flags, Numbers
@@ -399,7 +399,7 @@ class Nest:
         told = ""
         if self.has_times:
             time = self.predicted(candidate, kernel)
-            told = f"; predicted {time_words(float(time.nanoseconds))}: limited by {time.limit}"
+            told = f"; {time}"
         return f"{nest_schedule(made, kernel)}; bound {least}: limited by {limit}{told}"
 
     def kernel(self, explored: Explored) -> Kernel:

@@ -16,8 +16,9 @@ from warploom.index.evaluate import evaluate
 from warploom.index.show import show as show_index
 from warploom.kernel.dtype import f32
 from warploom.kernel.ir import ArrayParam, Kernel
-from warploom.loopnest.schedule import resource_words, time_words
+from warploom.loopnest.schedule import resource_words
 from warploom.loopnest.show import show
+from warploom.machine.times import time_words
 from warploom.pipeline.certificate import closed
 from warploom.pipeline.compiled import Compiled
 from warploom.pipeline.converted import ConvertedResult

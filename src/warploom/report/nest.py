@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from warploom.loopnest.bound import Reason
 from warploom.loopnest.decided import Implementation, Loop, Node
 from warploom.loopnest.ir import Dim, Get, Instruction, Put
-from warploom.loopnest.schedule import source_of, time_words
+from warploom.loopnest.schedule import source_of
 from warploom.loopnest.show import show_instruction
+from warploom.machine.times import time_words
 from warploom.report import tree
 from warploom.report.chart import Bar, bars, bars_html
 from warploom.report.page import table

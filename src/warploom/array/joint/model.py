@@ -23,7 +23,6 @@ from warploom.array.code.spread import Spread
 from warploom.array.joint.axes import Axis, axes_of
 from warploom.array.joint.least import Least
 from warploom.array.joint.measure import CODE, Batch, Ints, Placed, Sizes, StageMeasure
-from warploom.array.joint.order import iterations
 from warploom.array.joint.parts import Parts, parts_of, some_mappings
 from warploom.array.joint.threads import Groups
 from warploom.array.language.bind import variables_of
@@ -51,7 +50,6 @@ DRAWN = 1 << 14  # at once
 FRUITLESS = 16  # batches without a candidate, one after another, before we look why
 MOST_TILINGS = 1 << 20
 MAPPINGS_FIRST = 16
-REPEATED = 8  # how often the best may be drawn again, in small spaces
 RESERVED = 24  # registers for indices
 MOST_STATEMENTS = 1 << 11  # of one kernel, with loops over registers written out
 MOST_TEMPORARY = 1 << 31  # bytes between kernels
@@ -193,7 +191,7 @@ class JointModel:
             found |= most > self.machine.shared_bytes
         return found
 
-    def _candidates(self, batch: Batch, order: Iterable[int]) -> Iterator[tuple[int, Candidate]]:
+    def candidates(self, batch: Batch, order: Iterable[int]) -> Iterator[tuple[int, Candidate]]:
         """Those of a batch, in order, that have room. How arrays share bytes is up to lowering:
         what has room only by that is lowered before it leaves the model."""
         tight = self._tight(batch)
@@ -276,16 +274,16 @@ class JointModel:
             return Impossible()
         found: list[Candidate] = []
         for kept in self.batches(outcome.answer, seed):
-            some = self._candidates(kept, range(kept.count))
+            some = self.candidates(kept, range(kept.count))
             found += [each for _, each in islice(some, count - len(found))]
             if len(found) == count:
                 return Found(found, complete=True)
             if spent.is_spent():
                 break
-        stopped = _stopped(spent)
-        return Found(found, False, stopped) if found else self._none(stopped)
+        stopped = stopped_by(spent)
+        return Found(found, False, stopped) if found else self.none(stopped)
 
-    def _none(self, stopped: Reason) -> Outcome[Any]:
+    def none(self, stopped: Reason) -> Outcome[Any]:
         return Undecided(stopped) if self._some_tiling_fits() else Impossible()
 
     def first(self, seed: int = 0, budget: Budget | None = None) -> Outcome[Candidate]:
@@ -300,38 +298,11 @@ class JointModel:
                 return found
             parts.append(found.answer)
         for kept in self.batches(tuple(parts), seed):
-            for _, candidate in self._candidates(kept, range(kept.count)):
+            for _, candidate in self.candidates(kept, range(kept.count)):
                 return Found(candidate, complete=True)
             if spent.is_spent():
                 break
-        return self._none(_stopped(spent))
-
-    def best(
-        self, count: int, among: int, seed: int = 0, budget: Budget | None = None
-    ) -> Outcome[list[Candidate]]:
-        """The most promising of so many candidates, in order, each once."""
-        spent = budget or Budget()
-        outcome = self.parts(spent)
-        if not isinstance(outcome, Found):
-            return outcome
-        if any(not len(axis.rows) for axis in self.axes):
-            return Impossible()
-        ranked: dict[str, tuple[float, int, Candidate]] = {}
-        seen = 0
-        for kept in self.batches(outcome.answer, seed):
-            cost = iterations(kept, self.stages, self.machine)
-            order = np.argsort(cost, kind="stable")[: REPEATED * count].tolist()
-            for at, each in self._candidates(kept, order):
-                ranked.setdefault(str(each), (float(cost[at]), seen + at, each))
-            seen += kept.count
-            best = sorted(ranked.items(), key=lambda pair: pair[1][:2])[:count]
-            ranked = dict(best)
-            if seen >= among or spent.is_spent():
-                break
-        done = seen >= among
-        found = [candidate for _, _, candidate in ranked.values()]
-        stopped = _stopped(spent)
-        return Found(found, done, None if done else stopped) if found else self._none(stopped)
+        return self.none(stopped_by(spent))
 
     def candidate(self, batch: Batch, at: int) -> Candidate:
         sizes = {name: int(each[at]) for name, each in batch.sizes.items()}
@@ -343,7 +314,7 @@ class JointModel:
         return Candidate(sizes, tuple(spreads))
 
 
-def _stopped(budget: Budget) -> Reason:
+def stopped_by(budget: Budget) -> Reason:
     """Why nobody goes on looking."""
     try:
         budget.check()

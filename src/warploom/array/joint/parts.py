@@ -61,11 +61,11 @@ class Parts:
         """At most so many mappings, as a column for each map, and the dimensions in which each has
         threads. One that leaves more groups to choose from is drawn so much more often."""
         decided = [RUNS.index(run) for run in self.decided.values()]
-        known = np.bitwise_or.reduce(_threads(decided)) if decided else 0
+        known = np.bitwise_or.reduce(threads_along(decided)) if decided else 0
         used, chosen = np.full(count, known, np.int64), []
         counted = np.ones(count)
         for part in self.listed:
-            own = known | np.bitwise_or.reduce(_threads(part.rows), axis=1)
+            own = known | np.bitwise_or.reduce(threads_along(part.rows), axis=1)
             chances = np.where((own != known).any(), groups.counts[own], 1).astype(float)
             at = random.choice(len(part.rows), size=count, p=chances / chances.sum())
             chosen.append(at)
@@ -73,7 +73,7 @@ class Parts:
             counted *= chances[at]
         # Several parts with threads have fewer groups together than one by one.
         keep = random.random(count) * counted <= groups.counts[used]
-        keep |= sum((_threads(part.rows) > 0).any() for part in self.listed) < 2
+        keep |= sum((threads_along(part.rows) > 0).any() for part in self.listed) < 2
         left = int(keep.sum())
         found = {each: np.full(left, RUNS.index(run), np.int8)
                  for each, run in self.decided.items()}  # fmt: skip
@@ -82,7 +82,7 @@ class Parts:
         return found, used[keep]
 
 
-def _threads(runs: npt.ArrayLike) -> Ints:
+def threads_along(runs: npt.ArrayLike) -> Ints:
     """The dimension of each run's threads, as `ALONG` counts them; 0 if it has none."""
     table = np.zeros(len(RUNS), np.int64)
     for side, same in enumerate(zip(LOCAL, GLOBAL, strict=True)):

@@ -1,21 +1,25 @@
-"""Which blocks to try for a convolution, and in which order: by a model of a GPU's time.
+"""Which blocks to try for a convolution, and in which order: by the time model.
 
-The model counts what the slowest of a kernel's parts takes: products, accesses of local memory, and
-waiting for memory where a multiprocessor has too few groups to do something else meanwhile. It only
-orders candidates; what is fast is measured.
+What the kernels of some blocks do follows from their sizes, so none has to be lowered for it. The
+model only orders candidates; what is fast is measured.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 from math import ceil, prod
+
+import numpy as np
+import numpy.typing as npt
 
 from warploom.array.recipe.blocked import LANES, Blocks
 from warploom.array.workload import Convolution
 from warploom.kernel.check import REGISTER_BYTES
-from warploom.machine.rates import Rates
-from warploom.machine.record import CUDA, Machine
+from warploom.kernel.work import AT_ONCE
+from warploom.machine.record import CUDA, Machine, timed
+from warploom.machine.times import predicted
+from warploom.machine.work import Work, stacked
 
 SIDES = (32, 64, 96, 128, 256)
 DEPTHS = (8, 16, 32, 64, 128)
@@ -24,22 +28,18 @@ MOST_PARTS = 18
 SLICES = (1, 2, 4, 8)
 THREADS = (64, 512)
 ADDRESSES = 40  # registers for indices and what waits
-WAITING = 900.0  # cycles from a fetch to the barrier behind it
-ITERATION = 60.0  # instructions of a warp in an iteration that are neither products nor accesses
-SHARE = 0.35  # of the peak of L2 that such accesses reach
-SECOND_KERNEL = 2.5e-6  # seconds, inside a graph
+ADDING = 256  # threads of a group that adds up parts
 
 
-def candidates(
-    layer: Convolution, machine: Machine, rates: Rates, memory: int | None = None
-) -> list[Blocks]:
+def candidates(layer: Convolution, machine: Machine, memory: int | None = None) -> list[Blocks]:
     """All blocks that a machine has room for, the most promising first; `memory` is how many bytes
     may lie between kernels."""
     found = [
         each for each in _fitting(layer, machine)
         if memory is None or temporary_bytes(layer, each) <= memory
     ]  # fmt: skip
-    return sorted(found, key=lambda blocks: seconds(layer, blocks, rates))
+    order: list[int] = np.argsort(seconds(layer, found, machine), kind="stable").tolist()
+    return [found[at] for at in order]
 
 
 def _fitting(layer: Convolution, machine: Machine) -> Iterator[Blocks]:
@@ -91,39 +91,77 @@ def registers(blocks: Blocks) -> int:
     return blocks.rm * blocks.rn + blocks.rm + blocks.rn + fetched + ADDRESSES
 
 
-def seconds(layer: Convolution, blocks: Blocks, rates: Rates) -> float:
-    """About how long a convolution takes."""
-    threads = _threads(blocks)
-    pixels, products = layer.rows * layer.columns, _products(layer)
-    groups = ceil(pixels / blocks.bm) * ceil(layer.kernels / blocks.bn) * blocks.parts
-    resident = min(
-        rates.processor_blocks,
-        rates.processor_threads // threads,
-        rates.processor_shared // (blocks.shared_bytes + 1024),
-        rates.processor_registers // (registers(blocks) * threads),
-    )
-    together = max(1, min(resident, ceil(groups / rates.processors)))
+def seconds(
+    layer: Convolution, blocks: Sequence[Blocks], machine: Machine
+) -> npt.NDArray[np.float64]:
+    """About how long a convolution takes, in each of some blocks."""
+    own = timed(machine)
+    took = predicted(stacked([work(layer, each) for each in blocks]), own).nanoseconds
+    adding = predicted(stacked([_adding(layer, each) for each in blocks]), own).nanoseconds
+    several = np.array([each.parts > 1 for each in blocks])
+    found: npt.NDArray[np.float64] = (took + np.where(several, adding, 0.0)) * 1e-9
+    return found
+
+
+def work(layer: Convolution, blocks: Blocks) -> Work:
+    """What the kernel of these blocks does: counts of one group."""
+    threads, products = _threads(blocks), _products(layer)
     warps = threads / CUDA.lanes
-    arithmetic = blocks.rm * blocks.rn + (blocks.rm + blocks.rn) / LANES
-    steps = blocks.bk / blocks.slices
-    issued = warps * (arithmetic * steps + ITERATION) / 4
-    read = warps * (blocks.rm + blocks.rn) / LANES * 2 * steps
-    tiles = (blocks.bm + blocks.bn) * blocks.bk
-    busy = max(issued, read + tiles / CUDA.lanes * blocks.near)
-    iteration = max(together * busy, busy + WAITING)
+    pixels = layer.rows * layer.columns
+    groups = ceil(pixels / blocks.bm) * ceil(layer.kernels / blocks.bn) * blocks.parts
     iterations = products // (blocks.bk * blocks.parts)
-    rounds = ceil(groups / (rates.processors * together))
-    reached = rates.device.l2_read * CUDA.sector_bytes * SHARE
-    fetched = groups * iterations * tiles * REGISTER_BYTES / reached
+    steps = iterations * blocks.bk / blocks.slices
+    tiles = iterations * (blocks.bm + blocks.bn) * blocks.bk / threads  # numbers of a thread
+    held = blocks.rm * blocks.rn
+    reads = (blocks.rm + blocks.rn) / LANES * steps
+    requests = warps * (tiles / blocks.lanes + held / LANES)
     summed = 2 * blocks.slices * blocks.bm * blocks.bn / CUDA.lanes if blocks.slices > 1 else 0.0
-    first = (
-        max(rates.nanoseconds(rounds * (iterations * iteration + together * summed)), fetched)
-        * 1e-9
+    # A row of four numbers for each thread: neighbours of one row share a line.
+    lines = requests * (CUDA.lanes / 2 / blocks.near if blocks.lanes == LANES else 1.0)
+    bytes_ = REGISTER_BYTES * (tiles * threads + blocks.bm * blocks.bn)
+    image = layer.height * layer.width * layer.channels
+    every = image + products * layer.kernels + pixels * layer.kernels * blocks.parts
+    return Work(
+        blocks=groups,
+        threads=threads,
+        registers=held + blocks.rm + blocks.rn + tiles / iterations,
+        shared_bytes=blocks.shared_bytes,
+        arithmetic=2 * warps * held * steps,
+        moves=warps * held,
+        iterations=warps * steps,
+        barriers=2 * iterations,
+        longest=2 * held * steps + requests / warps + reads + tiles + steps,
+        requests=requests,
+        lines=lines,
+        sectors=bytes_ / CUDA.sector_bytes,
+        shared_requests=warps * (reads + tiles),
+        wavefronts=warps * (2 * reads + tiles * blocks.near) + summed,
+        global_rounds=iterations + 1,
+        shared_rounds=steps / AT_ONCE,
+        touched=REGISTER_BYTES * every,
+        fetched=bytes_ * groups,
     )
-    stored = pixels * layer.kernels * REGISTER_BYTES
-    if blocks.parts == 1:
-        return first
-    return first + stored * (2 * blocks.parts + 1) / (rates.device.dram * 1e9) + SECOND_KERNEL
+
+
+def _adding(layer: Convolution, blocks: Blocks) -> Work:
+    """What the second kernel does, which adds up the parts of each sum."""
+    sums = layer.rows * layer.columns * layer.kernels
+    warps = ADDING / CUDA.lanes
+    bytes_ = REGISTER_BYTES * ADDING * (blocks.parts + 1)
+    return Work(
+        blocks=ceil(sums / ADDING),
+        threads=ADDING,
+        registers=2,
+        shared_bytes=0,
+        arithmetic=warps * blocks.parts,
+        longest=2 * blocks.parts + 1,
+        requests=warps * (blocks.parts + 1),
+        lines=warps * (blocks.parts + 1),
+        sectors=bytes_ / CUDA.sector_bytes,
+        global_rounds=1,
+        touched=REGISTER_BYTES * sums * (blocks.parts + 1),
+        fetched=REGISTER_BYTES * sums * (blocks.parts + 1),
+    )
 
 
 def _products(layer: Convolution) -> int:
