@@ -191,7 +191,7 @@ class _Count:
         return found
 
     def _head(self, code: Any, size: Ints, whole: Ints) -> tuple[Ints, _Around]:
-        """Of a loop that is not fused: iterations of one thread, and what others inside are in."""
+        """Iterations of one thread of a loop that is not fused, and what others inside are in."""
         own, reach, lanes = size, whole, self.machine.lanes
         first: Ints = np.zeros((self.count, lanes), np.int64)
         kinds = [(LOCAL[d], self.group[:, d], self.along[d]) for d in range(3)]
@@ -212,7 +212,7 @@ class _Count:
         return np.where(groups, 1, own), around
 
     def _iterations(self, body: Sequence[Node], times: Any) -> None:
-        """Of loops that stay, with what is waited for in each."""
+        """Counts loops that stay, with what is waited for in each."""
         for node in body:
             if isinstance(node, Loop):
                 turn = self.turns[node.counter]
