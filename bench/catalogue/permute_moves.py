@@ -54,9 +54,9 @@ def _converted(
     return make
 
 
-def _normalized(torch: Any) -> Both:
+def _normalized(torch: Any, shape: tuple[int, ...] = (16, 1080, 1920, 3)) -> Both:
     """Frames of bytes as planes with mean 0 and deviation 1."""
-    x = made(torch, (16, 1080, 1920, 3), "uint8")
+    x = made(torch, shape, "uint8")
     mean, deviation = (torch.tensor(each) for each in ([120.0, 115, 105], [58.0, 57, 57.5]))
     scale, shift = tuple((1 / deviation).tolist()), tuple((-mean / deviation).tolist())
     by, plus = (torch.tensor(each, device="cuda") for each in (scale, shift))
@@ -112,17 +112,22 @@ def _interleaved(torch: Any) -> Both:
     )  # fmt: skip
 
 
-def _rows(torch: Any) -> Both:
-    x = made(torch, (65536, 1000), "float16")
+def _rows(torch: Any, row: int = 1000, kind: str = "float16") -> Both:
+    x = made(torch, (65536, row), kind)
     order = torch.randperm(65536, device="cuda")
     return Both(lambda: moves.take(x, order, 0), lambda: x.index_select(0, order), 2 * _whole(x))
 
 
-def _columns(torch: Any) -> Both:
-    x = made(torch, (32, 64, 56, 56))
+def _columns(
+    torch: Any, shape: tuple[int, ...] = (32, 64, 56, 56), kernel: int = 3, step: int = 1
+) -> Both:
+    x, around = made(torch, shape), kernel // 2
     unfold = torch.nn.functional.unfold
-    size = _whole(x, unfold(x, 3, 1, 1))
-    return Both(lambda: moves.im2col(x, 3, 1, 1), lambda: unfold(x, 3, 1, 1), size)
+    size = _whole(x, unfold(x, kernel, 1, around, step))
+    return Both(
+        lambda: moves.im2col(x, kernel, step, around),
+        lambda: unfold(x, kernel, 1, around, step), size,
+    )  # fmt: skip
 
 
 MOVES: dict[str, Callable[[Any], Both]] = {
@@ -148,6 +153,23 @@ MOVES: dict[str, Callable[[Any], Both]] = {
     "interleave/float32": _interleaved,
     "take/rows/float16": _rows,
     "im2col/float32": _columns,
+    # Of these none was known when settings were chosen.
+    "moves-aside/frames/uint8-float16": lambda torch: _normalized(torch, (15, 1079, 1921, 3)),
+    "moves-aside/planes/float32-uint8":
+        _converted((12, 3, 1000, 1500), "float32", (0, 2, 3, 1), "uint8"),
+    "moves-aside/fields/float16-float32":
+        _converted((40, 300, 700, 5), "float16", (0, 3, 1, 2), "float32"),
+    "moves-aside/matrix/int16-float32": _converted((6001, 9003), "int16", (1, 0), "float32"),
+    "moves-aside/pad/float16": _padded((70, 60, 111, 109), ((0, 0), (0, 0), (2, 2), (3, 3)), "float16"),
+    "moves-aside/pad/uint8": _padded((9001, 9003), ((1, 1), (1, 1)), "uint8"),
+    "moves-aside/pad/float32": _padded((31, 400, 3001), ((0, 1), (0, 0), (5, 0)), "float32"),
+    "moves-aside/concatenate/float16":
+        _joined([(9001, n) for n in (777, 1234, 2100, 65)], 1, "float16"),
+    "moves-aside/concatenate/float32":
+        _joined([(50, n, 700) for n in (100, 201, 303, 50, 99, 11, 70, 80, 90)], 1, "float32"),
+    "moves-aside/take/float32": lambda torch: _rows(torch, 333, "float32"),
+    "moves-aside/im2col/float32": lambda torch: _columns(torch, (16, 24, 90, 90), 5, 1),
+    "moves-aside/im2col-2/float32": lambda torch: _columns(torch, (64, 32, 112, 112), 3, 2),
 }  # fmt: skip
 
 
@@ -166,6 +188,7 @@ def rights(torch: Any) -> dict[str, bool]:
         "pad": lambda t: moves.pad(t, ((0, 0), (1, 0), (2, 1), (0, 3))),
         "take": lambda t: moves.take(t, [2, 0, 2], 1),
         "concatenate": lambda t: moves.concatenate([t, t * 2], 2),
+        "im2col": lambda t: moves.im2col(t, (3, 2), (1, 2), (1, 0), (2, 1)),
         "operator": lambda t: ops.permute(t, [2, 0, 1, 3]),
     }
     found = {

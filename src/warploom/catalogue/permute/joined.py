@@ -50,6 +50,13 @@ def again(known: Known | None, parts: Sequence[Any]) -> Any:
     return None if plan is None else plan(parts, known[1])
 
 
+def remember(known: Known, plan: Again) -> None:
+    """Later calls of this kind go by a plan; one that gives None goes the long way."""
+    if len(_plans) >= REMEMBERED:
+        _plans.clear()
+    _plans[known[0]] = plan
+
+
 def together(
     known: Known | None,
     parts: Sequence[Any],
@@ -74,9 +81,7 @@ def together(
     for launch in launches:
         launch(pointers, begin, stream())
     if known is not None and not any(each.tracked for each in views) and not begin & OUT_MASK:
-        if len(_plans) >= REMEMBERED:
-            _plans.clear()
-        _plans[known[0]] = _again(launches, shape, library(parts[0]).pointer, stream)
+        remember(known, _again(launches, shape, library(parts[0]).pointer, stream))
     return out
 
 

@@ -16,7 +16,7 @@ from warploom.index.evaluate import evaluate
 from warploom.kernel.evaluate import run as simulate
 from warploom.kernel.ir import ArrayParam, Kernel, Param
 from warploom.runtime.callable import Device
-from warploom.runtime.driver import Configurations, Table
+from warploom.runtime.driver import Configurations, Sides, Table
 from warploom.runtime.gpu import GpuFunction, stream_handle
 from warploom.runtime.host import HostFunction
 from warploom.runtime.launcher import quick
@@ -285,23 +285,42 @@ def bundled(bundle: Bundle, device: int) -> Callable[[Sequence[int], int, int], 
         0 if each.name in arrays else bundle.scalars[each.name].to_bytes(4, "little", signed=True)
         for each in kernel.params
     ]
-    reads = [(places[name], number, begin) for name, number, begin in bundle.reads]
-    y_at, y_begin = places["y"], bundle.y_begin
-    configurations, spare = Configurations(bundle.grid, kernel.block), list[Table]()
+    reads = [(number, begin) for _, number, begin in bundle.reads]
+    cells = [*(places[name] for name, *_ in bundle.reads), places["y"]]
+    launch, y_begin = Addressed(function, bundle.grid, kernel.block, values, cells), bundle.y_begin
 
-    def launch(pointers: Sequence[int], to: int, stream: int) -> None:
+    def run(pointers: Sequence[int], to: int, stream: int) -> None:
+        launch([*(pointers[number] + begin for number, begin in reads), to + y_begin], stream)
+
+    return run
+
+
+class Addressed:
+    """A launch that is given addresses, for these places of its table. Tables are taken from a list
+    of spare ones, so that threads never share one."""
+
+    def __init__(
+        self,
+        function: Any,
+        grid: Sides,
+        block: Sides,
+        values: Sequence[int | bytes],
+        places: Sequence[int],
+    ) -> None:
+        self.function, self.values, self.places = function, values, places
+        self.configurations = Configurations(grid, block)
+        self.spare: list[Table] = []
+
+    def __call__(self, addresses: Sequence[int], stream: int) -> None:
         try:
-            table = spare.pop()
+            table = self.spare.pop()
         except IndexError:
-            table = Table(values)
-        cells = table.cells
-        for at, number, begin in reads:
-            cells[at].value = pointers[number] + begin
-        cells[y_at].value = to + y_begin
-        config = configurations.references.get(stream) or configurations.reference(stream)
+            table = Table(self.values)
+        cells, function = table.cells, self.function
+        for place, address in zip(self.places, addresses, strict=True):
+            cells[place].value = address
+        config = self.configurations.references.get(stream) or self.configurations.reference(stream)
         status = function.enqueue(config, function.handle, table.reference, None)
         if status:
             function.again(status, config, table.reference)
-        spare.append(table)
-
-    return launch
+        self.spare.append(table)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from warploom.catalogue.permute.launched import Addressed
 from warploom.native import kept_library, load_library
 from warploom.options import cache_folder
 from warploom.ptx import load as load_ptx
@@ -128,13 +129,10 @@ def _defined(taking: Taking, restrict: str, product: str) -> str:
 def launcher(taking: Taking, device: Device, number: int) -> Callable[..., None]:
     """What takes rows: called with three addresses, and a stream on a GPU."""
     if device == "cuda":
-        function = _gpu(taking.word, taking.index, number)
-        scalars, grid = taking.scalars, taking.grid
-
-        def run(x: int, index: int, y: int, stream: int = 0) -> None:
-            function.bind(grid, (THREADS, 1, 1), [x, index, y, *scalars], stream)()
-
-        return run
+        values = [0, 0, 0, *(each.tobytes() for each in taking.scalars)]
+        function = _gpu(taking.word, taking.index, number).function
+        launch = Addressed(function, taking.grid, (THREADS, 1, 1), values, (0, 1, 2))
+        return lambda x, index, y, stream=0: launch((x, index, y), stream)
     if device == "ptx":
         return lambda x, index, y, stream=0: _emulated(taking, x, index, y)  # noqa: ARG005
     passed = [_c_number(each) for each in taking.scalars]
