@@ -93,13 +93,13 @@ accept: $(STAMP)
 
 # The floors of pyproject.toml, exactly: what users with older packages get. All are imported first: a test would be skipped.
 OLDEST_TESTS := tests/cli/test_schemas.py tests/cli/test_absent.py tests/cli/test_kernel.py tests/runtime tests/search/test_cluster.py \
-	tests/index/test_smt.py tests/sketch/synth/test_smt.py tests/array/test_mapping.py tests/layout/test_colour.py tests/without_gpu
+	tests/index/test_smt.py tests/agents/test_mcp.py tests/sketch/synth/test_smt.py tests/array/test_mapping.py tests/layout/test_colour.py tests/without_gpu
 oldest:
 	$(PYTHON) -m venv --clear $(OLDEST)
 	$(OLDEST)/bin/pip install --quiet --disable-pip-version-check --prefer-binary \
-		$$($(PYTHON) -m bench.release.floors --extra smt --extra cp --extra nvrtc --extra opencl --extra cluster --extra dev)
+		$$($(PYTHON) -m bench.release.floors --extra smt --extra cp --extra nvrtc --extra opencl --extra cluster --extra mcp --extra dev)
 	$(OLDEST)/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
-	$(OLDEST)/bin/python -c "import numpy, rich, z3, ortools.sat.python.cp_model, cuda.bindings.nvrtc, pyopencl, distributed"
+	$(OLDEST)/bin/python -c "import numpy, rich, z3, ortools.sat.python.cp_model, cuda.bindings.nvrtc, pyopencl, distributed, mcp"
 	$(OLDEST)/bin/python -m pytest -n 2 -m "not slow and not device" $(OLDEST_TESTS)
 
 # Other people's compilers, in an environment of their own: Triton alone is a gigabyte.

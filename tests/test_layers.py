@@ -19,7 +19,7 @@ ORDER = (
     "schedule",
     "loopnest", "array", "ptx",
     "emit", "runtime", "trust", "catalogue", "report", "without_gpu", "verdict", "bench",
-    "pipeline", "__init__", "pytest_plugin", "cli", "__main__",
+    "pipeline", "__init__", "pytest_plugin", "agents", "cli", "__main__",
 )  # fmt: skip
 
 

@@ -162,7 +162,7 @@ def test_imports_and_tables_may_be_alike(tmp_path: Path) -> None:
 ROOMS = (
     "index", "machine", "search", "layout", "kernel", "schedule", "loopnest", "array", "ptx",
     "emit", "runtime", "trust", "catalogue", "report", "without_gpu", "verdict", "bench",
-    "pipeline", "cli", "sketch/term", "sketch/holes", "sketch/synth", "sketch/explain",
+    "pipeline", "agents", "cli", "sketch/term", "sketch/holes", "sketch/synth", "sketch/explain",
     "sketch/code", "sketch/simt",
 )  # fmt: skip
 

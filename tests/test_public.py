@@ -81,7 +81,10 @@ EVERY_MODULE = """
 import importlib, pkgutil, warploom
 for found in pkgutil.walk_packages(warploom.__path__, "warploom."):
     if not found.name.endswith("__main__"):
-        importlib.import_module(found.name)
+        try:
+            importlib.import_module(found.name)
+        except ModuleNotFoundError as error:  # the server of agents is all of an extra
+            assert (found.name, error.name) == ("warploom.agents.server", "anyio"), found.name
 for name in warploom.__all__:
     first, second = getattr(warploom, name), getattr(warploom, name)
     assert first is second, name

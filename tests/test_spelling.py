@@ -17,8 +17,8 @@ from warploom.errors import WarploomError
 SOURCE = Path(warploom.__file__).parent
 OPTION = re.compile(r"(?<![\w-])--[a-z]")
 # Where other programs are called, whose options these are; styles have variables with dashes.
-OTHERS = ("cli", "ptx/ptxas.py", "runtime/compile.py", "native.py", "report", "search/workers",
-          "without_gpu/cuda_kernel.py")  # fmt: skip
+OTHERS = ("agents", "cli", "ptx/ptxas.py", "runtime/compile.py", "native.py", "report",
+          "search/workers", "without_gpu/cuda_kernel.py")  # fmt: skip
 # What one types whole, wherever one is.
 COMMAND = re.compile(r"['`](?:warploom|dask) [^'`]*['`]")
 

@@ -112,3 +112,15 @@ def one_blas_thread() -> Iterator[None]:
         yield
     finally:
         del os.environ[name]
+
+
+_FOR_CALLS = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH")
+
+
+def for_calls(folder: Path) -> dict[str, str]:
+    """The environment of a call that somebody else asks for: where compilers are, and nothing that
+    is this user's. It keeps nothing, and its temporary files lie in a folder of its own."""
+    kept = {name: os.environ[name] for name in _FOR_CALLS if name in os.environ}
+    own = dict.fromkeys(("HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_DATA_HOME"), str(folder))
+    told = {"WARPLOOM_STORE": "", "WARPLOOM_CACHE": "", "NO_COLOR": "1"}
+    return {**kept, **own, **told, "PYTHONDONTWRITEBYTECODE": "1", "OPENBLAS_NUM_THREADS": "1"}

@@ -1,0 +1,1 @@
+"""What agents call: tools over MCP, each call in a confined process of its own."""

@@ -1,0 +1,233 @@
+"""`warploom mcp`, driven by the client of the SDK: every tool, hostile arguments, cancelling."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.agents import hostile
+from tests.agents.test_call import confined, processes_named
+
+pytest.importorskip("mcp", reason="the extra mcp is not installed")
+import anyio
+from mcp import Client, StdioServerParameters, types
+from mcp.client.stdio import stdio_client
+
+from warploom.runtime.compile import can_compile
+
+ROOT = Path(__file__).resolve().parents[2]
+SUMS = ROOT / "examples" / "sketches" / "sums.swflow"
+JUDGE: dict[str, Any] = {
+    "kernel": "twice.ptx", "args": ["x=f32[32]", "y=f32[32]=out"],
+    "reference": "references.py::twice",
+}  # fmt: skip
+ARRAYS = ["f32[32]=range", "f32[32]=zeros"]
+INCLUDES = '#include "{path}"\nextern "C" __global__ void k(float* x) {{ x[0] = 1; }}\n'
+STAYS_S = "98232.25"
+
+
+@dataclass
+class Served:
+    """What a server answered, by name, and what was seen while it lived."""
+
+    answers: dict[str, types.CallToolResult] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+    names: list[str] = field(default_factory=list)
+    progress: list[float] = field(default_factory=list)
+
+
+Use = Callable[[Client, Served], Awaitable[None]]
+
+
+def served(root: Path, use: Use, *options: str) -> Served:
+    """Talks to a server over stdio, as a client that starts it does."""
+    path = os.pathsep.join(each for each in sys.path if each)
+    words = ["-P", "-m", "warploom", "mcp", "--root", str(root), *options]
+    environment = {"PYTHONPATH": path, "PATH": os.environ["PATH"], "TMPDIR": tempfile.gettempdir()}
+    parameters = StdioServerParameters(command=sys.executable, args=words, env=environment)
+    found = Served()
+
+    async def talked() -> None:
+        async with Client(stdio_client(parameters)) as client:
+            await use(client, found)
+
+    anyio.run(talked)
+    return found
+
+
+def told(answer: types.CallToolResult) -> str:
+    return "\n".join(each.text for each in answer.content if isinstance(each, types.TextContent))
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    outside = tmp_path_factory.mktemp("mcp")
+    folder = outside / "root"
+    folder.mkdir()
+    (outside / "secret.ptx").write_text(hostile.TWICE + "// secret\n")
+    (outside / "secret.h").write_text('#error "the secret"\n')
+    files = {
+        "twice.ptx": hostile.TWICE, "endless.ptx": hostile.ENDLESS, "forks.py": hostile.FORKS,
+        "references.py": hostile.REFERENCES, "stays.py": hostile.STAYS.format(seconds=STAYS_S),
+        "tries.py": hostile.TRIES.format(outside=str(outside), port=9),
+        "floods.py": hostile.FLOODS,
+        "includes.cu": INCLUDES.format(path=outside / "secret.h"),
+        "above.cu": INCLUDES.format(path="../secret.h"),
+    }  # fmt: skip
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    (folder / "linked.ptx").symlink_to("../secret.ptx")
+    shutil.copy(SUMS, folder)
+    return folder
+
+
+TOOLS: dict[str, tuple[str, dict[str, Any], str]] = {
+    "judge": ("judge", JUDGE, "equal"),
+    "judge, another": (
+        "judge", {**JUDGE, "reference": "references.py::thrice", "counterexample": True},
+        "different",
+    ),
+    "sanitize": ("sanitize", {"kernel": "twice.ptx", "args": ARRAYS}, "clean"),
+    "report": ("report", {"kernel": "twice.ptx", "args": ARRAYS}, "found"),
+    "solve_layout": (
+        "solve_layout", {"pattern": "transpose:32x32:f32", "emit": "cute", "certificate": True},
+        "meets the bound",
+    ),
+    "synth": ("synth", {"sketch": "sums.swflow", "emit": "cuda", "first": True}, "found"),
+    "explore": ("explore", {"kernel": "axpy", "size": {"n": 1024}, "explain": True}, "found"),
+    "emit": ("emit", {"kernel": "aos-to-soa", "set": {"fields": 3}, "emit": "cuda"}, "found"),
+}  # fmt: skip
+WRITTEN = {
+    "judge, another": "counterexample.npz", "solve_layout": "certificate.json",
+    "synth": "kernel.txt", "emit": "kernel.txt",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def tools(root: Path) -> Served:
+    async def use(client: Client, found: Served) -> None:
+        found.names = [each.name for each in (await client.list_tools()).tools]
+        for name, (tool, given, _) in TOOLS.items():
+            answer = await client.call_tool(tool, given)
+            found.answers[name] = answer
+            links = [each for each in answer.content if isinstance(each, types.ResourceLink)]
+            for link in links:
+                read = await client.read_resource(str(link.uri))
+                first = read.contents[0]
+                text = first.text if isinstance(first, types.TextResourceContents) else first.blob
+                found.texts[f"{name}/{link.name}"] = text
+
+    return served(root, use)
+
+
+def test_all_tools_are_listed(tools: Served) -> None:
+    named = ["judge", "sanitize", "report", "solve_layout", "synth", "explore", "emit"]
+    assert tools.names == named == list(dict.fromkeys(each[0] for each in TOOLS.values()))
+
+
+@pytest.mark.parametrize("name", list(TOOLS))
+def test_a_tool(tools: Served, name: str) -> None:
+    answer, (tool, _, meaning) = tools.answers[name], TOOLS[name]
+    assert not answer.is_error, answer
+    assert answer.structured_content["meaning"] == meaning
+    assert told(answer).startswith(f"{tool}: {meaning}")
+    assert len(told(answer)) < 10_000
+    assert isinstance(json.loads(tools.texts[f"{name}/record.json"]), list)
+    if name in WRITTEN:
+        assert tools.texts[f"{name}/{WRITTEN[name]}"]
+
+
+def test_an_emitted_kernel_is_behind_its_link(tools: Served) -> None:
+    assert "__global__" in tools.texts["emit/kernel.txt"]
+
+
+# -- hostile arguments -----------------------------------------------------------------------------
+
+HOSTILE: dict[str, tuple[str, dict[str, Any], str]] = {
+    "outside": ("report", {"kernel": "../secret.ptx"}, "refused"),
+    "absolute": ("report", {"kernel": "/etc/passwd"}, "refused"),
+    "link": ("report", {"kernel": "linked.ptx"}, "refused"),
+    "option": ("solve_layout", {"pattern": "--certificate=x"}, "refused"),
+    "unknown": ("shell", {"command": "id"}, "refused"),
+    "extra": ("report", {"kernel": "twice.ptx", "json": "x"}, "refused"),
+    "arrays": ("sanitize", {"kernel": "twice.ptx", "args": ["f64[200000000]=zeros"] * 7}, "ended"),
+    "endless": (
+        "sanitize", {"kernel": "endless.ptx", "args": ["f32[1]=zeros"], "seconds": 6}, "ended",
+    ),
+    "endless Python": (
+        "judge", {**JUDGE, "reference": "references.py::endless", "seconds": 4}, "time",
+    ),
+    "large Python": ("judge", {**JUDGE, "reference": "references.py::huge"}, "ended"),
+    "forks": ("sanitize", {"kernel": "forks.py"}, "processes"),
+    "stays": ("sanitize", {"kernel": "stays.py"}, "ended"),
+    "floods": ("sanitize", {"kernel": "floods.py"}, "ended"),
+    "tries": ("sanitize", {"kernel": "tries.py"}, "ended"),
+    "includes": ("sanitize", {"kernel": "includes.cu", "args": ["f32[1]=zeros"]}, "ended"),
+    "includes above": ("sanitize", {"kernel": "above.cu", "args": ["f32[1]=zeros"]}, "ended"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def attacked(root: Path) -> Served:
+    async def use(client: Client, found: Served) -> None:
+        for name, (tool, given, _) in HOSTILE.items():
+            found.answers[name] = await client.call_tool(tool, given)
+        found.answers["afterwards"] = await client.call_tool("judge", JUDGE)
+
+    before = {each: each.stat().st_mtime_ns for each in root.iterdir()}
+    found = served(root, use, "--memory", "2000", "--output", "16")
+    assert {each: each.stat().st_mtime_ns for each in root.iterdir()} == before
+    return found
+
+
+@confined
+@pytest.mark.parametrize("name", list(HOSTILE))
+def test_a_hostile_call_is_refused_or_ended(attacked: Served, name: str) -> None:
+    answer, expected = attacked.answers[name], HOSTILE[name][2]
+    stopped = answer.structured_content["stopped"]
+    assert stopped == expected if expected in ("refused", "time", "processes") else True, answer
+    assert answer.is_error or answer.structured_content["exit_status"] == 3, answer
+    assert "the secret" not in told(answer)
+
+
+@confined
+def test_a_server_outlives_them_and_leaves_nothing(attacked: Served) -> None:
+    assert attacked.answers["afterwards"].structured_content["meaning"] == "equal"
+    assert "done: " not in told(attacked.answers["tries"])
+    assert told(attacked.answers["tries"]).count("refused: ") == hostile.TRIED
+    assert processes_named(STAYS_S) == []
+    assert list(Path(tempfile.gettempdir()).glob("warploom-mcp-*")) == []
+
+
+@pytest.mark.skipif(not can_compile(), reason="no CUDA compiler")
+@confined
+def test_an_include_outside_is_not_found(attacked: Served) -> None:
+    for name in ("includes", "includes above"):
+        assert "secret.h" in told(attacked.answers[name])
+
+
+def test_progress_and_cancelling(root: Path) -> None:
+    endless = {**JUDGE, "reference": "references.py::endless"}
+
+    async def use(client: Client, found: Served) -> None:
+        async def note(progress: float, total: float | None, message: str | None) -> None:
+            found.progress.append(progress)
+
+        with anyio.move_on_after(6) as scope:
+            await client.call_tool("judge", endless, progress_callback=note)
+        assert scope.cancelled_caught
+        found.answers["afterwards"] = await client.call_tool("judge", JUDGE)
+        assert processes_named("references.py::endless") == []
+
+    found = served(root, use)
+    assert found.answers["afterwards"].structured_content["meaning"] == "equal"
+    assert len(found.progress) >= 2
+    assert found.progress == sorted(found.progress)
