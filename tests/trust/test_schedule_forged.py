@@ -12,6 +12,7 @@ from tests.trust.test_schedule import written as ring
 from tests.trust.test_schedule_parts import NAMES, written
 
 from warploom.errors import CheckError
+from warploom.machine.judges import Practice
 from warploom.trust.checked import digest
 from warploom.trust.schedule import check_schedule
 
@@ -123,9 +124,13 @@ def test_no_list_that_is_longer_or_shorter_holds(name: str) -> None:
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ALL)
 def test_what_is_assumed_is_said(name: str) -> None:
-    """All but that lanes converge, where the events do not show that they ever part."""
+    """All but that lanes converge, where the events do not show that they ever part, and rules of
+    practice about races, which no events show."""
     right = of(name)
+    of_races = {each.value for each in Practice}
     for told in right["assumed"] if name != "cluster" else ():
+        if told in of_races:
+            continue
         record = of(name)
         record["assumed"].remove(told)
         assert not holds(record), told

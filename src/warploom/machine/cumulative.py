@@ -29,6 +29,9 @@ class Cumulative:
 
     strict: bool
     fenced: bool = False  # whether anything is behind such a fence
+    loose: bool = False  # … that is not sc
+    told: bool = False  # a strong write told more than its own thread's fences do
+    relied: bool = False  # … which somebody took as the manual does not allow
     looks: dict[tuple[int, Hashable], list[tuple[int, Knowledge]]] = field(default_factory=dict)
     _entries: Ints | None = None  # of all these looks, in their order
     _given: dict[int, tuple[Knowledge, Knowledge | None]] = field(default_factory=dict)
@@ -41,9 +44,10 @@ class Cumulative:
         """Whether a fence of the GPU's scope is one of these."""
         return sequential or not self.strict
 
-    def release(self, clocks: Vector, threads: Array) -> None:
+    def release(self, clocks: Vector, threads: Array, *, sequential: bool) -> None:
         """What these threads know is behind their fences."""
         self.fenced = True
+        self.loose |= not sequential
         clocks.add_up(threads)
         for thread in threads.tolist():
             known = clocks.knowledge(thread).renamed(
@@ -62,6 +66,10 @@ class Cumulative:
             )
             self._given[id(beyond)] = beyond, known if known.flat() else None
         return self._given[id(beyond)][1]
+
+    def taken(self, *, sequential: bool) -> None:
+        """Somebody acquires what strong writes told."""
+        self.relied |= self.told and (self.loose or not sequential)
 
     def look(self, thread: int, place: Hashable, entry: int, known: Knowledge | None) -> None:
         """A strong read of a thread saw a write that tells this."""

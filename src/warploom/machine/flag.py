@@ -196,7 +196,7 @@ class Flags:
                     self.waited.pop(thread, None)
             for thread in threads.tolist():
                 for looks in self.looks.get(thread, {}).values():
-                    self._acquire(clocks, thread, looks, scope)
+                    self._acquire(clocks, thread, looks, scope, sequential=order.sequential)
                 if scope is Scope.GRID:  # nothing is left to be acquired
                     self.looks.pop(thread, None)
             if whole:
@@ -205,7 +205,7 @@ class Flags:
         if order.releases:
             clocks.advance(threads)
             if whole:
-                self.cumulative.release(clocks, threads)
+                self.cumulative.release(clocks, threads, sequential=order.sequential)
             kept = self.fences.get(scope)
             if kept is None:
                 count = clocks.entries.size
@@ -368,7 +368,10 @@ class Flags:
             looks.pop()
         looks.append(_Look(flag.chain, flag.version, flag.known, entry))
 
-    def _acquire(self, clocks: Vector, thread: int, looks: list[_Look], scope: Scope) -> None:
+    def _acquire(
+        self, clocks: Vector, thread: int, looks: list[_Look], scope: Scope, *,
+        sequential: bool = False,
+    ) -> None:  # fmt: skip
         """What looks saw, within a scope, is known from now on."""
         groups = self._groups(clocks, thread)[:scope]
         for look in looks:
@@ -376,6 +379,7 @@ class Flags:
                 look.acquired = scope
                 if any(group in look.known for group in groups):
                     self.counted.add(frozenset((clocks.layout.label(look.entry),)))
+                    self.cumulative.taken(sequential=sequential)
                 for group in groups:
                     clocks.learn(np.array([thread]), look.known.get(group))
 
@@ -392,7 +396,10 @@ class Flags:
         if self.cumulative.strict and further is not None:
             out[SEQUENTIAL], further = further, None
         for group in self._groups(clocks, thread):
-            given = joined(self.fenced(clocks, thread, group[0]), mine.get(group[0]), further)
+            own = joined(self.fenced(clocks, thread, group[0]), mine.get(group[0]))
+            given = joined(own, further)
+            if not self.cumulative.told and further is not None:
+                self.cumulative.told = own is None or not own.covers(further)
             if given is not None:
                 out[group] = given
         return out

@@ -2,7 +2,7 @@
 
 There are two models. By `practice` two accesses race if GPUs are known to get them wrong. By `ptx`
 they race if the manual orders them by nothing. These rules of it seldom show on GPUs, and practice
-does without them:
+does without them; which of them mattered is kept (`Practice`), as a proof assumes it:
 
 - an arrival at another block's mbarrier, or a wait for one, in the scope of a block orders what was
   read before, and copies (not what was written);
@@ -49,6 +49,19 @@ class Cause(Enum):
     GRID = "grid"  # the launch before is not waited for
 
 
+class Practice(Enum):
+    """What GPUs do, of which the manual says less."""
+
+    NARROW = (
+        "who arrives or waits in the scope of a block at an mbarrier of copies from other blocks, "
+        "or of their arrivals, has those copies, and may overwrite what those blocks read"
+    )
+    OVERTAKES = "bulk copies do not overtake plain loads that are in order before them"
+    CUMULATIVE = "a fence of the GPU's scope tells also what others did who met its thread"
+    ENDED = "threads that end let others pass a barrier, who know what those did"
+    COMPANY = "lanes that meet at a shuffle, a vote or a reduction have what one has acquired"
+
+
 @dataclass(slots=True)
 class Judges:
     """`lenient` judges by practice, all else by the manual."""
@@ -61,6 +74,8 @@ class Judges:
     narrow: bool = False  # somebody was told something in too small a scope
     after_ends: bool = False  # somebody passed a barrier when others had ended
     company: Company | None = None  # of lanes that meet, where that may be asked
+    tells: bool = False  # it is to be known which rules of practice mattered
+    relied: set[Practice] = field(default_factory=set)
     _clocks: Clocks | None = field(default=None, init=False)
 
     def start(self, clocks: Clocks) -> None:
@@ -115,10 +130,12 @@ class Judges:
         found: Conflict = self.clocks.unordered
         if lenient and self.narrow and not plain:
             unordered = found
-            found = lambda entries, threads: self._less(unordered, NARROW, entries, threads)  # noqa: E731
+            narrow = Practice.NARROW
+            found = lambda entries, threads: self._less(unordered, NARROW, entries, threads, narrow)  # noqa: E731
         if lenient and self.after_ends:
             before = found
-            found = lambda entries, threads: self._less(before, ENDED, entries, threads)  # noqa: E731
+            ended = Practice.ENDED
+            found = lambda entries, threads: self._less(before, ENDED, entries, threads, ended)  # noqa: E731
         if not lenient or self.company is None or other.asynchronous or other.under_way:
             return found
         return lambda entries, threads: self._apart(found, entries, threads, other)
@@ -129,12 +146,26 @@ class Judges:
         at = np.flatnonzero(bad)
         if at.size and self.company is not None:
             bad[at] = ~self.company.heard(self.vector, entries[at], threads[at], other)
+            self._rely(Practice.COMPANY, ~bad[at])
         return bad
 
-    def _less(self, conflict: Conflict, way: int, entries: Array, threads: Array) -> Mask:
+    def _less(
+        self, conflict: Conflict, way: int, entries: Array, threads: Array,
+        rule: Practice | None = None,
+    ) -> Mask:  # fmt: skip
         """Those that conflict, less those of which a thread knows by another way."""
         bad = conflict(entries, threads)
-        return bad & ~self.heard(entries, threads, way) if bad.any() else bad
+        if not bad.any():
+            return bad
+        known = bad & self.heard(entries, threads, way)
+        if rule is not None:
+            self._rely(rule, known)
+        return bad & ~known
+
+    def _rely(self, rule: Practice, where: Mask) -> None:
+        """There a rule of practice makes a difference."""
+        if where.any():
+            self.relied.add(rule)
 
     def unfenced(
         self, apart: ConflictScope, other: Semantics, home: Home | None, *, lenient: bool
@@ -143,7 +174,9 @@ class Judges:
         memory. In shared memory `home` says in whose."""
         unordered = self._unordered(other, lenient=lenient)
         if lenient and apart is not ConflictScope.UNFENCED:
-            return of_any_cell(unordered)
+            if not self.tells or apart is not ConflictScope.UNFENCED_READ:
+                return of_any_cell(unordered)
+            return self._overtaking(unordered, self.unfenced(apart, other, home, lenient=False))
         ways = self.ways.covering(shared=home is not None)
         ways += [BEGUN] if apart is ConflictScope.UNTOLD else []
 
@@ -155,6 +188,17 @@ class Judges:
             if home is not None:
                 self._fenced_by_block(bare, home(cells), entries, threads)
             return np.asarray(bare | unordered(entries, threads))
+
+        return judge
+
+    def _overtaking(self, unordered: Conflict, unfenced: Judge) -> Judge:
+        """Those that are unordered; whether a fence is missing before others is kept."""
+
+        def judge(entries: Array, threads: Array, cells: Array) -> Mask:
+            bad = unordered(entries, threads)
+            if Practice.OVERTAKES not in self.relied:
+                self._rely(Practice.OVERTAKES, unfenced(entries, threads, cells) & ~bad)
+            return bad
 
         return judge
 
@@ -234,9 +278,10 @@ class Judges:
 
     def _told_narrowly(self, source: Array, tick: Array, inside: Array, threads: Array) -> Mask:
         told = self.vector.told
-        return told(source, tick, inside, threads) | told(
-            by_way(NARROW, source), tick, inside, threads
-        )
+        plainly = told(source, tick, inside, threads)
+        narrowly = told(by_way(NARROW, source), tick, inside, threads)
+        self._rely(Practice.NARROW, narrowly & ~plainly)
+        return plainly | narrowly
 
     def ended(self, gone: Array, threads: Array) -> None:
         """By practice threads that ended have come to a barrier that these threads pass."""

@@ -92,6 +92,14 @@ class Knowledge:
                 _merge(made._flat, other, ticks)
         return made
 
+    def covers(self, other: Knowledge) -> bool:
+        """Whether it knows of blocks and their ways all that the other does."""
+        known = self.flat()
+        return all(
+            block in known and bool((ticks <= known[block]).all())
+            for block, ticks in other.flat().items()
+        )
+
     def seen(self, blocks: Array, inside: Array) -> Array:
         """How far each of these threads was seen; 0 for not at all."""
         out = np.zeros(blocks.size, np.int64)

@@ -382,7 +382,7 @@ class Kernel:
         found = Evidence(
             code, self._judge.skeletons, bool(report.races), asked.benign, asked.registers, loops,
             asked.after is not None, asked.dependents, self._judge.undecided, self._judge.unused,
-            self._judge.chance, asked,
+            self._judge.chance, asked, self._judge.relied,
         )  # fmt: skip
         return verdict(found)
 

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from warploom.errors import DeviceError, Span
 from warploom.machine.clock import Board
+from warploom.machine.judges import Practice
 from warploom.machine.record import CUDA
 from warploom.ptx.emulate.context import Fetch
 from warploom.ptx.emulate.frame import NOTHING, WARP, Batch, Frame
@@ -338,7 +339,7 @@ class BlockBarriers:
         if left.any():
             message = "some lanes of a warp come to a barrier, which is complete without them"
             skeleton.fail("barrier", message, self.span)
-        if waiting.aligned and skeleton.strict:
+        if waiting.aligned:
             self._note_ended(skeleton, waiting, done, open_)
         for block in np.flatnonzero(done).tolist():
             group = ("barrier", block, number)
@@ -354,7 +355,7 @@ class BlockBarriers:
         whole = (waiting.needed == 0)[batch.block_of] & done[batch.block_of]
         if ((whole | open_) & ~batch.alive).any():
             message = "by the manual all threads come to what is .aligned, and some have ended"
-            skeleton.fail_once("aligned", message, self.span)
+            skeleton.by_practice("aligned", message, self.span, Practice.ENDED.value)
 
     def _note_all(self, skeleton: Skeleton, f: Frame, number: int, barrier: Barrier) -> None:
         """All threads came at once, and go on."""

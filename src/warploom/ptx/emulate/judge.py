@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from warploom.errors import KernelError, Span, WarploomError
 from warploom.machine.company import Company
+from warploom.machine.judges import Practice
 from warploom.machine.last import NO_CHANCE, Chance, LastWrites
 from warploom.machine.overlap import Footprint, Overlap
 from warploom.machine.race import Pair, Race, RaceDetector, Side
@@ -56,6 +57,7 @@ class Judge:
     undecided: list[tuple[Side, Side]] = field(default_factory=list, init=False)  # … with others
     unused: tuple[Span, ...] = field(default=(), init=False)  # … loads whose races are excused
     chance: Chance = field(default=NO_CHANCE, init=False)  # … what is so by who came first
+    relied: frozenset[str] = field(default=frozenset(), init=False)  # … rules of practice
     _unfused: Code | None = field(default=None, init=False)
 
     def run(self, asked: Asked, code: Code, before: Kept, work: Work | None = None) -> Report:
@@ -78,7 +80,7 @@ class Judge:
                     raise fault
                 self.skeletons, self.events = launch.skeletons, launch.events
                 self.unused = tuple(span for span, dead in excused.dead_loads.items() if dead.any())
-                self.chance = _chance(launch.races)
+                self.chance, self.relied = _chance(launch.races), _relied(launch.races)
                 self.undecided = [*launch.races.undecided.values()] if launch.races else []
                 self._keep_footprint(asked, launch)
                 return launch.report
@@ -176,6 +178,7 @@ class Judge:
         )  # fmt: skip
         if detector.flags is not None and any(acquires(step) for step in steps):
             detector.judges.company = Company(detector.layout)
+        detector.judges.tells = asked.prove
         if asked.prove:
             detector.last = LastWrites(detector.layout, self._sums(steps))
         if asked.dependents:
@@ -194,6 +197,16 @@ def _width(ins: Instruction) -> tuple[str, ...]:
     if is_float(kind) or {*ins.modifiers} & {"min", "max"}:
         return (kind,)
     return (kind[1:],)
+
+
+def _relied(races: RaceDetector | None) -> frozenset[str]:
+    """The rules of practice that made a difference: what is no race by them alone."""
+    if races is None:
+        return frozenset()
+    found = {each.value for each in races.judges.relied}
+    if races.flags is not None and races.flags.cumulative.relied:
+        found.add(Practice.CUMULATIVE.value)
+    return frozenset(found)
 
 
 def _chance(races: RaceDetector | None) -> Chance:

@@ -59,6 +59,7 @@ class Evidence:
     unused: Sequence[Span] = ()  # loads that race, and that this data makes no use of
     chance: Chance = NO_CHANCE
     asked: Asked | None = None
+    relied: frozenset[str] = frozenset()  # rules of practice without which accesses would race
 
 
 def verdict(evidence: Evidence) -> Proof:
@@ -346,4 +347,4 @@ def _assumed(evidence: Evidence) -> Iterator[str]:
         yield from _starts_with(evidence)
     if evidence.benign:
         yield SAME_VALUE
-    yield from sorted(set().union(*(each.practice for each in evidence.skeletons)))
+    yield from sorted(evidence.relied.union(*(each.practice for each in evidence.skeletons)))
