@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.ptx.test_async import BEGIN, WAIT, run
+from tests.ptx.test_async import BEGIN, HEAD, WAIT, run
 
 from warploom import ptx
 from warploom.errors import KernelError
 from warploom.machine.judges import Cause
+from warploom.machine.proof import Proof, Reach
 from warploom.machine.race import Race
 
 ZERO = "shl.b32 %r1, %t, 2; add.u32 %r1, %r1, %s; add.u32 %r1, %r1, 1024; mov.u32 %r2, 0; st.shared.u32 [%r1], %r2; bar.warp.sync -1;\n"
@@ -94,6 +95,43 @@ def test_fences_of_a_map(middle: str, missing: bool) -> None:
     assert all(each.fence for each in races)
 
 
+MEET = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n"
+RANK = "mov.u32 %r18, %cluster_ctarank; setp.ne.u32 %p3, %r18, 0;\n"
+OF_CLUSTER = ("cluster", "gpu", "sys")
+
+
+def across(release: str, acquire: str, *, late: bool = True) -> list[Race]:
+    """The races where the first block makes a map, and the second uses it; `late`: what acquires it
+    is the block that uses it."""
+    taken = ACQUIRE.format("%l6").replace("gpu", acquire).replace("bar.sync 0; ", "")
+    middle = (MEET + "@%p3 bra N;\n" + taken + "N: " + MEET) if not late else MEET
+    body = f"{RANK}{BEGIN}fence.mbarrier_init.release.cluster; bar.sync 0;\n{ROOM}@%p3 bra M;\n{ZERO}{fields()}"
+    body += f"{COPY.replace('gpu', release)}M: {middle}@!%p3 bra OUT;\n{taken * late}{LOAD}\nOUT: {MEET}"
+    array, out = np.arange(40 * 24, dtype=np.uint32).reshape(40, 24), np.zeros((4, 8), np.uint32)
+    kernel = ptx.load(
+        HEAD.format(parameters=".param .u64 p0, .param .u64 p1, .param .u64 p2", body=body), "k.ptx"
+    ).kernel("k")
+    given = [array, np.zeros(256, np.uint8), out]
+    report = kernel.launch(2, 32, given, races="all", cluster=2)
+    assert np.array_equal(out, array[3:7, 8:16])
+    return report.races
+
+
+@pytest.mark.parametrize("release", ["cta", *OF_CLUSTER])
+@pytest.mark.parametrize("acquire", ["cta", *OF_CLUSTER])
+def test_scopes_of_a_map_hold_both_threads(release: str, acquire: str) -> None:
+    found = across(release, acquire)
+    assert bool(found) is ("cta" in (release, acquire))
+    assert all(each.cause is Cause.MAP for each in found)
+
+
+@pytest.mark.parametrize("acquire", OF_CLUSTER)
+def test_a_map_that_another_block_has_acquired(acquire: str) -> None:
+    """Each multiprocessor keeps maps that it has read."""
+    found = across("gpu", acquire, late=False)
+    assert [each.cause for each in found] == [Cause.MAP]
+
+
 @pytest.mark.parametrize(
     ("edits", "message"),
     [
@@ -141,3 +179,57 @@ def test_a_map_is_read_until_its_store_is_waited_for() -> None:
         text += store.replace("WAITS", waits) + COPY
         report = run(text, [array, np.zeros(256, np.uint8)], races="all")
         assert len(report.races) == races
+
+
+# -- for what a run stands ------------------------------------------------------------------------
+
+WORDS = "shl.b32 %r1, %t, 2; cvt.u64.u32 %l7, %r1; add.u64 %l7, %l6, %l7; add.u32 %r1, %r1, %s; ld.shared.u32 %r2, [%r1+1024]; st.global.u32 [%l7], %r2; fence.proxy.tensormap::generic.release.gpu; bar.sync 0;\n"
+FOUND = (  # the words of a map that the launch finds in memory
+    "ld.param.u64 %l6, [p1]; shl.b32 %r1, %t, 2; cvt.u64.u32 %l7, %r1; add.u64 %l7, %l6, %l7; add.u32 %r1, %r1, %s;\n"
+    "ld.global.u32 %r2, [%l7+128]; st.shared.u32 [%r1+1024], %r2; bar.warp.sync -1;\n"
+)
+EDITED = FOUND + "@%p1 " + REPLACE.format("box_dim", "b32", "1, 4") + " bar.warp.sync -1;\n"
+IN_PLACE = (
+    "@%p1 "
+    + REPLACE.format("box_dim", "b32", "1, 4")
+    .replace("shared::cta", "global")
+    .replace("tile+1024", "%l6")
+    + "\n"
+)
+
+
+def proved(edits: str, middle: str) -> Proof:
+    array, out = np.arange(40 * 24, dtype=np.uint32).reshape(40, 24), np.zeros((4, 8), np.uint32)
+    rooms = np.zeros(256, np.uint8)
+    build = BEGIN + ZERO + fields() + ROOM + COPY + COPY.replace("[%l6]", "[%l6+128]")
+    run(build, [array, rooms, out])
+    assert rooms[:128].any()
+    assert np.array_equal(rooms[:128], rooms[128:])
+    text = BEGIN + edits + ROOM + middle + ACQUIRE.format("%l6") + LOAD
+    report = run(text, [array, rooms, out], races="all", prove=True)
+    assert np.array_equal(out, array[3:7, 8:16])
+    assert report.proof is not None
+    return report.proof
+
+
+@pytest.mark.parametrize("way", [COPY, WORDS])
+def test_a_map_that_is_made_of_numbers_is_for_all_data(way: str) -> None:
+    assert proved(ZERO + fields(), way).reach is Reach.ALL_DATA
+
+
+@pytest.mark.parametrize(
+    ("edits", "middle"),
+    [
+        ("", ""), (FOUND, COPY), (FOUND, WORDS), (EDITED, COPY),
+        ("", IN_PLACE + "fence.proxy.tensormap::generic.release.gpu; bar.sync 0;\n"),
+    ],
+)  # fmt: skip
+def test_what_a_map_holds_is_data(edits: str, middle: str) -> None:
+    proof = proved(edits, middle)
+    assert proof.reach is Reach.THIS_DATA
+    assert {each.condition for each in proof.failed} == {"data"}
+    told = [
+        each for each in proof.failed if each.message.startswith("a tensor map depends on data")
+    ]
+    assert told
+    assert all(each.span is not None for each in told)

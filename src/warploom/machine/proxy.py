@@ -68,7 +68,8 @@ class Ways:
     """The ways of one launch: which fences were passed, and the ways of tensor maps.
 
     A map that was written is released in a scope, and taken in one: the two meet where each scope
-    holds the other's thread.
+    holds the other's thread. What one block has taken, another has not: each multiprocessor keeps
+    maps that it has read.
     """
 
     layout: Layout
@@ -95,9 +96,9 @@ class Ways:
 
     # -- tensor maps ----------------------------------------------------------------------------
 
-    def of_map(self, place: Place) -> int:
-        """The way of those who read the tensor map at a place."""
-        return self._way(place)
+    def of_map(self, place: Place, block: int) -> int:
+        """The way of those of a block who read the tensor map at a place."""
+        return self._way((place, block))
 
     def of_release(self, scope: Scope, block: int) -> list[int]:
         """The ways by which a release in a scope is told, narrow ones first."""
@@ -108,7 +109,7 @@ class Ways:
 
     def taken(self, place: Place, scope: Scope, block: int) -> Renamed:
         """What was released, under the numbers of those who read the map at a place."""
-        way, released = self.of_map(place), self.of_release(scope, block)
+        way, released = self.of_map(place, block), self.of_release(scope, block)
         return lambda number: by_way(way, block_of(number)) if way_of(number) in released else None
 
     def _way(self, key: Hashable) -> int:

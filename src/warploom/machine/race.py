@@ -259,9 +259,10 @@ class RaceDetector:
             self._begun[thread] = known
             self.vector.learn(np.array([thread]), known)
 
-    def use_map(self, region: Hashable, place: int) -> None:
-        """What is read next with `MAP_READ` is the tensor map at this place."""
-        self.judges.map = self.ways.of_map((region, place))
+    def use_map(self, region: Hashable, place: int, thread: int) -> None:
+        """What a thread reads next with `MAP_READ` is the tensor map at this place."""
+        block = self.vector.block_number(thread)
+        self.judges.map = self.ways.of_map((region, place), block)
 
     def lanes_meet(self, threads: Array, group: Array) -> None:
         """Lanes of one group are at one instruction, which orders no memory.

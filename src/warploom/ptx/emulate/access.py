@@ -387,6 +387,8 @@ def _note(
     elif skeleton.loops and looks:
         acquires = int(site.semantics.scope) if site.order.acquires else 0
         skeleton.look(site.span, threads, region, start, acquires)
+    if site.counted and site.kind.writes:
+        skeleton.write_far(site.span, region, start, site.width)
     if batch.read_only is not None and site.counted:
         batch.read_only.touch(
             skeleton, site.span, region, start, site.width, only=site.only_read,

@@ -167,7 +167,7 @@ class Copier:
         races = f.batch.races
         if races is None or region.read_only or at % UNIT:
             return lambda _: None
-        races.use_map(region.base, at)
+        races.use_map(region.base, at, thread)
         size, places = region.data.size, np.array([at])
         return once(self.note(f, thread, region.base, size, places, MAP_BYTES, Kind.READ, MAP_READ))
 
@@ -413,6 +413,7 @@ def leaving(
     ]
     if f.batch.skeleton is not None:
         f.batch.skeleton.overwrite(region, written, write_width)
+        f.batch.skeleton.write_far(copier.site.span, region, written, write_width)
         if f.batch.read_only is not None:
             f.batch.read_only.touch(
                 f.batch.skeleton, copier.site.span, region, written, write_width, only=False,
@@ -561,6 +562,8 @@ def read_box(
     if address < FIRST_ADDRESS["global"]:  # a parameter's address without its window
         address += WINDOWS["param"]
     region, at = copier.region(f, thread, address, MAP_BYTES)
+    if f.batch.skeleton is not None and region.space != "param":
+        f.batch.skeleton.read_map(copier.site.span, region, at, MAP_BYTES)
     try:
         box = read_map(region.data[at : at + MAP_BYTES])
     except MapError as error:

@@ -123,6 +123,7 @@ class Recorded:
     loops: tuple[FlagLoop, ...] = ()
     block_threads: int = 0
     practice: frozenset[str] = frozenset()  # what GPUs do, of which the manual says less
+    given: frozenset[int] = frozenset()  # sites that read tensor maps which the launch found there
 
 
 @dataclass(slots=True, eq=False)
@@ -155,6 +156,9 @@ class Skeleton:
     left: set[int] = field(default_factory=set)  # where copies began that nobody waited for
     passed: set[Any] = field(default_factory=set)  # flags that somebody has waited for
     writers: Array | None = None  # of each byte of shared memory: where it was written last
+    # The same of global memory, by region, where tensor maps may be written there.
+    far: dict[int, Array] | None = None
+    given: set[int] = field(default_factory=set)
     seen: dict[int, set[int]] = field(default_factory=dict)
     complete: bool = True
     strict: bool = False
@@ -245,6 +249,27 @@ class Skeleton:
             self.seen.setdefault(site, set()).update(np.unique(self.writers[places]).tolist())
         if writes:
             self.writers[places] = site
+
+    # -- tensor maps ----------------------------------------------------------------------------
+
+    def write_far(self, span: Span, region: Any, start: Array, width: int) -> None:
+        """Bytes of global memory are written, of which a tensor map may be made."""
+        if self.far is not None:
+            places = (np.asarray(start)[:, None] + np.arange(width)).reshape(-1)
+            self._far(region)[places] = self.site(span)
+
+    def read_map(self, span: Span, region: Any, start: int, width: int) -> None:
+        """A tensor map of global memory is read: it was written there, or found there."""
+        site, found = self.site(span), {NOWHERE}
+        if self.far is not None:
+            found = set(np.unique(self._far(region)[start : start + width]).tolist())
+        self.seen.setdefault(site, set()).update(found)
+        if NOWHERE in found:
+            self.given.add(site)
+
+    def _far(self, region: Any) -> Array:
+        assert self.far is not None
+        return self.far.setdefault(region.base, np.full(region.data.size, NOWHERE, np.int32))
 
     # -- flags ----------------------------------------------------------------------------------
 
@@ -385,7 +410,7 @@ class Skeleton:
             {site: frozenset(who) for site, who in self.seen.items()}, self.initial, self.regions,
             frozenset(self.plain),
             tuple(sorted(self.left)), tuple(self.loops.values()), self.block_size,
-            frozenset(self.practice),
+            frozenset(self.practice), frozenset(self.given),
         )  # fmt: skip
 
     def _history(self, leaf: int) -> tuple[Event, ...]:

@@ -19,6 +19,7 @@ from warploom.machine.semantics import Kind, Scope, Semantics
 from warploom.ptx.emulate import ordering
 from warploom.ptx.emulate.access import SHARED, race_error, spare
 from warploom.ptx.emulate.bulk import Copier, each_of, mark
+from warploom.ptx.emulate.code import Code
 from warploom.ptx.emulate.context import Context, Step
 from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.emulate.mbarrier import shared_address
@@ -58,6 +59,14 @@ _EDITS: dict[str, Edit] = {
 }  # fmt: skip
 
 
+def edits_maps(code: Code) -> bool:
+    """Whether tensor maps may be written where copies read them, and fenced."""
+    steps = (flow.instruction for block in code.blocks for flow in block.passages)
+    return any(
+        ins.opcode == "tensormap" or "tensormap::generic" in ins.modifiers for ins in steps
+    )  # fmt: skip
+
+
 def tensormap(ctx: Context, ins: Instruction) -> Step:
     return _replace(ctx, ins) if ins.modifiers[0] == "replace" else _copy(ctx, ins)
 
@@ -93,6 +102,8 @@ class _Editor(Copier):
                 self.site.span, region.data.size, np.array([at]), MAP_BYTES, reads=True,
                 writes=kind is Kind.WRITE,
             )  # fmt: skip
+        elif f.batch.skeleton is not None:
+            f.batch.skeleton.write_far(self.site.span, region, np.array([at]), MAP_BYTES)
         races = f.batch.races
         if races is None:
             return
@@ -124,6 +135,8 @@ def _replace(ctx: Context, ins: Instruction) -> Step:
         ):
             region, at, key = editor.place(f, thread, there, near)
             editor.written(f, thread, region, at)
+            if f.batch.skeleton is not None and key is not SHARED:
+                f.batch.skeleton.read_map(editor.site.span, region, at, MAP_BYTES)
             editor.touch(f, thread, region, at, key, Kind.WRITE)
             raw = region.data[at : at + MAP_BYTES]
             try:

@@ -30,6 +30,7 @@ from warploom.ptx.emulate.origins import Origins
 from warploom.ptx.emulate.read_only import ReadOnly, read_only_of
 from warploom.ptx.emulate.schedule import Runner
 from warploom.ptx.emulate.skeleton import Recorded, Skeleton
+from warploom.ptx.emulate.tensor_map_edit import edits_maps
 from warploom.ptx.emulate.waits import shared_name, shared_words
 from warploom.ptx.emulate.work import Work
 from warploom.ptx.ir import Function, Module
@@ -166,7 +167,8 @@ class Trial:
         asked = self.asked
         size, cluster = prod(asked.block), prod(asked.cluster)
         strict = asked.model == "ptx"
-        return Skeleton(threads, size, cluster, first, loops=asked.loops, strict=strict)
+        far: dict[int, Array] | None = {} if edits_maps(self.code) else None
+        return Skeleton(threads, size, cluster, first, loops=asked.loops, strict=strict, far=far)
 
     def _keep(self, batch: Batch, skeleton: Skeleton) -> None:
         """The skeleton of a batch that has ended; copies that nobody waits for come, too."""

@@ -62,6 +62,7 @@ class TaintFlow:
     spins: Spins
     seen: Mapping[int, frozenset[int]]
     flags: frozenset[int] = frozenset()  # loads of loops that wait for all writes of a flag
+    given: frozenset[int] = frozenset()  # what reads tensor maps that the launch found in memory
     of: dict[str, Taint] = field(default_factory=dict)
     source: dict[tuple[str, Taint], Instruction] = field(default_factory=dict)
     cells: dict[str, Taint] = field(default_factory=dict)  # of local and of global memory
@@ -184,6 +185,9 @@ class TaintFlow:
             value = Taint.DATA | Taint.ORDER
         elif ins.opcode == "wmma":
             value = Taint.DATA | self.of_operands(*ins.operands[1:])
+        elif ins.opcode == "tensormap":  # all of a map is made of what it was, and what is put in
+            guard = self.of.get(ins.predicate.key, Taint.NONE) if ins.predicate else Taint.NONE
+            value = guard | self.of_operands(*ins.operands[1:]) | self.of_map(ins)
         elif ins.opcode == "cp":
             inside = "shared::cta" in ins.modifiers and "shared::cluster" in ins.modifiers
             value = Taint.DATA | self.cells.get("global", Taint.NONE)
@@ -205,6 +209,13 @@ class TaintFlow:
             if space == "generic":  # it may be either
                 self.cells["local"] = self.cells.get("local", Taint.NONE) | value
         return self.written[ins.start] != before or self.cells.get(cell, Taint.NONE) != kept
+
+    def of_map(self, ins: Instruction) -> Taint:
+        """What the tensor maps depend on that an instruction reads in memory."""
+        found = Taint.DATA if ins.start in self.given else Taint.NONE
+        for writer in self.seen.get(ins.start, frozenset()) - self.barriers:  # that it tells
+            found |= self.written.get(writer, Taint.ORDER)
+        return found
 
     def _copied_out(self, ins: Instruction) -> Taint:
         """What a bulk copy takes from shared memory: any of what was written there."""
@@ -238,6 +249,10 @@ class TaintFlow:
             value = ins.operands[2 if ins.opcode == "atom" else 1 :]
             keys = [key for each in registers(value) for key in keys_of(each)]
             yield from self._uses(ins, keys, "flag")
+        if ins.opcode == "cp" and "tensor" in ins.modifiers:
+            for each in Taint:
+                if each & self.of_map(ins):
+                    yield Dependence(each, ins, "map", ins)
         if ins.predicate is not None and _acts(flow):
             yield from self._uses(ins, [ins.predicate.key], "predicate")
         for what, operands, allowed in _deciding(flow):

@@ -40,6 +40,7 @@ _WHAT = {
     "operand": "an operand", "descriptor": "a descriptor", "lanes": "which lanes exchange values",
     "wait": "what is waited for", "flag": "what a flag is set to",
     "value": "what is stored, as others store it in no order,",
+    "map": "a tensor map",
 }  # fmt: skip
 
 
@@ -79,7 +80,7 @@ def verdict(evidence: Evidence) -> Proof:
         *_flagged(evidence),
     ]
     data = [*_unused(evidence)]
-    flow = TaintFlow(evidence.code, spins, _seen(evidence), flags)
+    flow = TaintFlow(evidence.code, spins, _seen(evidence), flags, _given(evidence))
     for each in (*flow.decided(), *flow.stored(_steps(evidence, evidence.chance.same))):
         (schedule if each.taint is Taint.ORDER else data).append(_told(evidence.code, each))
     reach = Reach.ALL_DATA
@@ -227,6 +228,12 @@ def _uncovered(ins: Instruction, used: set[str]) -> str:
         if read or {"acquire", "acq_rel"} & set(ins.modifiers):
             return "what this atomic sees depends on who came first"
     return ""
+
+
+def _given(evidence: Evidence) -> frozenset[int]:
+    """Where instructions stand that read tensor maps in memory, and find what nobody wrote."""
+    spans = {each.sites[site] for each in evidence.skeletons for site in each.given}
+    return frozenset(ins.start for ins in _steps(evidence, spans))
 
 
 def _seen(evidence: Evidence) -> Mapping[int, frozenset[int]]:
