@@ -160,7 +160,8 @@ MOVES: dict[str, Callable[[Any], Both]] = {
     "moves-aside/fields/float16-float32":
         _converted((40, 300, 700, 5), "float16", (0, 3, 1, 2), "float32"),
     "moves-aside/matrix/int16-float32": _converted((6001, 9003), "int16", (1, 0), "float32"),
-    "moves-aside/pad/float16": _padded((70, 60, 111, 109), ((0, 0), (0, 0), (2, 2), (3, 3)), "float16"),
+    "moves-aside/pad/float16":
+        _padded((70, 60, 111, 109), ((0, 0), (0, 0), (2, 2), (3, 3)), "float16"),
     "moves-aside/pad/uint8": _padded((9001, 9003), ((1, 1), (1, 1)), "uint8"),
     "moves-aside/pad/float32": _padded((31, 400, 3001), ((0, 1), (0, 0), (5, 0)), "float32"),
     "moves-aside/concatenate/float16":
