@@ -142,3 +142,26 @@ def test_factors_are_what_is_common() -> None:
     assert found.listed[int(found.product(a, b)[0])] == Fraction(5, 8)
     with pytest.raises(Endless):
         found.number(Fraction(1, 1 << (1 << 15)))
+
+
+def test_constants_of_coarser_types_are_no_difference() -> None:
+    """The maximum is not known to be x, whatever log2(e) is taken for; and no inputs differ."""
+    text = """
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 p, .param .u64 q) {
+  .reg .b32 %t; .reg .b64 %a<4>; .reg .f32 %f<3>; .reg .b16 %h;
+  ld.param.u64 %a0, [p]; ld.param.u64 %a1, [q];
+  mov.u32 %t, %tid.x;
+  mad.wide.u32 %a2, %t, 4, %a0; mad.wide.u32 %a3, %t, 4, %a1;
+  ld.global.f32 %f0, [%a2];
+  cvt.rn.f16.f32 %h, %f0;
+  max.f32 %f1, %f0, 0fF149F2CA;
+  mul.f32 %f1, %f1, 0f3FB8AA3B;
+  ex2.approx.f32 %f2, %f1;
+  st.global.f32 [%a3], %f2;
+  ret;
+}"""
+    found = judge(text, lambda x: np.exp(x), {"x": "f32[32]", "y": "f32[32]=out"}, seed=3)
+    assert found.verdict == "unknown", found

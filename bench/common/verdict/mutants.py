@@ -19,7 +19,8 @@ from warploom.verdict.argument import said
 from warploom.verdict.case import Case, case_of
 from warploom.verdict.judged import judge
 
-SECONDS = 10.0
+SECONDS = 10.0  # of a plain launch, which a mutant may never end
+PATIENCE = 60.0  # of the judge
 APART = 1e-3
 MOST_IDLE = 3000  # draws in a row that give nothing new
 _WHOLE = re.compile(
@@ -166,7 +167,7 @@ def verdict(name: str, mutant: Mutant) -> tuple[str, int]:
     c = COMPUTATIONS[name]
     kernel = ptx.load(mutant.text, name).kernel(name)
     found = judge(
-        kernel, c.reference, c.args, grid=c.grid, block=c.block, shape=c.shape, seconds=SECONDS,
+        kernel, c.reference, c.args, grid=c.grid, block=c.block, shape=c.shape, seconds=PATIENCE,
         seed=mutant.line,
     )  # fmt: skip
     return found.verdict, found.shapes[0].draws

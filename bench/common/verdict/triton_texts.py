@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from bench.common.verdict.computations import ROOT, softmax
-from bench.common.without_gpu.cases import TRITON
+from bench.common.without_gpu.cases import TRITON, philox
 
 from warploom import ptx
 from warploom.verdict.answer import Judgement
@@ -17,13 +17,23 @@ from warploom.verdict.judged import judge
 
 FOLDER = ROOT / "tests" / "without_gpu" / "kept"
 CASES = {case.name: case for case in TRITON}
-TYPES = {"float16": "f16", "float32": "f32"}
+TYPES = {"float16": "f16", "float32": "f32", "int32": "i32", "int64": "i64"}
 
 
 def layer_norm(x: Any, weight: Any, bias: Any, eps: Any) -> Any:
     centred = x - x.mean(axis=1, keepdims=True)
     scale = 1 / np.sqrt((centred * centred).mean(axis=1, keepdims=True) + eps)
     return centred * scale * weight + bias
+
+
+def dropout(x: Any, p: Any, n: int) -> Any:
+    """Which are kept depends on whole numbers alone; by the case's seed."""
+    kept = philox(7, np.arange(n)) > np.float32(0.3)
+    return np.where(kept, x / (1 - p), 0.0)
+
+
+def attention(q: Any, k: Any, v: Any, scale: Any) -> Any:
+    return softmax((q @ k.T) * scale) @ v
 
 
 ROWS = {"x": "T[rows,columns]", "out": "T[rows,columns]=out", "columns": "i32=columns"}
@@ -40,34 +50,40 @@ REFERENCES: dict[str, tuple[dict[str, str], Callable[..., Any]]] = {
          "K": "i32=K"},
         lambda a, b: a @ b,
     ),
+    "dropout": (
+        {"x": "T[n]", "out": "T[n]=out", "n": "i32=n", "p": "f32=0.3", "seed": "i32=7"}, dropout
+    ),
+    "attention": (
+        {**dict.fromkeys("qkv", "T[length,width]"), "out": "f32[length,width]=out",
+         "length": "i32=length", "scale": "f32"}, attention,
+    ),
 }  # fmt: skip
 
 
 def texts() -> list[Path]:
-    """Those that have a reference, of floats."""
-    found = [path.stem.split("_") for path in sorted(FOLDER.glob("triton_*.ptx"))]
-    return [
-        FOLDER / f"{'_'.join(words)}.ptx"
-        for words in found
-        if words[1] in REFERENCES and words[2] in TYPES
-    ]
+    """PTX of Triton's kernels, for three architectures."""
+    return sorted(FOLDER.glob("triton_*.ptx"))
 
 
-def judged(path: Path, seed: int) -> Judgement:
+def judged(path: Path, seed: int, seconds: float = 60.0) -> Judgement:
     """At the small ragged size of its case."""
     _, name, dtype, _ = path.stem.split("_", 3)
     case, (described, reference) = CASES[name], REFERENCES[name]
     given, _, _ = case.make(np.random.default_rng(1), dtype, case.sizes[1])
     text = path.read_text()
     record = json.loads(text.partition("\n")[0][2:])
-    args = {each: described[each].replace("T", TYPES[dtype]) for each in record["args"]}
-    args |= {f"scratch{n}": "i64=0" for n in range(record["scratch"])}
+    args: dict[str, Any] = {}
     shape: dict[str, int] = {}
-    for each, said in args.items():
+    for each in record["args"]:
+        said = described[each].replace("T", TYPES[dtype])
         if "[" in said:
             names = said[said.index("[") + 1 : said.index("]")].split(",")
             shape |= dict(zip(names, map(int, given[each].shape), strict=True))
+        whole = said.startswith("i") and said.endswith("]")
+        args[each] = given[each] if whole else said  # whole numbers stay as they are
+    args |= {f"scratch{n}": "i64=0" for n in range(record["scratch"])}
     return judge(
         ptx.load(text, path.name).kernel(), reference, args, grid=case.grid(given),
         block=record["threads"], shared_bytes=record["shared"], shape=shape, seed=seed,
+        seconds=seconds,
     )  # fmt: skip

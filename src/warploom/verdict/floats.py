@@ -101,9 +101,16 @@ def values(compared: list[Argument]) -> list[Array]:
     return [each.numbers().astype(np.float64).reshape(-1) for each in compared]
 
 
-def furthest(found: Array, kernel: Array, reference: Array, kind: str) -> int | None:
+def furthest(found: Array, kernel: Array, references: list[Array], kind: str) -> int | None:
     """The element that is furthest from the reference, for another reason than rounding: `kernel`
-    is what it would be without. None if rounding may be all."""
+    is what it would be without. None if rounding may be all, or may be so by one of `references`,
+    which have constants that are rounded or are not."""
+    far = np.min([_far(found, kernel, each, kind) for each in references], axis=0)
+    return int(far.argmax()) if far.any() else None
+
+
+def _far(found: Array, kernel: Array, reference: Array, kind: str) -> Array:
+    """How many times further than rounding explains each element is; 0 of those that are not."""
     with np.errstate(all="ignore"):
         good = np.isfinite(found) & np.isfinite(kernel) & np.isfinite(reference)
         rounded = np.abs(found - kernel)
@@ -114,8 +121,7 @@ def furthest(found: Array, kernel: Array, reference: Array, kind: str) -> int | 
         apart = np.minimum(np.abs(kernel - reference), np.abs(found - reference))
         unit = np.maximum(ROUNDING.get(kind, 0.0) * scale, SMALLEST.get(kind, 0.0))
         limit = APART * np.maximum(noise, unit)
-        far = np.where(good & (apart > limit), apart / np.maximum(limit, 1e-300), 0.0)
-    return int(far.argmax()) if far.any() else None
+        return np.where(good & (apart > limit), apart / np.maximum(limit, 1e-300), 0.0)
 
 
 def grossly(found: Array, reference: Array, shaken: list[Array], unit: float) -> int | None:

@@ -213,15 +213,18 @@ class _Trial:
             return None
         case = self.case
         case.fill(np.random.default_rng(seed), how)
-        inputs = _arrays(case)
+        inputs, given = _arrays(case), {k: np.copy(v) for k, v in case.given().items()}
+        plain = doubles(case, self.reference, given)
         self.launches.run(case)
         compared = self.exactly.compared
-        for each, found, (kernel, wanted) in zip(
-            compared, values(compared), self.exactly.real, strict=True
+        for number, (each, found, (kernel, wanted)) in enumerate(
+            zip(compared, values(compared), self.exactly.real, strict=True)
         ):
-            at = furthest(found, kernel, wanted, each.said.kind)
+            of_floats = number < len(plain) and each.said.is_float
+            references = [plain[number], wanted] if of_floats else [wanted]
+            at = furthest(found, kernel, references, each.said.kind)
             if at is not None:
-                return self._example(each, at, found, wanted, how, seed, inputs)
+                return self._example(each, at, found, references[0], how, seed, inputs)
         return None
 
     def _gross(self, how: str, seed: int, *, keep: bool = False) -> Counterexample | None:

@@ -64,6 +64,8 @@ SAME: tuple[tuple[str, Reference], ...] = (
      lambda a, b: a),
     ("cvt.rn.f16.f32 %h0, %f0; cvt.f32.f16 %f9, %h0;", lambda a, b: a),
     ("prmt.b32 %r3, %r1, %r2, 0x7632; shl.b32 %r4, %r3, 16; mov.b32 %f9, %r4;", lambda a, b: a),
+    ("bfe.u32 %r3, %r1, 16, 16; bfi.b32 %r4, %r3, %r2, 16, 16; bfi.b32 %r3, %r1, %r4, 0, 16;"
+     "mov.b32 %f9, %r3;", lambda a, b: a),
     ("shfl.sync.bfly.b32 %r3, %r1, 1, 31, -1; shfl.sync.bfly.b32 %r4, %r3, 1, 31, -1;"
      "mov.b32 %f9, %r4;", lambda a, b: a),
     ("and.b32 %r3, %r0, 1; setp.eq.u32 %p0, %r3, 0; selp.f32 %f9, %f0, %f1, %p0;",
@@ -114,6 +116,8 @@ UNKNOWN: tuple[tuple[str, str], ...] = (
     ("xor.b32 %r3, %r1, -2147483648; mov.b32 %f9, %r3;", "xor.b32 of a float's bits"),
     ("xor.b32 %r3, %r1, %r1; cvt.rn.f32.u32 %f9, %r3;", "xor.b32 of a float's bits"),
     ("shr.u32 %r3, %r1, 31; cvt.rn.f32.u32 %f9, %r3;", "shr.u32 of a float's bits"),
+    ("bfi.b32 %r3, %r1, %r2, 8, 16; mov.b32 %f9, %r3;", "bfi.b32 of a float's bits"),
+    ("bfe.s32 %r3, %r1, 16, 16; mov.b32 %f9, %r3;", "bfe.s32 of a float's bits"),
     ("add.u32 %r3, %r1, 1; mov.b32 %f9, %r3;", "add.u32 of a float's bits"),
     ("cvt.rzi.s32.f32 %r3, %f0; cvt.rn.f32.s32 %f9, %r3;", "cvt.rzi.s32.f32 of a float's bits"),
     ("and.b32 %r3, %r1, 124; cvt.u64.u32 %d5, %r3; add.u64 %d0, %d0, %d5;"

@@ -30,6 +30,7 @@ Function = Callable[..., Array]
 
 EXPONENT = 23  # where that of a single begins
 QUIET = (MemoryEffect.NOTHING, MemoryEffect.MEETS)
+AMOUNTS = {"shl": 1, "shr": 1, "bfe": 2, "bfi": 2}  # of bits: the last operands, of 32 bits
 SYNCHRONISES = frozenset({"mbarrier", "fence", "membar", "griddepcontrol", "discard", "tensormap"})
 ARITHMETIC = frozenset({"f16", "bf16", "f32", "f64", "f16x2", "bf16x2"})
 REFUSED = ("relu", "xorsign", "oob")  # of arithmetic: they compare
@@ -324,8 +325,12 @@ def _check_same(f: Frame, value: Array, what: str) -> None:
 def _whole_halves(ctx: Context, ins: Instruction, plain: Step) -> Step:
     """Bits of words that move in whole halves, each from one place or from none."""
     reads = _reads(ctx, split_operands(ins)[1])
-    fetches = [ctx.read(each, f"b{8 * _size(ins)}") for each in ins.operands[1:]
-               if not _is_predicate(each)]  # fmt: skip
+    words = len(ins.operands) - AMOUNTS.get(ins.opcode, 0)
+    fetches = [
+        ctx.read(each, f"b{8 * _size(ins)}" if at < words else "b32")
+        for at, each in enumerate(ins.operands[1:], 1)
+        if not _is_predicate(each)
+    ]
 
     raised = _raised(ctx, ins)
 
@@ -408,19 +413,24 @@ def _in_halves(f: Frame, ins: Instruction, values: list[Array]) -> bool:
                     known = np.isin(halves[mask], (0, 0xFFFF)).all(axis=0)
                     return bool((known | ~apart[word]).all())
             return False
-        case "shl" | "shr":
-            amount = values[1]
-            return (
-                not apart[1].any()
-                and not (amount % np.array(DIGIT, amount.dtype)).any()
-                and ins.modifiers[-1][0] != "s"
-            )
+        case "shl" | "shr" | "bfe":
+            return _by_halves(apart[1:], values[1:]) and ins.modifiers[-1][0] != "s"
+        case "bfi":
+            return _by_halves(apart[2:], values[2:])
         case "prmt":
             return len(ins.modifiers) == 1 and _whole_selectors(f, values[2])
         case "cvt":
             return all(DTYPES[kind].itemsize >= 2 and kind[0] in "ub" for kind in types_of(ins))
         case _:
             return False
+
+
+def _by_halves(apart: list[Array], amounts: list[Array]) -> bool:
+    """Whether amounts of bits, which are the same in all copies, are those of whole halves."""
+    return not any(
+        each.any() or (amount % np.array(DIGIT, amount.dtype)).any()
+        for each, amount in zip(apart, amounts, strict=True)
+    )
 
 
 def _whole_selectors(f: Frame, selector: Array) -> bool:
