@@ -121,7 +121,7 @@ def test_status_and_records(command: Command, cli: Cli) -> None:
 
 
 def test_every_command_is_in_the_table_with_bad_input_and_a_schema() -> None:
-    for name in NAMES:
+    for name in set(NAMES) - {"mcp"}:  # it has answers of its own (tests/agents)
         statuses = {each.status for each in COMMANDS if each.words[0] == name}
         assert {0} <= statuses
         assert name == "machines" or 2 in statuses
