@@ -309,6 +309,12 @@ class Vector(Clocks):
                     made[id(before)] = joined(before, known)
                 self._beyond[thread] = made[id(before)]
 
+    def others(self, threads: Array) -> list[int]:
+        """One of each of these threads that have not learned just what the first has."""
+        learned = {id(known): at for at, known in reversed([*enumerate(self._beyond[threads])])}
+        del learned[id(self._beyond[threads[0]])]
+        return [int(threads[at]) for at in learned.values()]
+
     def add_up(self, threads: Array) -> None:
         """What these threads know is worked out, so that it is not walked along again and again."""
         for known in {id(each): each for each in self._beyond[threads]}.values():

@@ -11,6 +11,7 @@ does without them; which of them mattered is kept (`Practice`), as a proof assum
 - a fence of the GPU's scope that is not `sc` tells only what its own thread writes or looks at
   beside it, not what others do who meet it (`cumulative`);
 - threads that end let others pass a barrier of the block, who know what those did;
+- what lane 0 of a warp has waited for, its other lanes need not know when a product reads it;
 - in kernels with acquires, lanes that meet at a shuffle, a vote or a reduction have acquired what
   one of them has, and overwrite what another has read (`company`).
 """
@@ -59,6 +60,7 @@ class Practice(Enum):
     OVERTAKES = "bulk copies do not overtake plain loads that are in order before them"
     CUMULATIVE = "a fence of the GPU's scope tells also what others did who met its thread"
     ENDED = "threads that end let others pass a barrier, who know what those did"
+    TOGETHER = "what lane 0 has waited for is there for a wgmma of its warp, without bar.warp.sync"
     COMPANY = "lanes that meet at a shuffle, a vote or a reduction have what one has acquired"
 
 

@@ -11,8 +11,7 @@ of instructions.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,7 @@ from warploom.machine.overlap import Footprint, Overlap
 from warploom.machine.proxy import BEGUN, MET, NARROW, Fenced, Place, Ways, by_way, way_of
 from warploom.machine.semantics import BY_FENCE, BY_ORDER, ConflictScope, Kind, Scope, Semantics
 from warploom.machine.shadow import ByLabel, History, Judge, Latest, UnderWay
-from warploom.machine.shadows import Conflicts, Shadows, Store
+from warploom.machine.shadows import Conflicts, Shadows, Store, Writing
 
 # Of an earlier access: its semantics and entry, the position of the one that meets it, whether both
 # write one value, and whether GPUs get it wrong.
@@ -84,31 +83,6 @@ class Race:
     def pair(self) -> Pair:
         """The two instructions, and what they do."""
         return frozenset((side.kind, side.label) for side in (self.first, self.second))
-
-
-@dataclass(frozen=True)
-class Writing:
-    """Accesses that write: what they write is looked at only where two of them meet.
-
-    `holds` says of each whether its value is there; `store` may be called before its time.
-    """
-
-    holds: Callable[[], Mask]
-    store: Callable[[], None]
-    bytes_of: Callable[[int], bytes] = field(default=lambda _: b"")  # of one of them
-    rows: Callable[[], Array] | None = None  # the bytes of each
-
-    @cached_property
-    def before(self) -> Mask:
-        """Whether its value was there before."""
-        return self.holds()
-
-    @cached_property
-    def after(self) -> Mask:
-        """Whether its value is there after all have written."""
-        _ = self.before  # can only be seen until then
-        self.store()
-        return self.holds()
 
 
 class RaceDetector:
@@ -350,6 +324,20 @@ class RaceDetector:
                 self._told(shadow, semantics).begin(cells, mine, completion)
         self.races += found
         return found
+
+    def is_known(
+        self, region: Hashable, threads: Array, start: Array, width: int, semantics: Semantics
+    ) -> bool:  # fmt: skip
+        """Whether such accesses now would race with nothing, by practice; they are not noted."""
+        shadow = self._shadow(region, 0, start, width)
+        mine = self.clocks.now(threads)
+        first = start >> (shadow.unit.bit_length() - 1)
+        for other, store, apart in self._conflicts(region, shadow, semantics):
+            judge = self._judge(apart, store, region, shadow, other, mine, semantics, True)
+            parts = (first + part for part in range(width // shadow.unit))
+            if any(store.earlier(cells, threads, judge) for cells in parts):
+                return False
+        return True
 
     def wait_for_launches(self, threads: Array) -> None:
         """These threads wait until the launches before this one have ended."""

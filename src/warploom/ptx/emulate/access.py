@@ -30,8 +30,9 @@ from warploom.machine.memory import (
     unstored,
     window_of,
 )
-from warploom.machine.race import RELAXED, Race, Side, Writing
+from warploom.machine.race import RELAXED, Race, Side
 from warploom.machine.semantics import Kind, Semantics
+from warploom.machine.shadows import Writing
 from warploom.machine.tally import own_traffic
 from warploom.ptx.causes import missing
 from warploom.ptx.emulate.context import Context, Step

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.machine.memory import WINDOWS, Region, mark_stored
-from warploom.machine.race import Writing
 from warploom.machine.semantics import Kind, Semantics
+from warploom.machine.shadows import Writing
 from warploom.ptx.emulate import poison as undefined
 from warploom.ptx.emulate.access import Site, load, places
 from warploom.ptx.emulate.context import Context, Fetch, Step

@@ -19,7 +19,9 @@ import numpy.typing as npt
 
 from warploom.errors import Span, UninitialisedError
 from warploom.machine import fused as arithmetic
-from warploom.machine.async_completion import Completions
+from warploom.machine.async_completion import Completion, Completions
+from warploom.machine.judges import Practice
+from warploom.machine.race import Race, RaceDetector
 from warploom.machine.semantics import Kind, Semantics
 from warploom.ptx.emulate import fragment
 from warploom.ptx.emulate import poison as undefined
@@ -279,8 +281,30 @@ def _reading(f: Frame, site: Site, reads: list[tuple[int, Tile]]) -> None:
             SHARED, size, who, np.concatenate(based), UNIT, semantics, site.span,
             completion=completion,
         )  # fmt: skip
+        if races.strict or races.judges.tells:
+            numbered = zip(every[some].tolist(), based, sources[some].tolist(), strict=True)
+            for thread, tile, source in numbered:
+                told = Completion(source, int(flight.closed[thread]))
+                found += _by_other_lanes(races, thread, tile, size, semantics, site, told)
         if found and not races.every:
             raise race_error(f, site, found[0])
+
+
+def _by_other_lanes(
+    races: RaceDetector, thread: int, tile: Array, size: int, semantics: Semantics, site: Site,
+    told: Completion,
+) -> list[Race]:  # fmt: skip
+    """A product is of all lanes of a warp, of which the first was looked at: by the manual each
+    must know what is read."""
+    found: list[Race] = []
+    for other in races.vector.others(np.arange(thread, thread + WARP)):
+        who = np.full(tile.size, other)
+        if races.strict:
+            of = (SHARED, size, who, tile, UNIT, semantics, site.span)
+            found += races.access(*of, completion=told)
+        elif not races.is_known(SHARED, who, tile, UNIT, semantics):
+            races.judges.relied.add(Practice.TOGETHER)
+    return found
 
 
 # -- groups -----------------------------------------------------------------------------------
