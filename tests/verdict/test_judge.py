@@ -137,3 +137,12 @@ def test_a_launch_out_of_bounds_is_different_with_its_line() -> None:
     found = judge(KERNELS.kernel("relu"), lambda x: x, args, grid=2, shape={"n": N})
     assert found.verdict == "different"
     assert "out-of-bounds" in str(found)
+
+
+def test_a_kernel_that_reads_its_output_is_named_with_what_to_say() -> None:
+    args = {"x": "f32[n]", "y": "f32[n]=out", "a": "f32", "n": "i32=n"}
+    found = judge(KERNELS.kernel("saxpy"), lambda x, a: a * x, args, grid=2, shape={"n": N})
+    (reason,) = found.shapes[0].reasons
+    assert reason.what == "reads output"
+    assert "it reads its output: ld.global.f32: reads 'y' that was never written" in reason.message
+    assert "y=…=inout" in reason.advice

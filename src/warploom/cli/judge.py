@@ -25,6 +25,7 @@ from warploom.ptx.launch import Kernel
 from warploom.verdict.answer import Judgement
 from warploom.verdict.argument import said_in
 from warploom.verdict.judged import Shapes, judged
+from warploom.verdict.precision import Limits
 from warploom.verdict.recorded import RecordedShape
 from warploom.verdict.reference import Reference
 from warploom.without_gpu.cuda_kernel import CudaKernel
@@ -65,6 +66,9 @@ def _findings(found: Judgement) -> Iterator[dict[str, Any]]:
         if shape.counterexample is not None:
             message = f"{shape.name}: {shape.counterexample.text}"
             yield {"kind": "different", "message": message, "advice": "", "tool": KIND}
+    for other in found.others if found.general else ():
+        if other.found == "different":
+            yield {"kind": "shape", "message": other.text, "advice": "", "tool": KIND}
 
 
 def _judged(asked: Judge, context: Context) -> Judgement:
@@ -84,7 +88,18 @@ def _judged(asked: Judge, context: Context) -> Judgement:
         shapes = Shapes(listed, asked.grid, asked.block, asked.cluster, str(asked.shared))
     sizes = parse_shape_sizes(asked.shape)
     kernel = _kernel(asked, name)
-    return judged(kernel, reference, shapes, sizes, asked.seconds, asked.seed)
+    limits = Limits.of(asked.precision, asked.accumulate, asked.ulps)
+    return judged(
+        kernel,
+        reference,
+        shapes,
+        sizes,
+        asked.seconds,
+        asked.seed,
+        limits,
+        asked.others,
+        asked.general,
+    )
 
 
 def _function(text: str) -> Callable[..., Any]:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from warploom.errors import KernelError, Span, WarploomError
+from warploom.errors import KernelError, Span, UninitialisedError, WarploomError
+from warploom.verdict.case import Case
+from warploom.verdict.elsewhere import Other
 from warploom.verdict.floats import Counterexample
+from warploom.verdict.precision import Precise
 
 Ruling = Literal["equal", "different", "unknown"]
 ORDER = ("different", "unknown", "equal")  # of several shapes the first decides
+_ARGUMENT = re.compile(r"argument (\d+) \('[^']*'\)")
 CLAIM = (
     "equal as functions over the reals, where no denominator vanishes; rounding and overflow are "
     "not looked at"
@@ -55,6 +60,7 @@ class Judged:
     constants: dict[float, float] = field(default_factory=dict)
     fixed: tuple[str, ...] = ()  # arguments that were the same in all runs
     counterexample: Counterexample | None = None
+    precision: list[Precise] = field(default_factory=list)
     seconds: float = 0.0
 
     @property
@@ -76,7 +82,7 @@ class Judged:
             out.append(f"  for the values of {', '.join(self.fixed)} that were given")
         for value, taken in sorted(self.constants.items()):
             out.append(f"  the constant {value!r} of the reference is taken for {taken!r}")
-        return out
+        return out + [f"  {line}" for each in self.precision for line in each.lines()]
 
     def record(self) -> dict[str, Any]:
         found = self.counterexample
@@ -92,6 +98,7 @@ class Judged:
                 "output": found.output, "index": list(found.index), "kernel": found.kernel,
                 "reference": found.reference, "inputs": found.how, "seed": found.seed,
             },
+            "precision": [each.record() for each in self.precision],
             "seconds": self.seconds,
         }  # fmt: skip
 
@@ -104,9 +111,13 @@ class Judgement:
     reference: str
     shapes: tuple[Judged, ...]
     seed: int
+    others: tuple[Other, ...] = ()
+    general: bool = False  # what is wrong at other shapes makes the verdict
 
     @property
     def verdict(self) -> Ruling:
+        if self.general and any(each.found == "different" for each in self.others):
+            return "different"
         return min((each.verdict for each in self.shapes), key=ORDER.index)
 
     @property
@@ -119,15 +130,25 @@ class Judgement:
             "kind": "judge", "verdict": self.verdict, "kernel": self.kernel,
             "reference": self.reference, "claim": CLAIM, "seed": self.seed,
             "shapes": [each.record() for each in self.shapes],
+            "others": [each.record() for each in self.others],
         }  # fmt: skip
 
     def __str__(self) -> str:
         head = f"{self.kernel} and {self.reference}: {self.verdict}"
         out = [head, *(line for each in self.shapes for line in each.lines())]
+        out += [each.text for each in self.others]
         if self.verdict == "equal":
             out.append(CLAIM)
         return "\n".join(out)
 
 
-def fault(error: KernelError) -> Reason:
-    return Reason.of("fault", error)
+def fault(error: KernelError, case: Case) -> Reason:
+    """What a launch died of, with the names of arguments."""
+    names = {each.place: each.name for each in case.named.values()}
+    met = {int(number) for number in _ARGUMENT.findall(error.message)}
+    message = _ARGUMENT.sub(lambda m: f"'{names.get(int(m[1]), m[0])}'", error.message)
+    outputs = [e.name for e in case.outputs if e.place in met and e.said.start == "out"]
+    if isinstance(error, UninitialisedError) and outputs:
+        advice = f"say {outputs[0]}=…=inout if it changes what is there"
+        return Reason("reads output", f"it reads its output: {message}", error.span, advice)
+    return Reason("fault", message, error.span, error.advice)

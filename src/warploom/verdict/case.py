@@ -14,9 +14,9 @@ from warploom.errors import ParseError
 from warploom.machine import rounding
 from warploom.ptx.emulate.arguments import Fresh
 from warploom.verdict.argument import Said, dtype_of, extents, whole
+from warploom.verdict.inputs import drawn
 
 Array = npt.NDArray[Any]
-DISTRIBUTIONS = ("normal", "whole", "far", "small", "positive", "negative", "large")
 _POISON = 0xA5
 
 
@@ -123,7 +123,7 @@ class Case:
             if each.start is not None:
                 each.memory[...] = each.start
             elif each.said.is_free:
-                each.put(drawn(draw, how, each.shape))
+                each.put(drawn(draw, how, each.shape, each.said.kind))
             else:
                 each.memory.reshape(-1).view(np.uint8)[:] = _POISON
 
@@ -135,25 +135,6 @@ class Case:
                 numbers = each.numbers().reshape(each.shape)
                 found[each.name] = numbers if each.shape or not each.is_scalar else numbers[()]
         return found
-
-
-def drawn(draw: np.random.Generator, how: str, shape: Sequence[int]) -> Array:
-    """Numbers of a distribution."""
-    normal = draw.standard_normal(shape)
-    match how:
-        case "whole":
-            return draw.integers(-4, 5, shape).astype(np.float64)
-        case "far":
-            return normal * np.exp2(draw.integers(-8, 9, shape))
-        case "small":
-            return normal / 1024
-        case "positive":
-            return np.abs(normal) + 0.125
-        case "negative":
-            return -np.abs(normal) - 0.125
-        case "large":
-            return normal * 8
-    return np.asarray(normal)
 
 
 def case_of(

@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from warploom.errors import Span
 from warploom.ptx.field.arrays import Exact, Literals
 from warploom.ptx.field.digits import Digits
 from warploom.ptx.field.elements import LOG2_E, LOW_LOG2_E, Elements, NotKnown
 from warploom.ptx.field.equal import FEW, Answer, decided
 from warploom.ptx.field.floats import Field
+from warploom.ptx.field.roundings import code_of, names_of
 from warploom.ptx.field.run import UNWRITTEN, Floats, run
 from warploom.ptx.ir import Immediate
 from warploom.ptx.launch import Kernel
@@ -28,11 +30,23 @@ SINGLES = frozenset({"f32", "f16", "bf16", "f16x2", "bf16x2", "tf32"})
 Pairs = list[tuple[Array, Array]]
 
 
+@dataclass(frozen=True, slots=True)
+class Went:
+    """What an output went through: types of sums to which more was added, roundings and additions
+    on its longest paths, bits that cancelled."""
+
+    accumulators: tuple[str, ...]
+    roundings: int
+    additions: int
+    cancelled: float
+
+
 @dataclass(slots=True)
 class Exactly:
     """`real`: by output, the values of the draw that was last for inputs that are numbers, of the
     kernel and of the reference. `taken`: constants of the reference, and for which floats of the
-    kernel they were taken."""
+    kernel they were taken. `went`: by output, what the last draw saw; `holding`: by type, where
+    sums of it are first added to."""
 
     kernel: Kernel
     case: Case
@@ -46,6 +60,8 @@ class Exactly:
     seed: int = 0
     real: list[tuple[Array, Array]] = field(default_factory=list)
     taken: dict[float, float] = field(default_factory=dict)
+    went: dict[str, Went] = field(default_factory=dict)
+    holding: dict[str, Span] = field(default_factory=dict)
 
     @property
     def compared(self) -> list[Argument]:
@@ -54,6 +70,7 @@ class Exactly:
 
     def once(self, drawn: Field, r: Random, narrow: int | None) -> Pairs:
         e, case = drawn.elements, self.case
+        self.went = {}
         if self.racing:
             e.merging = e.by_key = True
         case.fill(np.random.default_rng(self.seed), self.how)
@@ -68,6 +85,12 @@ class Exactly:
         )  # fmt: skip
         pairs = self._pairs(e, given, before, floats)
         self.real = [(e["real"][x], e["real"][y]) for x, y in pairs]
+        self.holding = e.holding
+        self.went = {
+            each.name: _went(e, floats[each.name].numbers.reshape(-1))
+            for each in case.outputs
+            if each.name in floats
+        }
         return pairs
 
     def _floats(self, e: Elements, r: Random, narrow: int | None) -> dict[str, Floats]:
@@ -80,6 +103,7 @@ class Exactly:
             if each.said.is_free:
                 few = FEW if narrow is not None and free[narrow] == each.name else 0
                 numbers = e.inputs(values.size, r, few, values)
+                e["type"][numbers] = code_of(each.said.kind)
             elif each.start is None:
                 numbers = np.full(values.size, UNWRITTEN)
             else:
@@ -162,6 +186,14 @@ class Exactly:
         drawn = Field(Elements.drawn(r), Digits.drawn(r))
         drawn.elements.by_key = drawn.elements.free_exponentials = True
         self.once(drawn, r, narrow)
+
+
+def _went(e: Elements, numbers: Array) -> Went:
+    most = {name: e[name][numbers].max(initial=0) for name in ("roundings", "sums", "cancelled")}
+    return Went(
+        names_of(int(np.bitwise_or.reduce(e["held"][numbers], initial=0))),
+        int(most["roundings"]), int(most["sums"]), float(most["cancelled"]),
+    )  # fmt: skip
 
 
 def _told_apart(e: Elements, found: Array, wanted: Array) -> tuple[Array, Array]:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from secrets import randbelow
 from typing import Any, Protocol
@@ -30,7 +31,8 @@ from warploom.ptx.prove.verdict import SAME_VALUE
 from warploom.ptx.types import types_of
 from warploom.verdict.answer import Judged, Judgement, Reason, fault
 from warploom.verdict.argument import Said, said
-from warploom.verdict.case import DISTRIBUTIONS, Argument, Case, case_of
+from warploom.verdict.case import Argument, Case, case_of
+from warploom.verdict.elsewhere import MOST, USUAL, Other, other_shapes, tried
 from warploom.verdict.exact import Exactly
 from warploom.verdict.floats import (
     Counterexample,
@@ -42,6 +44,8 @@ from warploom.verdict.floats import (
     unwritten,
     values,
 )
+from warploom.verdict.inputs import DISTRIBUTIONS
+from warploom.verdict.precision import AS_WIDE, Limits, Measured
 from warploom.verdict.reference import Reference
 from warploom.without_gpu.cuda_kernel import CudaKernel
 from warploom.without_gpu.front import DEFAULT_ARCH
@@ -56,9 +60,11 @@ MOST_RACES = 3  # that are told: one may show at many lines
 class Question:
     """What is asked of one kernel; `of` answers it for one shape."""
 
-    def __init__(self, kernel: Kernel, reference: Reference, seed: int, seconds: float) -> None:
+    def __init__(
+        self, kernel: Kernel, reference: Reference, seed: int, seconds: float, limits: Limits
+    ) -> None:
         self.kernel, self.reference = kernel, reference
-        self.seed, self.seconds = seed, seconds
+        self.seed, self.seconds, self.limits = seed, seconds, limits
 
     def of(self, case: Case) -> Judged:
         started = time.monotonic()
@@ -72,11 +78,22 @@ class Question:
             found.reasons.append(Reason.of("limit", error))
         except KernelError as error:
             found.verdict = "different"
-            found.reasons.append(fault(error))
+            found.reasons.append(fault(error, case))
         finally:
             trial.launches.restore()
         found.seconds = time.monotonic() - started
         return found
+
+    def elsewhere(self, case: Case) -> list[str]:
+        """What launches at a shape find that nobody stated."""
+        trial = _Trial(self, case, Judged(case.sizes), deadline_of(self.seconds))
+        try:
+            with within(trial.deadline, "the launches of this shape"):
+                return trial.launched()
+        except KernelError as error:
+            return [fault(error, case).message]
+        finally:
+            trial.launches.restore()
 
 
 class _Trial:
@@ -87,6 +104,9 @@ class _Trial:
         self.kernel, self.reference, self.seed = asked.kernel, asked.reference, asked.seed
         self.launches = Launches(asked.kernel, deadline)
         self.exactly = Exactly(asked.kernel, case, asked.reference, deadline, seed=asked.seed)
+        self.measured = Measured(
+            self.launches, case, asked.reference, self.exactly, asked.seed
+        )  # fmt: skip
 
     def run(self) -> None:
         found = self.found
@@ -97,6 +117,8 @@ class _Trial:
         answer = self.exactly.answer()
         found.draws = answer.draws
         found.constants = dict(self.exactly.taken)
+        self.measured.passed(self.exactly.went)
+        found.precision = list(self.measured.outputs.values())
         found.counterexample = self._apart(answer) or self._not_finite()
         if found.counterexample is not None:
             found.verdict = "different"
@@ -111,7 +133,38 @@ class _Trial:
                 found.reasons.append(Reason("not followed", answer.why, self._line(answer.span)))
             case "equal":
                 found.error = answer.error
-        found.verdict = "unknown" if found.reasons else "equal"
+        if self.asked.limits.tried:
+            self.measured.hard(answer.narrow)
+        broken = self._broken(self.asked.limits)
+        found.verdict = "different" if broken else "unknown" if found.reasons else "equal"
+        found.reasons += broken
+
+    def launched(self) -> list[str]:
+        """What is wrong on one draw of inputs."""
+        self._checked()
+        example = None if self.found.reasons else self._gross("normal", self.seed)
+        wrong = [each.message for each in self.found.reasons]
+        return wrong if example is None else [example.text]
+
+    def _broken(self, limits: Limits) -> list[Reason]:
+        """What is less precise than was asked for."""
+        out = []
+        for each in self.found.precision:
+            for kind in each.accumulators or () if limits.accumulate else ():
+                if kind not in AS_WIDE[limits.accumulate or ""]:
+                    message = f"{each.name}: sums are held in {kind}, and more is added to them"
+                    advice = f"add in {limits.accumulate}, and round once at the end"
+                    place = self._line(self.exactly.holding.get(kind))
+                    out.append(Reason("accumulator", message, place, advice))
+        seen = self.measured.furthest
+        if seen is not None and limits.ulps is not None and seen.ulps > limits.ulps:
+            name = seen.argument.name
+            message = f"{name} is {seen.ulps:.3g} ulps from the reference, of {limits.ulps:g}"
+            out.append(Reason("ulps", message))
+            self.found.counterexample = self._example(
+                seen.argument, seen.at, seen.found, seen.wanted, seen.how, self.seed, seen.inputs
+            )
+        return out
 
     # -- plain launches ---------------------------------------------------------------------------
 
@@ -303,7 +356,9 @@ def judge(
     kernel: Any, reference: Callable[..., Any], args: Mapping[str, Any], *, grid: Any = 1,
     block: Any = 32, shape: Mapping[str, Any] | None = None, cluster: Any = None,
     shared_bytes: Any = 0, name: str | None = None, arch: str = DEFAULT_ARCH,
-    seconds: float = SECONDS, seed: int | None = None,
+    seconds: float = SECONDS, seed: int | None = None, precision: bool = False,
+    accumulate: str | None = None, ulps: float | None = None, others: int = USUAL,
+    general: bool = False,
 ) -> Judgement:  # fmt: skip
     """Whether a kernel is equal to its reference, for all inputs of a shape, without a GPU.
 
@@ -316,6 +371,13 @@ def judge(
     The verdict is *equal* if the kernel gives the reference's results as functions over the reals,
     in every schedule; rounding is not looked at. It is *different* if some inputs show it, or if
     the kernel does something wrong. All else is *unknown*, with the reasons.
+
+    With `precision` hard inputs are tried, too: magnitudes far apart, near ties, subnormal numbers,
+    zeros, infinities and NaNs. Limits are verdicts: `accumulate="float32"` is the narrowest type
+    that sums may be held in, and `ulps` how far results may be from the reference's.
+
+    So many `others` are shapes that were not stated, at which the kernel is launched, too. What is
+    wrong there is said; with `general` it makes the verdict.
 
     >>> import warploom
     >>> text = '''
@@ -350,7 +412,10 @@ def judge(
         listed, _joined(grid), _joined(block), None if cluster is None else _joined(cluster),
         str(shared_bytes),
     )  # fmt: skip
-    return judged(chosen, Reference(reference), cases, shape or {}, seconds, seed)
+    limits = Limits.of(precision, accumulate, ulps)
+    return judged(
+        chosen, Reference(reference), cases, shape or {}, seconds, seed, limits, others, general
+    )
 
 
 def _joined(given: Any) -> str:
@@ -381,14 +446,38 @@ class Shapes:
 
 def judged(
     kernel: Kernel, reference: Reference, shapes: Cases, sizes: Mapping[str, Any], seconds: float,
-    seed: int | None = None,
+    seed: int | None = None, limits: Limits | None = None, others: int = USUAL,
+    general: bool = False,
 ) -> Judgement:  # fmt: skip
     """Primes and inputs are drawn anew in every call, so that no kernel can be made for them; a
     `seed` repeats a call."""
     chosen = randbelow(SEEDS) if seed is None else seed
     if not isinstance(chosen, int) or chosen < 0:
         raise CheckError(f"the seed {chosen!r:.40}", advice="give 0 or more")
-    cases = [shapes.at(each, chosen) for each in shapes_of(sizes)]
-    question = Question(kernel, reference, chosen, seconds)
+    if not isinstance(others, int) or not 0 <= others <= MOST:
+        raise CheckError(f"{others!r:.40} other shapes", advice=f"give 0 to {MOST}")
+    stated = shapes_of(sizes)
+    cases = [shapes.at(each, chosen) for each in stated]
+    question = Question(kernel, reference, chosen, seconds, limits or Limits())
     found = tuple(question.of(each) for each in cases)
-    return Judgement(demangled(kernel.name), reference.name, found, chosen)
+    made = Judgement(demangled(kernel.name), reference.name, found, chosen, general=general)
+    if made.verdict == "different":
+        return made
+    return replace(made, others=_elsewhere(question, shapes, stated, others))
+
+
+def _elsewhere(
+    question: Question, shapes: Cases, stated: list[dict[str, int]], count: int
+) -> tuple[Other, ...]:
+    """Other shapes, of launches whose arrays follow the sizes."""
+    if not isinstance(shapes, Shapes) or any(each.values is not None for each in shapes.args):
+        return ()
+    found = []
+    for sizes in other_shapes(stated, count, np.random.default_rng(question.seed)):
+        at = partial(shapes.at, sizes, question.seed)
+        found.append(tried(sizes, partial(_launched_at, question, at)))
+    return tuple(found)
+
+
+def _launched_at(question: Question, at: Callable[[], Case]) -> list[str]:
+    return question.elsewhere(at())

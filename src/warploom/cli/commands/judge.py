@@ -36,6 +36,13 @@ denominator vanishes; rounding and overflow are not looked at. The error that is
 Different: with inputs that show it by more than rounding, or with a fault, such as a race. Unknown:
 all else, with the reasons. Constants that were taken for rounded ones are listed.
 
+Said of each output: the types that its sums are held in, and the roundings on its longest path.
+With --precision hard inputs are tried, too, and it is said how many bits cancel and by how many
+units in the last place a result is off. --accumulate float32 and --ulps 4 make verdicts of it.
+
+The kernel is launched at two other shapes, too, and what is wrong there is said. With --general it
+makes the verdict.
+
 With --launch the launch is a recorded one, and each --arg says what one of its arrays is.
 
 \b
@@ -62,6 +69,21 @@ class Judge(Launched):
     )
     shape: list[str] = option(
         [], "--shape", metavar="NAME=N,N", help="A size, with one value or several."
+    )
+    others: int = option(
+        2, "--others", min=0, max=16, metavar="N", help="Shapes to launch that were not given."
+    )
+    general: bool = option(
+        False, "--general", help="What is wrong at other shapes makes the verdict, too."
+    )
+    precision: bool = option(
+        False, "--precision", help="Try inputs that are hard on rounding, too."
+    )
+    accumulate: str | None = option(
+        None, "--accumulate", metavar="TYPE", help="The narrowest type that sums may be held in."
+    )
+    ulps: float | None = option(
+        None, "--ulps", min=0, metavar="N", help="At most how far results are from the reference."
     )
     counterexample: Path | None = option(
         None, "--counterexample", metavar="FILE.npz", help="Write a launch that shows a difference."

@@ -26,6 +26,7 @@ from warploom.errors import Span
 from warploom.ptx.field.digits import mixed
 from warploom.ptx.field.factors import MOST_BITS, Endless, Factors
 from warploom.ptx.field.prime import Modulus, Primes
+from warploom.ptx.field.roundings import COLUMNS as ROUNDINGS
 
 Array = npt.NDArray[Any]
 LOW_LOG2_E = 0x32A57060  # the second single of log2(e), as expf has it
@@ -47,6 +48,7 @@ COLUMNS = {
     "terms": "f8", "terms_below": "f8", "weight": "f8", "weight_below": "f8",
     "narrow": "f8",  # its degree in what was drawn from few values
     "real": "f8",  # its value where inputs are certain numbers; NaN if these are not given
+    **ROUNDINGS,
 }  # fmt: skip
 
 REAL: dict[str, Callable[..., Array]] = {
@@ -91,6 +93,7 @@ class Elements:
     functions: int = 0  # values of functions that were drawn by their arguments
     arguments: set[int] = field(default_factory=set)  # their factors
     argument: dict[str, float] = field(default_factory=dict)  # the most of them, by what is bounded
+    holding: dict[str, Span] = field(default_factory=dict)  # where sums are added to, by their type
     _constants: dict[float, int] = field(default_factory=dict)
 
     @staticmethod
@@ -124,6 +127,14 @@ class Elements:
         self.count = end
         made = np.arange(first, end)
         return self._merged(made) if self.merging and count > 1 else made
+
+    def copied(self, x: Array) -> Array:
+        """The same numbers as new elements, but for constants, as of what was rounded."""
+        out = x.copy()
+        at = np.flatnonzero(~self.is_constant(x))
+        if at.size:
+            out[at] = self._new(at.size, **{name: self[name][x[at]] for name in self.columns})
+        return out
 
     def _merged(self, made: Array) -> Array:
         """The first of elements that are alike, as sums are that lanes make in another order."""

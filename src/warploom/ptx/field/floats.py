@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from warploom.errors import Span
 from warploom.machine import rounding
+from warploom.machine.fused import Rule
 from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.field.digits import COPIES, Digits
 from warploom.ptx.field.elements import Elements, NotKnown
+from warploom.ptx.field.roundings import Note, noted, noted_product
 from warploom.ptx.types import DTYPES
 
 Array = npt.NDArray[Any]
@@ -26,6 +29,7 @@ class Field:
 
     elements: Elements
     digits: Digits
+    place: Span | None = None  # of the product of matrices that is made
 
     def read(self, words: Array, kind: str, active: Array | None = None) -> Array:
         """The numbers of elements, of floats by copy and thread; 0 where none is active."""
@@ -98,7 +102,9 @@ def active_of(f: Frame) -> Array | None:
     return np.asarray(running[0])
 
 
-def applied(f: Frame, fn: Apply, values: list[Array], kinds: list[str], result: str) -> Array:
+def applied(
+    f: Frame, fn: Apply, values: list[Array], kinds: list[str], result: str, note: Note
+) -> Array:
     """A function of elements, on floats of the running threads."""
     active = active_of(f)
     field = field_of(f)
@@ -109,11 +115,11 @@ def applied(f: Frame, fn: Apply, values: list[Array], kinds: list[str], result: 
     ]
     size = max(each.size for each in numbers)
     numbers = [np.broadcast_to(each, size) for each in numbers]
-    if active is not None and size > 1:
-        made = np.zeros(size, np.int64)
-        made[active] = fn(*[each[active] for each in numbers])
-    else:
-        made = fn(*numbers)
+    running = active if active is not None and size > 1 else slice(None)
+    given, first = [each[running] for each in numbers], field.elements.count
+    made = np.zeros(size, np.int64)
+    made[running] = fn(*given)
+    noted(field.elements, note, given, made[running], first)
     out = field.written(made, result).view(DTYPES[result])
     if size == 1:
         same = (out.view(f"u{out.dtype.itemsize}") == out.view(f"u{out.dtype.itemsize}")[0]).all()
@@ -134,12 +140,16 @@ class FieldArithmetic:
     field: Field
 
     def fused(
-        self, a: Array, b: Array, c: Array, kinds: tuple[str, str], result: str, _: Any
+        self, a: Array, b: Array, c: Array, kinds: tuple[str, str], result: str, rule: Rule
     ) -> Array:
         if not set(kinds) <= {"f16", "bf16", "tf32"}:
             raise NotKnown(f"products of {kinds[0]}")
         x, y = (self._numbers(each, kind) for each, kind in zip((a, b), kinds, strict=True))
-        made = self.field.elements.products(x, y, self._numbers(c, result))
+        before, e = self._numbers(c, result), self.field.elements
+        made = e.products(x, y, before)
+        noted_product(
+            e, result, self.field.place, x, y, before, made, rule.group, kinds[0]
+        )  # fmt: skip
         return self.field.written(made.reshape(-1), result).view(c.dtype).reshape(c.shape)
 
     def _numbers(self, values: Array, kind: str) -> Array:

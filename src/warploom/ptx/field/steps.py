@@ -19,6 +19,7 @@ from warploom.ptx.emulate.shape import parts
 from warploom.ptx.field.digits import DIGIT
 from warploom.ptx.field.elements import Elements, NotKnown
 from warploom.ptx.field.floats import active_of, applied, by_copies, field_of
+from warploom.ptx.field.roundings import Note, how_of
 from warploom.ptx.ir import Address, Immediate, Instruction, Operand, Register
 from warploom.ptx.known import keys_of, registers, split_operands, varies
 from warploom.ptx.opcode import MemoryEffect
@@ -132,16 +133,18 @@ def _arithmetic(ctx: Context, ins: Instruction) -> Step:
     sources = [kinds[-1]] * (count - 1) + [result] if len(kinds) > 1 else [result] * count
     store, fetches = parts(ctx, ins, result, *sources)
     scalar = [kind.removesuffix("x2") for kind in sources]
+    note = Note(how_of(ins.opcode), result.removesuffix("x2"), ctx.module.span(ins))
 
     def step(f: Frame) -> None:
         fn = function_of(field_of(f).elements, ins)
         values = [fetch(f) for fetch in fetches]
         with told(ctx, ins):
             if not pairs:
-                store(f, applied(f, fn, values, scalar, result))
+                store(f, applied(f, fn, values, scalar, result, note))
                 return
             low, high = (
-                applied(f, fn, [_half(v, n) for v in values], scalar, scalar[0]) for n in (0, 1)
+                applied(f, fn, [_half(v, n) for v in values], scalar, scalar[0], note)
+                for n in (0, 1)
             )
             low, high = np.broadcast_arrays(low.view(np.uint16), high.view(np.uint16))
             store(f, low.astype(np.uint32) | high.astype(np.uint32) << np.uint32(16))
@@ -200,11 +203,14 @@ def _conversion(ctx: Context, ins: Instruction, plain: Step) -> Step:
     result = "f32" if target == "tf32" else target
     store = ctx.write(ins.operands[0], "b32" if pair or target == "tf32" else result)
     fetches = [ctx.read(each, source) for each in ins.operands[1:]]
+    kind = target.removesuffix("x2")
+    note = Note("narrower" if _is_narrower(kind, source) else "exact", kind, ctx.module.span(ins))
 
     def step(f: Frame) -> None:
         with told(ctx, ins):
+            fn = _same(f, words, note.how == "narrower")
             made = [
-                applied(f, _same(f, words), [fetch(f)], [source], result.removesuffix("x2"))
+                applied(f, fn, [fetch(f)], [source], result.removesuffix("x2"), note)
                 for fetch in fetches
             ]
         if not pair:
@@ -216,14 +222,24 @@ def _conversion(ctx: Context, ins: Instruction, plain: Step) -> Step:
     return step
 
 
-def _same(f: Frame, words: set[str]) -> Function:
-    """The element itself, but for a clamp; of a step rounding would make another."""
+_WITHIN = {  # types whose floats are such of another, too
+    "f64": ("f32", "tf32", "f16", "bf16"), "f32": ("tf32", "f16", "bf16"), "tf32": ("f16", "bf16"),
+}  # fmt: skip
+
+
+def _is_narrower(target: str, source: str) -> bool:
+    return source != target and source not in _WITHIN.get(target, ())
+
+
+def _same(f: Frame, words: set[str], rounds: bool) -> Function:
+    """The element itself, but for a clamp; of a step rounding would make another. One that is
+    rounded is new, so that this is noted of it."""
     e = field_of(f).elements
 
     def same(x: Array) -> Array:
         if (e["step"][x] > 0).any():
             raise NotKnown("a conversion of an exponent's bits")
-        return x
+        return e.copied(x) if rounds else x
 
     return e.clamped if "sat" in words else same
 
@@ -250,9 +266,10 @@ def _product(ctx: Context, ins: Instruction, plain: Step) -> Step:
     if not set(kinds) <= FOLLOWED or "m8n8k4" in words:
         return _unknown(ctx, ins, f"{ins.name}")
     where = tuple(o for o in ins.operands if isinstance(o, Register) and o.type in ("b64", "pred"))
-    checked = _checked(ctx, ins, plain, where)
+    checked, place = _checked(ctx, ins, plain, where), ctx.module.span(ins)
 
     def step(f: Frame) -> None:
+        field_of(f).place = place
         with told(ctx, ins):
             checked(f)
 
@@ -355,6 +372,7 @@ def _raised(ctx: Context, ins: Instruction) -> Step | None:
     if ins.name != "shl.b32" or not isinstance(amount, Immediate) or amount.value != EXPONENT:
         return None
     store, fetch = ctx.write(ins.operands[0], "f32"), ctx.read(ins.operands[1], "f32")
+    note = Note("exact", "f32")
 
     def step(f: Frame) -> None:
         e = field_of(f).elements
@@ -371,7 +389,7 @@ def _raised(ctx: Context, ins: Instruction) -> Step | None:
                 raise NotKnown(f"{ins.name} of a float's bits")
             return e.exponent_of(x)
 
-        store(f, applied(f, exponents, [fetch(f)], ["f32"], "f32"))
+        store(f, applied(f, exponents, [fetch(f)], ["f32"], "f32", note))
 
     return step
 
