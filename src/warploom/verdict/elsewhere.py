@@ -14,7 +14,7 @@ import numpy as np
 
 from warploom.errors import LimitError, WarploomError
 
-Outcome = Literal["alike", "different", "not tried"]
+Seen = Literal["alike", "different", "not tried"]
 USUAL = 2  # shapes that are tried if nobody says how many
 MOST = 16
 TIMES = 64  # draws of a shape until it is a new one
@@ -25,15 +25,15 @@ class Other:
     """A shape that nobody stated. `why`: what was found, or why it could not be tried."""
 
     sizes: dict[str, int]
-    found: Outcome
+    found: Seen
     why: str = ""
 
     @property
     def text(self) -> str:
         name = ", ".join(f"{k}={v}" for k, v in self.sizes.items())
-        said = {"alike": "as the reference", "different": "different", "not tried": "not tried"}
+        told = {"alike": "as the reference", "different": "different", "not tried": "not tried"}
         why = f": {self.why}" if self.why else ""
-        return f"also launched at {name}: {said[self.found]}{why}"
+        return f"also launched at {name}: {told[self.found]}{why}"
 
     def record(self) -> dict[str, Any]:
         return {"shape": self.sizes, "found": self.found, "why": self.why}

@@ -37,8 +37,8 @@ Different: with inputs that show it by more than rounding, or with a fault, such
 all else, with the reasons. Constants that were taken for rounded ones are listed.
 
 Said of each output: the types that its sums are held in, and the roundings on its longest path.
-With --precision hard inputs are tried, too, and it is said how many bits cancel and by how many
-units in the last place a result is off. --accumulate float32 and --ulps 4 make verdicts of it.
+With --precision hard inputs are tried, too: how many bits cancel, and how far results are off, in
+units in the last place. Limits such as --accumulate float32 and --ulps 4 are verdicts.
 
 The kernel is launched at two other shapes, too, and what is wrong there is said. With --general it
 makes the verdict.
