@@ -46,15 +46,16 @@ def found(name: str, seconds: float) -> dict[str, Any]:
         "strategy": answer.strategy,
         "schedule": answer.nest.schedule(answer.candidate),
         "recipe": answer.nest.recipe,
+        "program": answer.program,
         "leaf": packed(answer.candidate, 0).hex(),
     }
 
 
 def timed(row: dict[str, Any]) -> dict[str, Any]:
     """With its time on this machine's GPU."""
-    recipe, leaf = row.pop("recipe"), row.pop("leaf")
+    recipe, leaf, program = row.pop("recipe"), row.pop("leaf"), row.pop("program")
     nest = Nest(*recipe)
-    quick = quick_gpu(nest.program)
+    quick = quick_gpu(program)
     made = made_of(nest, made_again(nest, {"leaf": leaf}), 0, quick.arch, set())
     assert made is not None
     nanoseconds = quick.time(made, float("inf"))[0]
@@ -84,7 +85,9 @@ def main() -> int:
     rows = {}
     for name, row in zip(names, answers, strict=True):
         if given.dry or "leaf" not in row:
-            row = {key: value for key, value in row.items() if key not in ("recipe", "leaf")}
+            row = {
+                key: value for key, value in row.items() if key not in ("recipe", "leaf", "program")
+            }
         else:
             row = timed(row)
         rows[name] = compared(name, row)

@@ -38,6 +38,7 @@ NOT_KNOWN = (
 STRATEGIES = {
     "block-tile": "a sum of products: results in registers, factors through shared memory",
     "split-k": "few long sums of products: the threads of a block fold parts of each",
+    "split-over-blocks": "few long folds: blocks fold parts of each, a second kernel these",
     "warp-per-row": "lanes fold parts of a row with vector loads, and then across lanes",
     "row-per-block": "softmax, norms: threads hold a row and fold it as often as need be",
     "threads-per-column": "threads along columns; groups of them fold parts of each",

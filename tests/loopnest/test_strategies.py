@@ -138,7 +138,7 @@ WHICH = {
         row_sum(100, 1000),
         gesummv(64, 512, cut=TAIL),
     ],
-    "threads-per-column": [column_maximum(7000, 5000)],
+    "threads-per-column": [column_maximum(1000, 5000)],
     "row-per-block": [softmax(1024, 1000), softmax(8, 7), layer_norm(30, 64), softmax(3, 5000)],
     "one-pass": [axpy(1000, cut=TAIL), stencil(100, 200)],
 }

@@ -155,8 +155,8 @@ def test_seconds_hold_and_ctrl_c_keeps_the_best(pretended: PretendedQuick) -> No
 
 
 def test_what_is_slow_is_looked_at_once(pretended: PretendedQuick) -> None:
-    quick = Made(b"", 100.0, "k", (1, 1, 1), (1, 1, 1), b"", "0000")
-    slow = Made(b"", 100.0, "k", (1, 1, 1), (1, 1, 1), b"", "ffff")
+    quick = Made(b"", 100.0, (), "0000")
+    slow = Made(b"", 100.0, (), "ffff")
     assert pretended.time(quick, 100.0) == (120.0, True)
     assert not pretended.time(slow, 120.0)[1]
 

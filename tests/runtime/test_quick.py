@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -17,8 +18,11 @@ from warploom.emit.spell import function_name
 from warploom.errors import DeviceError
 from warploom.index.ir import Const
 from warploom.kernel.ir import Kernel
-from warploom.loopnest.kernels import axpy
+from warploom.loopnest.computation import Computation
+from warploom.loopnest.instructions import program_of
+from warploom.loopnest.kernels import Cut, axpy, matvec
 from warploom.loopnest.lower import lower
+from warploom.loopnest.parted import parted
 from warploom.loopnest.space import NestSpace
 from warploom.pipeline import raced
 from warploom.pipeline.drawn import Made
@@ -90,8 +94,13 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Cuda:
 def made_of(kernel: Kernel, cuda: Cuda) -> Made:
     name = function_name(kernel, "cuda")
     cuda.kernels[name] = kernel
+    return Made(b"", 1.0, (launched(kernel, name),), "key")
+
+
+def launched(kernel: Kernel, name: str) -> quick.Launched:
     grid = [each.value for each in kernel.grid if isinstance(each, Const)]
-    return Made(b"", 1.0, name, (grid[0], grid[1], grid[2]), kernel.block, b"code", "key")
+    names = tuple(each.name for each in kernel.params)
+    return quick.Launched(name, (grid[0], grid[1], grid[2]), kernel.block, b"code", names)
 
 
 def test_a_kernel_is_checked_looked_at_and_timed_in_a_graph(driver: Cuda) -> None:
@@ -141,3 +150,22 @@ def test_a_failure_of_the_library_is_an_error_of_ours(
     monkeypatch.setattr(quick.QuickGpu, "_looked_at", partial(fails))
     with pytest.raises(DeviceError, match="illegal memory access"):
         rig.time(made, float("inf"))
+
+
+def test_two_kernels_are_timed_as_one(driver: Cuda) -> None:
+    """What the first leaves for the second is in memory that is theirs; results are checked."""
+    program = matvec(6, 16, cut=Cut(tail=True))
+    made = parted(Computation.of(program), 4)
+    both = [program_of(each, published=False) for each in (made.parts, made.after)]
+    kernels = [lower(next(iter(implementations(NestSpace(each), 1)))) for each in both]
+    for each in kernels:
+        driver.kernels[function_name(each, "cuda")] = each
+    launches = tuple(launched(each, function_name(each, "cuda")) for each in kernels)
+    between = ((made.between.name, "float32", made.between.elements),)
+    rig = raced.quick_gpu(program)
+    whole = Made(b"", 1.0, launches, "key", between)
+    assert rig.time(whole, float("inf"))[1]
+    names = [each.function for each in driver.launched]
+    assert names == ["matvec_parts", "matvec_after"] * (len(names) // 2)
+    with pytest.raises(DeviceError, match="computes a wrong y"):
+        rig.time(replace(whole, launches=launches[:1]), float("inf"))

@@ -93,8 +93,10 @@ def _explored(asked: Explore, context: Context) -> Status:
             record |= made
         said = None
         if asked.text is not None and best is not None:
-            noted = with_notes(explored.kernel, command_words(asked, context))
-            said = emit.emit(with_names([noted], asked.name)[0], asked.text.value)
+            words = command_words(asked, context)
+            noted = [with_notes(each, words) for each in explored.kernels]
+            texts = [emit.emit(each, asked.text.value) for each in with_names(noted, asked.name)]
+            said = "\n".join(texts)
     if said is not None:
         write(asked.out, said, answer)
     write_records(asked.json_file, [record], answer=answer)

@@ -43,13 +43,19 @@ UNTOUCHED = 77
 @dataclass(frozen=True, slots=True)
 class Tried:
     """`wrong` names a race, or an element that is not what it should be; it is empty if all is
-    right, or if the trial was `stopped`, which shows nothing."""
+    right, or if the trial was `stopped`, which shows nothing. `after` is that of the kernel that
+    runs next, where there is one."""
 
     sizes: dict[str, int]
     wrong: str = ""
     stopped: Reason | None = None
+    after: Tried | None = None
 
     def __str__(self) -> str:
+        return self._own if self.after is None else f"{self._own}; the next kernel {self.after}"
+
+    @property
+    def _own(self) -> str:
         if self.stopped is not None:
             return f"was not run on the simulator to its end: {self.stopped.value}"
         sizes = ", ".join(f"{axis} = {size}" for axis, size in self.sizes.items())

@@ -20,10 +20,10 @@ from warploom.emit.cuda import cuda
 from warploom.emit.spell import function_name
 from warploom.errors import CheckError, InternalError, WarploomError
 from warploom.index.ir import Const
-from warploom.loopnest.lower import lower
+from warploom.kernel.ir import Kernel
 from warploom.pipeline.nest import Nest
 from warploom.runtime.compile import compile_cuda
-from warploom.runtime.driver import Sides
+from warploom.runtime.quick import Launched
 from warploom.search.branching.candidate import Bits, Candidates, Index, Numbers
 from warploom.search.branching.descent import Descents, descended, seeds
 from warploom.search.engine import Watch
@@ -41,15 +41,18 @@ AGAIN = (
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """An implementation, ready to be launched. `leaf` are its decisions (`packed`)."""
+    """An implementation, ready to be launched. `leaf` are its decisions (`packed`); `between` are
+    arrays that its kernels have for themselves, with their types and sizes."""
 
     leaf: bytes
     bound: float
-    name: str
-    grid: Sides
-    block: Sides
-    code: bytes
+    launches: tuple[Launched, ...]
     key: str  # of its text
+    between: tuple[tuple[str, str, int], ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.launches[0].name
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,17 +158,27 @@ def leaves_of(nest: Nest, asked: Asked) -> Descents:
 def made_of(nest: Nest, leaves: Candidates, row: int, arch: str, seen: set[str]) -> Made | None:
     """A decided candidate, compiled; None where its text was `seen` before."""
     leaf = leaves.take(slice(row, row + 1))
-    kernel = lower(nest.implementation(leaf))
-    text = cuda(kernel)
-    key = hashlib.sha256(text.encode()).hexdigest()[:32]
+    kernels = nest.lowered(leaf)
+    texts = [cuda(each) for each in kernels]
+    key = hashlib.sha256("".join(texts).encode()).hexdigest()[:32]
     if key in seen:
         return None
     seen.add(key)
+    launches = tuple(_launched(kernel, text, arch)
+                     for kernel, text in zip(kernels, texts, strict=True))  # fmt: skip
+    known = {each.name for each in nest.whole.arrays}
+    between = {each.name: (each.name, str(each.dtype.numpy), each.elements)
+               for each in nest.program.arrays if each.name not in known}  # fmt: skip
+    return Made(packed(leaf, 0), nest.least_of(leaf), launches, key, tuple(between.values()))
+
+
+def _launched(kernel: Kernel, text: str, arch: str) -> Launched:
     code = compile_cuda(text, arch, kind="cubin", contract=False).code
     grid = [each.value for each in kernel.grid if isinstance(each, Const)]
-    bound = float(nest.bound(leaf)[0])
-    name = function_name(kernel, "cuda")
-    return Made(packed(leaf, 0), bound, name, (grid[0], grid[1], grid[2]), kernel.block, code, key)
+    names = tuple(each.name for each in kernel.params)
+    return Launched(
+        function_name(kernel, "cuda"), (grid[0], grid[1], grid[2]), kernel.block, code, names
+    )
 
 
 def made_again(nest: Nest, record: Mapping[str, Any]) -> Candidates:

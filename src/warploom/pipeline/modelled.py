@@ -23,7 +23,7 @@ from warploom.errors import CheckError, InternalError, WarploomError, spelled
 from warploom.loopnest.repeated import repeated
 from warploom.loopnest.strategies.form import Variant
 from warploom.pipeline.drawn import Asked, leaves_of, packed
-from warploom.pipeline.nest import FREE, NOTHING_KEPT, TRIAL_LEAST, Explored, Kept, Nest
+from warploom.pipeline.nest import FREE, NOTHING_KEPT, TRIAL_LEAST, Explored, Kept, Nest, recipe_of
 from warploom.search.branching.bound import Best
 from warploom.search.branching.candidate import Candidates
 from warploom.search.budget import STOPS, Budget
@@ -218,7 +218,7 @@ class _Drawn:
 def _nest_of(variant: Variant, nest: Nest) -> Nest | None:
     """None where decisions of a strategy contradict those of the user."""
     try:
-        return Nest(variant.program, nest.rates, nest.target, variant.fixes)
+        return Nest(*recipe_of(variant, nest))
     except WarploomError:
         return None
 

@@ -11,12 +11,15 @@ import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
-from warploom.emit.parts import with_notes
-from warploom.errors import CheckError, InternalError, UnsupportedError
+from warploom.emit import emit
+from warploom.emit.dialect import Language
+from warploom.emit.parts import with_names, with_notes
+from warploom.errors import CheckError, InternalError, UnsupportedError, located
 from warploom.kernel.ir import Kernel
 from warploom.kernel.work import work_of
 from warploom.loopnest.bound import Bound, Reason
@@ -26,6 +29,7 @@ from warploom.loopnest.lower import lower
 from warploom.loopnest.schedule import bound_words, limit_words, nest_schedule
 from warploom.loopnest.show import show, show_instruction
 from warploom.loopnest.space import DECIDED, NestSpace
+from warploom.loopnest.strategies.form import Variant
 from warploom.loopnest.target import DEFAULT, Target
 from warploom.loopnest.trial import Tried, tried
 from warploom.machine.rates import Rates
@@ -34,7 +38,7 @@ from warploom.pictured import PublicResult
 from warploom.search.branching.bound import Best, minimise
 from warploom.search.branching.candidate import Bits, Candidates, Decision, Flags, Numbers
 from warploom.search.branching.decided import decision_from, decision_record, decisions_of
-from warploom.search.branching.descent import Descents
+from warploom.search.branching.descent import Descents, descended, seeds
 from warploom.search.branching.estimate import Estimate, Walks, represented, together, walked
 from warploom.search.branching.explore import (
     Exploration,
@@ -63,6 +67,7 @@ PLENTY = 1 << 30  # bytes of shared memory, more than any kernel uses
 FREE = "none"  # the nest itself, without a strategy
 WALKED = {"Knuth": 64, "Chen": 4}  # at a time
 Measured = Callable[[Candidates], Numbers]
+TRIES = 4  # descents of what runs after a kernel, of which the best by the model is taken
 
 
 class Helpers(Protocol):
@@ -115,7 +120,7 @@ class Explored(PublicResult):
     predicted: bool = False  # whether times are those of the time model
 
     def __str__(self) -> str:
-        name = "loop nest" if self.nest is None else self.nest.program.name
+        name = "loop nest" if self.nest is None else self.nest.whole.name
         if self.candidate is None:
             return f"{name}: {self.outcome}"
         lines = [f"{name}: {time_words(self.nanoseconds)} {self.how}"]
@@ -151,17 +156,33 @@ class Explored(PublicResult):
     @property
     def program(self) -> Program:
         """The loop nest that was explored."""
-        return self._known_nest.program
+        return self._known_nest.whole
 
     @property
-    def kernel(self) -> Kernel:
-        """The kernel of the best implementation."""
+    def kernels(self) -> tuple[Kernel, ...]:
+        """The kernels of the best implementation, in the order in which they run."""
         if self.candidate is None:
-            name = self._known_nest.program.name
+            name = self.program.name
             raise NothingFoundError(
                 f"'{name}' has no implementation to write: {self.outcome}", self.outcome
             )
-        return self._known_nest.kernel(self)
+        return self._known_nest.kernels(self)
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel of the best implementation, where it is one alone."""
+        first, *others = self.kernels
+        if others:
+            raise UnsupportedError(
+                f"'{self.program.name}' has {1 + len(others)} kernels",
+                advice="they are in .kernels",
+            )
+        return first
+
+    @located
+    def text(self, language: Language = "cuda", name: str | None = None) -> str:
+        """All kernels, in a language by its name; `name` is theirs."""
+        return "\n".join(emit(each, language) for each in with_names(self.kernels, name))
 
     def reasons(self) -> list[Reason]:
         """Why no implementation can be faster than the bound: the slowest resource first."""
@@ -170,7 +191,7 @@ class Explored(PublicResult):
     def record(self) -> Record:
         """What `warploom explore --json` writes."""
         nest = self._known_nest
-        head = {"name": nest.program.name, "machine": nest.rates.name}
+        head = {"name": nest.whole.name, "machine": nest.rates.name}
         return {**head, **nest.record(self, NOTHING_KEPT, self.device)}
 
 
@@ -187,8 +208,19 @@ def _ended(outcome: Outcome[Best], count: int, asked: int | None) -> str:
     return f"at most {asked} were asked for, but no other that may be faster was found"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Then:
+    """The program of a kernel that runs after another one, with what is decided of it, and what
+    both compute together."""
+
+    program: Program
+    fixes: tuple[str, ...]
+    whole: Program
+
+
 class Nest:
-    """A space with a bound, after the decisions that a user has taken."""
+    """A space with a bound, after the decisions that a user has taken; `then` is of a kernel that
+    runs after those of the space."""
 
     def __init__(
         self,
@@ -197,9 +229,10 @@ class Nest:
         target: Target = DEFAULT,
         fixes: Sequence[str] = (),
         decided: Sequence[str] = DECIDED,
+        then: Then | None = None,
     ) -> None:
-        self.program, self.rates, self.target = program, rates, target
-        self.recipe = program, rates, target, tuple(fixes), tuple(decided)
+        self.program, self.rates, self.target, self.then = program, rates, target, then
+        self.recipe = program, rates, target, tuple(fixes), tuple(decided), then
         self.space = NestSpace(program, target, decided)
         self.bound = Bound(self.space, rates)
         self.decisions = self._fixed(fixes)
@@ -214,7 +247,7 @@ class Nest:
         try:
             return fixed(self.space.propagator, fixes)
         except CheckError as error:
-            program, _, target, _, decided = self.recipe
+            program, _, target, _, decided, _ = self.recipe
             room = target.machine.but(shared_bytes=PLENTY, shared_bytes_most=PLENTY)
             try:
                 fixed(NestSpace(program, replace(target, machine=room), decided).propagator, fixes)
@@ -225,6 +258,32 @@ class Nest:
                 f"block of '{target.machine.name}' may take",
                 advice="take smaller tiles, fewer stages or no padding",
             ) from None
+
+    @property
+    def whole(self) -> Program:
+        """What is computed in the end."""
+        return self.program if self.then is None else self.then.whole
+
+    @cached_property
+    def after(self) -> tuple[Nest, Candidates] | None:
+        """What runs after a kernel of this space: the best of some descents by the time model, or
+        by the bound. All that counts of it is decided, so that these differ in little."""
+        if self.then is None:
+            return None
+        nest = Nest(self.then.program, self.rates, self.target, self.then.fixes)
+        here = nest.root.take(np.zeros(TRIES if nest.is_possible else 0, np.int64))
+        found = descended(nest.problem, here, seeds(len(here), np.random.default_rng(0)),
+                          lambda some: 1 / (nest.bound(some) + 1), Watch())  # fmt: skip
+        leaves = [found.leaves.take(slice(int(row), int(row) + 1))
+                  for row in np.flatnonzero(found.arrived)]  # fmt: skip
+        if not leaves:
+            raise InternalError(f"nothing puts the parts of {self.whole.name} together")
+        return nest, min(leaves, key=nest.predicted_time if self.has_times else nest.least_of)
+
+    def least_of(self, candidate: Candidates) -> float:
+        """The bound of a candidate; of two kernels one after the other, the sum."""
+        own = float(self.bound(candidate)[0])
+        return own if self.after is None else own + self.after[0].least_of(self.after[1])
 
     @property
     def is_possible(self) -> bool:
@@ -259,7 +318,8 @@ class Nest:
     def predicted_time(self, candidate: Candidates) -> float:
         """In nanoseconds; never below the bound."""
         bound = float(self.bound(candidate)[0])
-        return max(bound, float(self.predicted(candidate).nanoseconds))
+        own = max(bound, float(self.predicted(candidate).nanoseconds))
+        return own if self.after is None else own + self.after[0].predicted_time(self.after[1])
 
     # -- estimates ---------------------------------------------------------------------------------
 
@@ -376,6 +436,8 @@ class Nest:
         try:
             with (budget or Budget()).enforced():
                 trial = tried(self.implementation(candidate))
+                if self.after is not None:
+                    trial = replace(trial, after=self.after[0].tried(self.after[1]))
         except BudgetSpentError as stop:
             return Tried({}, stopped=stop.reason)
         if trial.wrong:
@@ -400,21 +462,36 @@ class Nest:
         if self.has_times:
             time = self.predicted(candidate, kernel)
             told = f"; {time}"
-        return f"{nest_schedule(made, kernel)}; bound {least}: limited by {limit}{told}"
+        own = f"{nest_schedule(made, kernel)}; bound {least}: limited by {limit}{told}"
+        if self.after is None:
+            return own
+        return f"{own}; then another kernel: {self.after[0].schedule(self.after[1])}"
 
-    def kernel(self, explored: Explored) -> Kernel:
-        """The kernel of what was found; its comment says what it computes, how, and what of it was
-        checked."""
+    def lowered(self, candidate: Candidates) -> tuple[Kernel, ...]:
+        """All kernels of an implementation, in the order in which they run."""
+        own = lower(self.implementation(candidate))
+        return (own,) if self.after is None else (own, *self.after[0].lowered(self.after[1]))
+
+    def kernels(self, explored: Explored) -> tuple[Kernel, ...]:
+        """The kernels of what was found; their comments say what they compute, how, and what of
+        them was checked."""
         assert explored.candidate is not None
-        kernel = lower(self.implementation(explored.candidate))
+        first, *others = self.lowered(explored.candidate)
+        noted = [self._noted(first, self.schedule(explored.candidate), explored.trial)]
+        if self.after is not None:
+            nest, leaf = self.after
+            noted += [nest._noted(each, nest.schedule(leaf), explored.trial) for each in others]
+        return tuple(noted)
+
+    def _noted(self, kernel: Kernel, schedule: str, trial: Tried | None) -> Kernel:
         sizes = ", ".join(f"{axis.name} = {axis.size}" for axis in self.program.axes)
         made = [show_instruction(each) for each in self.program.instructions]
         return with_notes(
             kernel,
             *(f"  {each}" for each in made),
             f"Sizes: {sizes}.",
-            f"Schedule: {self.schedule(explored.candidate)}.",
-            f"Verdict: it {explored.trial}.",
+            f"Schedule: {schedule}.",
+            f"Verdict: it {trial}.",
         )
 
     # -- records -----------------------------------------------------------------------------------
@@ -494,3 +571,10 @@ class Nest:
                 least = self.least() * (1 - ROUNDING) if device is None else 0.0
                 return least <= time <= sys.float_info.max
         return False
+
+
+def recipe_of(variant: Variant, nest: Nest) -> tuple[Any, ...]:
+    """What makes the space of a variant that a strategy made of a nest."""
+    after = variant.after
+    then = None if after is None else Then(after.program, after.fixes, nest.program)
+    return variant.program, nest.rates, nest.target, variant.fixes, DECIDED, then

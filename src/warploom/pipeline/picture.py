@@ -145,7 +145,7 @@ def explored(found: Explored, brief: bool = False) -> Picture:
     if found.candidate is not None:
         decided = decisions_of(nest.space.propagator, found.candidate, 0)
         parts.append(decisions_part(decided))
-        parts.append(code_part(nest.kernel(found)))
+        parts += [code_part(each) for each in nest.kernels(found)]
     text = show(nest.program)
     parts.append(Part("The computation", listing([(line, "") for line in text.splitlines()])))
     facts = _facts(found)

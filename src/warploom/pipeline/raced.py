@@ -31,6 +31,7 @@ from warploom.pipeline.nest import (
     TRIAL_SHARE,
     Explored,
     Nest,
+    recipe_of,
 )
 from warploom.pipeline.race import Entry, Found, Measured, TimedRace
 from warploom.pipeline.timed_nest import MOST_ITERATIONS, some_points
@@ -60,7 +61,7 @@ def quick_gpu(program: Program, tensor: TensorKind | None = None) -> Quick:
     most = MOST_ELEMENTS * math.prod(axis.size for axis in folded)
     points = some_points(program, random, min(most, MOST_ITERATIONS))
     wanted = evaluate_at(program, arrays, numbers, points)
-    typed = [each.dtype.numpy.type(numbers[each.name]) for each in program.parameters]
+    typed = {each.name: each.dtype.numpy.type(numbers[each.name]) for each in program.parameters}
     ordered = {each.name: arrays[each.name] for each in program.arrays}
     return QuickGpu(ordered, typed, wanted, partial(agrees, program))
 
@@ -144,8 +145,7 @@ def entries_of(nest: Nest, variants: Sequence[Variant], free: bool) -> list[Entr
     counts: dict[str, int] = {}
     for each in variants:
         counts[each.strategy] = counts.get(each.strategy, 0) + 1
-        recipe = (each.program, nest.rates, nest.target, each.fixes)
-        found.append(_entry(f"{each.strategy} {counts[each.strategy]}", recipe))
+        found.append(_entry(f"{each.strategy} {counts[each.strategy]}", recipe_of(each, nest)))
     return [*found, *([_entry(FREE, nest.recipe)] if free or not variants else [])]
 
 

@@ -79,6 +79,8 @@ def runnable(result: PublicResult, device: Device) -> Runnable | None:
 
 def _nest(result: Explored, device: Device) -> Runnable:
     """The kernel of a loop nest; arrays have the shapes that the nest says."""
+    if len(result.kernels) > 1:
+        return _several(result, device)
     program, kernel = result.program, result.kernel
     stored = {each.name for each in kernel.arrays if not each.const}
     shapes = {each.name: each.shape for each in program.arrays if each.name in stored}
@@ -94,6 +96,41 @@ def _nest(result: Explored, device: Device) -> Runnable:
         return function(*arrays, **named)
 
     return Runnable(result, program.name, (*names, *numbers), device, call)
+
+
+def _several(result: Explored, device: Device) -> Runnable:
+    """All kernels of a loop nest, one after the other; what is between them is made for each call,
+    and so are outputs that are not given."""
+    program, kernels = result.program, result.kernels
+    stored = {each.name for each in kernels[-1].arrays if not each.const}
+    inputs = [each.name for each in program.arrays if each.name not in stored]
+    shapes = {each.name: each.shape for each in program.arrays if each.name in stored}
+    whole = all(_is_row_major(each.shape, each.strides) for each in program.arrays)
+    functions = [load(each, device, shapes=(lambda _: shapes) if whole and each is kernels[-1]
+                      else None) for each in kernels]  # fmt: skip
+    numbers = [each.name for each in program.parameters]
+
+    def call(*arrays: Any, **named: float) -> Any:
+        missing = [name for name in numbers if name not in named]
+        if missing:
+            raise DeviceError(f"'{missing[0]}' is missing", advice=f"by name: {missing[0]}=2.0")
+        every = [each.name for each in program.arrays]
+        names = every if len(arrays) == len(every) else inputs
+        if len(arrays) != len(names):
+            raise DeviceError(
+                f"'{program.name}' takes ({', '.join(names)}), not {len(arrays)} arrays"
+            )
+        given: dict[str, Any] = dict(zip(names, arrays, strict=True))
+        made: Any = None
+        for kernel, function in zip(kernels, functions, strict=True):
+            taken = [each.name for each in kernel.arrays if each.name in given]
+            scalars = {each.name: named[each.name] for each in kernel.scalars}
+            made = function(*(given[name] for name in taken), **scalars)
+            if kernel is not kernels[-1]:
+                given |= {each.name: made for each in kernel.arrays if not each.const}
+        return made
+
+    return Runnable(result, program.name, (*inputs, *numbers), device, call)
 
 
 def _is_row_major(shape: Sequence[int], strides: Sequence[int]) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,20 +25,30 @@ SLOWER = 1.5  # times the best at a first look: no more samples
 LAUNCHES = 50  # in a graph, at most
 ENOUGH = 5e5  # nanoseconds of launches in a graph
 REPEATS = 3
+UNWRITTEN = 0xFF  # in every byte of memory between kernels
 LAUNCH = 2e4  # nanoseconds that a launch may take beside the kernel, as long as none was measured
 
 
-class Launched(Protocol):
-    """What is launched: see `pipeline/drawn.py`."""
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """A kernel as it is launched; `arguments` are the names of what it takes, in order."""
+
+    name: str
+    grid: Sides
+    block: Sides
+    code: bytes
+    arguments: tuple[str, ...]
+
+
+class Runs(Protocol):
+    """Kernels one after the other: see `pipeline/drawn.py`."""
 
     @property
     def name(self) -> str: ...
     @property
-    def grid(self) -> Sides: ...
+    def launches(self) -> tuple[Launched, ...]: ...
     @property
-    def block(self) -> Sides: ...
-    @property
-    def code(self) -> bytes: ...
+    def between(self) -> tuple[tuple[str, str, int], ...]: ...
 
 
 class Quick(Protocol):
@@ -62,17 +73,18 @@ Agrees = Callable[[Any, Any], Any]
 
 @dataclass(slots=True, eq=False)
 class QuickGpu:
-    """A GPU by its number. `arrays` are all arguments that are arrays, in order; `wanted` says what
-    is right of those that are stored."""
+    """A GPU by its number. `arrays` and `numbers` are all arguments, by their names; `wanted` says
+    what is right of those that are stored."""
 
     arrays: Mapping[str, Any]
-    numbers: Sequence[Any]
+    numbers: Mapping[str, Any]
     wanted: Wanted
     agrees: Agrees
     gpu: int = 0
     device: str = ""
     arch: str = ""
     overhead: float = LAUNCH
+    _own: dict[tuple[str, str, int], Any] = field(default_factory=dict)
     _first: dict[str, Any] = field(default_factory=dict)  # what the first right kernel left
     _held: dict[str, Any] = field(default_factory=dict)
     _before: dict[str, Any] = field(default_factory=dict)
@@ -90,24 +102,41 @@ class QuickGpu:
 
     # -- launches ----------------------------------------------------------------------------------
 
-    def _bound(self, made: Launched) -> Callable[[], Launch]:
-        """A function that gives a launch on the stream of the moment."""
-        function = Loaded(open_driver().load(made.code, made.name, self.gpu))
-        addresses = [_address(each) for each in self._held.values()]
+    def _bound(self, made: Runs) -> Callable[[], Launch]:
+        """A function that gives a launch of all kernels on the stream of the moment."""
+        driver, own = open_driver(), self._between(made)
+        given = {name: _address(each) for name, each in (*self._held.items(), *own.items())}
+        given |= self.numbers
+        each_kernel = [
+            (Loaded(driver.load(each.code, each.name, self.gpu)), each) for each in made.launches
+        ]
 
         def bind() -> Launch:
-            arguments = [*addresses, *self.numbers]
-            return function.bind(made.grid, made.block, arguments, _stream())
+            bound = [
+                function.bind(each.grid, each.block, [given[n] for n in each.arguments], _stream())
+                for function, each in each_kernel
+            ]
+            return bound[0] if len(bound) == 1 else partial(_one_by_one, bound)
 
         return bind
 
-    def time(self, made: Launched, best: float) -> tuple[float, bool]:
+    def _between(self, made: Runs) -> Mapping[str, Any]:
+        """Memory for what kernels have for themselves: one piece for all that are alike. What is in
+        it before is no number."""
+        for each in made.between:
+            if each not in self._own:
+                _, dtype, count = each
+                there = np.full(count * np.dtype(dtype).itemsize, UNWRITTEN, np.uint8).view(dtype)
+                self._own[each] = on_gpu(there, self.gpu)
+        return {each[0]: self._own[each] for each in made.between}
+
+    def time(self, made: Runs, best: float) -> tuple[float, bool]:
         try:
             return self._looked_at(made, best)
         except RuntimeError as error:  # PyTorch says so where a launch before has failed
             raise DeviceError(f"'{made.name}' failed on this GPU: {error!s:.200}") from None
 
-    def _looked_at(self, made: Launched, best: float) -> tuple[float, bool]:
+    def _looked_at(self, made: Runs, best: float) -> tuple[float, bool]:
         make = self._bound(made)
         launch = make()
         first = self._checked(made, launch)
@@ -121,7 +150,7 @@ class QuickGpu:
             self.overhead = max(2e3, once - found)
         return found, True
 
-    def again(self, made: Sequence[Launched], rounds: int) -> list[float]:
+    def again(self, made: Sequence[Runs], rounds: int) -> list[float]:
         makes = [self._bound(each) for each in made]
         once = [self._once(make()) for make in makes]
         times = [
@@ -131,7 +160,7 @@ class QuickGpu:
 
     # -- whether it is right -----------------------------------------------------------------------
 
-    def _checked(self, made: Launched, launch: Launch) -> float:
+    def _checked(self, made: Runs, launch: Launch) -> float:
         """Nanoseconds of the first launch, whose result is compared."""
         for name in self.wanted:
             self._held[name][...] = self._before[name]
@@ -194,6 +223,11 @@ def replayed(make: Callable[[], Launch], count: int) -> Launch:
             graph.capture_end()
     replay: Launch = graph.replay
     return replay
+
+
+def _one_by_one(launches: Sequence[Launch]) -> None:
+    for each in launches:
+        each()
 
 
 def _address(value: Any) -> int:

@@ -24,11 +24,13 @@ class NotMeantError(Exception):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Variant:
-    """A program whose axes have tiles, and what is decided of it."""
+    """A program whose axes have tiles, and what is decided of it; `after` is the program of another
+    kernel that runs when this one has ended, of which everything that counts is decided."""
 
     strategy: str
     program: ir.Program
     fixes: tuple[str, ...] = ()
+    after: Variant | None = None
 
     def __str__(self) -> str:
         return self.strategy
@@ -37,11 +39,12 @@ class Variant:
 @dataclass(frozen=True, slots=True)
 class Strategy:
     """`variants` raises NotMeantError where the condition does not hold. `free` says whether the
-    tiles of the program may be replaced; otherwise only axes without tiles get some."""
+    tiles of the program may be replaced; otherwise only axes without tiles get some. The number is
+    how many processors there are."""
 
     name: str
     what: str
-    variants: Callable[[ir.Program, bool], list[Variant]] = field(repr=False)
+    variants: Callable[[ir.Program, bool, int], list[Variant]] = field(repr=False)
 
 
 def tiled(

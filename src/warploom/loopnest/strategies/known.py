@@ -2,30 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from warploom.choices import STRATEGIES as SAID
 from warploom.loopnest.computation import Computation
 from warploom.loopnest.instructions import program_of
 from warploom.loopnest.ir import Program
-from warploom.loopnest.strategies import product, reduction, row, split, streaming
+from warploom.loopnest.strategies import apart, product, reduction, row, split, streaming
 from warploom.loopnest.strategies.form import NotMeantError, Strategy, Variant
 from warploom.loopnest.strategies.merged import with_one_load, with_one_sum
+
+PROCESSORS = 132  # of a GPU, where nothing is said of it
+
+
+def _anywhere(
+    variants: Callable[[Program, bool], list[Variant]],
+) -> Callable[[Program, bool, int], list[Variant]]:
+    """Returns what a strategy makes that is the same however many processors there are."""
+    return lambda program, free, _: variants(program, free)
+
 
 STRATEGIES: Mapping[str, Strategy] = {
     name: Strategy(name, SAID[name], variants)
     for name, variants in (
-        (product.NAME, product.variants),
-        (split.NAME, split.variants),
-        (reduction.ROW, reduction.row_variants),
-        (row.NAME, row.variants),
-        (reduction.COLUMN, reduction.column_variants),
-        (streaming.NAME, streaming.variants),
+        (product.NAME, _anywhere(product.variants)),
+        (split.NAME, _anywhere(split.variants)),
+        (apart.NAME, apart.variants),
+        (reduction.ROW, _anywhere(reduction.row_variants)),
+        (row.NAME, _anywhere(row.variants)),
+        (reduction.COLUMN, _anywhere(reduction.column_variants)),
+        (streaming.NAME, _anywhere(streaming.variants)),
     )
 }
 
 
-def variants_of(program: Program, free: bool) -> tuple[list[Variant], dict[str, str]]:
+def variants_of(
+    program: Program, free: bool, processors: int = PROCESSORS
+) -> tuple[list[Variant], dict[str, str]]:
     """What strategies make of a program, and for each that makes nothing the reason."""
     found: list[Variant] = []
     given = with_one_load(with_one_sum(Computation.of(program)))
@@ -33,7 +46,7 @@ def variants_of(program: Program, free: bool) -> tuple[list[Variant], dict[str, 
     refused = {}
     for each in STRATEGIES.values():
         try:
-            found += each.variants(program, free)
+            found += each.variants(program, free, processors)
         except NotMeantError as error:
             refused[each.name] = str(error)
     return found, refused

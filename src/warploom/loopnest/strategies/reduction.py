@@ -74,7 +74,7 @@ def _along(loads: Sequence[ir.Instruction], free: list[ir.Axis]) -> ir.Axis:
     return near[0] if near else max(free, key=lambda axis: axis.size)
 
 
-def _is_row(found: Reduction) -> bool:
+def is_row(found: Reduction) -> bool:
     return any(place_of(each).get(found.over) == 1 for each in found.loads
                if found.results in each.axes)  # fmt: skip
 
@@ -84,7 +84,7 @@ def _is_row(found: Reduction) -> bool:
 
 def row_variants(program: ir.Program, free: bool) -> list[Variant]:
     found = reduction_of(program)
-    if not _is_row(found):
+    if not is_row(found):
         raise NotMeantError(f"neighbours along '{found.over}' are not side by side in memory")
     _check_free(found, free)
     width = next(w for w in WIDTHS if w == 1 or _is_wide(found, w))
@@ -123,7 +123,7 @@ def _check_free(found: Reduction, free: bool) -> None:
 
 def column_variants(program: ir.Program, free: bool) -> list[Variant]:
     found = reduction_of(program)
-    if _is_row(found) or all(place_of(each).get(found.results) != 1 for each in found.loads):
+    if is_row(found) or all(place_of(each).get(found.results) != 1 for each in found.loads):
         raise NotMeantError("no neighbours beside the folded axis are side by side in memory")
     _check_free(found, free)
     counts = _counts(found.over.size, GROUPS)
