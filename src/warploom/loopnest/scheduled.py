@@ -25,6 +25,7 @@ from warploom.kernel.ir import (
     Param,
     ScalarParam,
     Value,
+    walk_value,
 )
 from warploom.kernel.traverse import map_value
 from warploom.loopnest import ir
@@ -271,12 +272,24 @@ class _Scheduling:
     def _element(self, inst: ir.Instruction, access: ir.Access) -> Cell:
         place, array = access.place, access.array
         if access.is_linear:
-            terms = [self._along(inst, axis) * f for axis, f in place.factors.items()]
+            if self._is_read_again(inst, array):  # as compilers see that two places are one
+                terms = [self.index[dim] * (self.made.stride_of(dim) * place.factors[dim.axis])
+                         for dim in inst.dims if dim.axis in place.factors]  # fmt: skip
+            else:
+                terms = [self._along(inst, axis) * f for axis, f in place.factors.items()]
             return Cell(array.name, total([*terms, Const(place.offset)]), array.dtype)
         along = {axis.name: self._along(inst, axis) for axis in access.axes}
         strides = zip(access.subscripts, array.strides, strict=True)
         index = total(substitute(each.expr, along) * stride for each, stride in strides)
         return Cell(array.name, index, array.dtype)
+
+    def _is_read_again(self, inst: ir.Instruction, array: ir.Array) -> bool:
+        """Whether an instruction itself loads from an array at several places."""
+        if not isinstance(inst.action, ir.Compute | ir.Store):
+            return False
+        found = {each for each in walk_value(inst.action.value)
+                 if isinstance(each, ir.Element) and each.access.array is array}  # fmt: skip
+        return len(found) > 1
 
     def _inside(self, inst: ir.Instruction, axes: tuple[ir.Axis, ...] | None = None) -> Expr | None:
         """That the index is not beyond the end of an axis whose last tile is partial."""

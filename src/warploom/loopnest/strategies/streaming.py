@@ -1,12 +1,17 @@
 """One pass: every element is read and written once, by threads side by side, in vectors.
 
 For programs without folds: elementwise ones and stencils. Threads lie along the axis whose
-neighbours are side by side in memory; what is left of the others are blocks.
+neighbours are side by side in memory; what is left of the others are blocks. Of a stencil a thread
+also has several rows of one column: what neighbours need of each other is loaded once, where tiles
+divide the axes, as compilers leave loads behind conditions of their own where they are.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from warploom.loopnest import ir
+from warploom.loopnest.computation import Computation, Loaded
 from warploom.loopnest.strategies.form import (
     NotMeantError,
     Tiles,
@@ -24,6 +29,10 @@ from warploom.loopnest.strategies.form import (
 NAME = "one-pass"
 THREADS = (64, 128, 256, 512)
 ROWS = (2, 4, 8)
+OWN_ROWS = (4, 8, 16)  # of a thread
+MOST_ROWS = 32
+WARP, MOST_THREADS = 32, 512
+BUSY = 0.9  # of the lanes of warps, at least
 
 
 def variants(program: ir.Program, free: bool) -> list[Variant]:
@@ -41,19 +50,47 @@ def variants(program: ir.Program, free: bool) -> list[Variant]:
     wide = any(can_be_vector(each, along) for each in accesses if along in each.axes)
     made: list[Variant] = []
     refused: NotMeantError | None = None
-    for own, rows in _tiles(wide, bool(others)):
+    ways = [(own, rows, False) for own, rows in _tiles(wide, bool(others))]
+    if others and _shares_rows(program, others[-1]):
+        ways += [(_lanes(along.size), [_own_rows(others[-1].size)], True)]
+    for own, rows, held in ways:
         wanted: dict[ir.Axis, Tiles] = dict.fromkeys(others, ())
         wanted[along] = own
         if others:
             wanted[others[-1]] = rows
         try:
             again = tiled(program, wanted, free)
-            made.append(Variant(NAME, again, tuple(_fixes(again, along, others))))
+            made.append(Variant(NAME, again, tuple(_fixes(again, along, others, held))))
         except NotMeantError as error:
             refused = refused or error
     if not made:
         raise refused or NotMeantError("no tiles")
     return made
+
+
+def _shares_rows(program: ir.Program, rows: ir.Axis) -> bool:
+    """Whether some array is loaded in several rows at once."""
+    places = defaultdict[ir.Array, set[int]](set)
+    for each in Computation.of(program).leaves:
+        if isinstance(each, Loaded):
+            place = each.access.place
+            factor = {str(axis): f for axis, f in place.factors.items()}.get(str(rows), 0)
+            if factor:
+                places[each.access.array].add(place.offset // factor)
+    return any(len(each) > 1 for each in places.values())
+
+
+def _own_rows(size: int) -> tuple[int, ...]:
+    """How many rows a thread has: so that they divide the axis, where that is possible."""
+    dividing = [n for n in range(OWN_ROWS[0], MOST_ROWS + 1) if size % n == 0]
+    return tuple(dividing) or OWN_ROWS
+
+
+def _lanes(size: int) -> Tiles:
+    """As many threads as divide the axis, if they are nearly whole warps."""
+    dividing = [n for n in range(WARP, MOST_THREADS + 1)
+                if size % n == 0 and n >= BUSY * WARP * -(-n // WARP)]  # fmt: skip
+    return [tuple(dividing) or (64, 128, 256)]
 
 
 def _tiles(wide: bool, has_rows: bool) -> list[tuple[Tiles, Tiles]]:
@@ -67,7 +104,8 @@ def _tiles(wide: bool, has_rows: bool) -> list[tuple[Tiles, Tiles]]:
     return [(each, rows) for each in short for rows in ((), (ROWS,), (ROWS, (2, 4)))]
 
 
-def _fixes(program: ir.Program, along: ir.Axis, others: list[ir.Axis]) -> list[str]:
+def _fixes(program: ir.Program, along: ir.Axis, others: list[ir.Axis], held: bool) -> list[str]:
+    """`held`: all rows of a tile are a thread's."""
     axis, rows = named(program, along), [named(program, each) for each in others]
     found = [f"dim_kind({each}0)=BLOCK" for each in (axis, *rows)]
     found += ["lowered=FALSE"] if program.temporaries else []
@@ -80,5 +118,8 @@ def _fixes(program: ir.Program, along: ir.Axis, others: list[ir.Axis]) -> list[s
                 found.append(f"dim_kind({dim})=UNROLL")
         for row in rows:
             for at, dim in enumerate(dims_of(each, row)):
-                found.append(f"dim_kind({dim})={'THREAD' if at == 0 else 'UNROLL'}")
+                found.append(f"dim_kind({dim})={'UNROLL' if held or at else 'THREAD'}")
+                if not held and at == 0:  # neighbours in memory are neighbours in a warp
+                    lane = dims_of(each, axis)[thread]
+                    found.append(f"thread_mapping({dim},{lane})=MAPPED_OUT")
     return found
