@@ -5,9 +5,9 @@ else?
 
 What a mutant computes is known by plain launches on floats beside the kernel that it was made of.
 One that writes the same in two of them is asked of the judge as well. Each kernel has as many as
-the others, or all that there are. Results go to bench/results/judge_mutants.json kernel by kernel;
-a run that was stopped goes on. The exit status is 1 if one that computes something else was not
-refuted by the first run.
+the others, or all that there are. Results go to bench/results/judge_mutants.json by so many
+mutants of a kernel; a run that was stopped goes on. The exit status is 1 if one that computes
+something else was not refuted by the first run.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from concurrent.futures import as_completed
+from itertools import islice
 from typing import Any
 
 from bench.common.verdict.computations import COMPUTATIONS
@@ -23,12 +24,14 @@ from bench.harness import arguments, attempted, earlier, environment, save
 
 from warploom.search.workers.farm import Farm
 
+PIECE = 20  # mutants that one process judges at a time
 
-def row(name: str, count: int) -> dict[str, Any]:
-    """What became of the mutants of one kernel."""
+
+def row(name: str, first: int, count: int) -> dict[str, Any]:
+    """What became of some mutants of one kernel."""
     counts: Counter[str] = Counter()
     missed = []
-    for mutant in mutants(name):
+    for mutant in islice(mutants(name), first, first + count):
         did = changes(name, mutant)
         if did == "malformed":
             continue
@@ -37,8 +40,6 @@ def row(name: str, count: int) -> dict[str, Any]:
         counts[f"{effect}: {said}"] += 1
         if effect in ("other", "fault") and (said != "different" or draws > 1):
             missed.append({"line": mutant.line, "was": mutant.was, "now": mutant.now, "said": said})
-        if counts.total() == count:
-            break
     return {"counts": dict(sorted(counts.items())), "missed": missed}
 
 
@@ -59,9 +60,14 @@ def main() -> int:
     record = earlier(asked.out, again=asked.again)
     kernels = record.setdefault("kernels", {})
     wanted = shares({name: sum(1 for _ in mutants(name)) for name in COMPUTATIONS}, asked.mutants)
-    names = [n for n in wanted if asked.only in n and "failed" in kernels.get(n, {"failed": ""})]
+    pieces = {
+        f"{name} {first}": (name, first, min(PIECE, count - first))
+        for name, count in wanted.items() for first in range(0, count, PIECE)
+        if asked.only in name
+    }  # fmt: skip
+    left = [each for each in pieces if "failed" in kernels.get(each, {"failed": ""})]
     with Farm(asked.processes) as farm:
-        waiting = {farm.submit(row, name, wanted[name]): name for name in names}
+        waiting = {farm.submit(row, *pieces[each]): each for each in left}
         for done in as_completed(waiting):
             found, failed = attempted(done.result)
             kernels[waiting[done]] = {"failed": failed[:500]} if failed else found

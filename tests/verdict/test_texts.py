@@ -1,4 +1,4 @@
-"""Kernels that were not written for the judge: the catalogue's, those of CUB, a matmul of Hopper."""
+"""Kernels that were not written for the judge: of the catalogue, of CUB, a matmul of Hopper."""
 
 from __future__ import annotations
 
