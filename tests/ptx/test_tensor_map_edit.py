@@ -233,3 +233,26 @@ def test_what_a_map_holds_is_data(edits: str, middle: str) -> None:
     ]
     assert told
     assert all(each.span is not None for each in told)
+
+
+def test_a_map_among_the_parameters_is_part_of_the_shape() -> None:
+    """Though its copies tell an mbarrier, again and again."""
+    array, out = np.arange(40 * 24, dtype=np.uint32).reshape(40, 24), np.zeros((4, 8), np.uint32)
+    again = (
+        LOAD.split("\nld.param.u64 %l2")[0]
+        .replace("%l6", "%l8")
+        .replace("J", "K")
+        .replace("W0", "W1")
+        .replace(", 0; @!", ", 1; @!")
+    )
+    body = (
+        BEGIN
+        + "mov.b64 %l8, p0; mov.u64 %l6, %l8;\n"
+        + LOAD.replace(
+            "\nld.param.u64 %l2, [p2]", f"\nbar.sync 0;\n{again}\nld.param.u64 %l2, [p1]"
+        )
+    )
+    report = run(body, [ptx.tensor_map(array, (4, 8)), out], races="all", prove=True)
+    assert np.array_equal(out, array[3:7, 8:16])
+    assert report.proof is not None
+    assert report.proof.reach is Reach.ALL_DATA

@@ -123,7 +123,8 @@ class Recorded:
     loops: tuple[FlagLoop, ...] = ()
     block_threads: int = 0
     practice: frozenset[str] = frozenset()  # what GPUs do, of which the manual says less
-    given: frozenset[int] = frozenset()  # sites that read tensor maps which the launch found there
+    # By what reads a tensor map in memory: who wrote it there, or nobody.
+    maps: dict[int, frozenset[int]] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
@@ -158,7 +159,7 @@ class Skeleton:
     writers: Array | None = None  # of each byte of shared memory: where it was written last
     # The same of global memory, by region, where tensor maps may be written there.
     far: dict[int, Array] | None = None
-    given: set[int] = field(default_factory=set)
+    maps: dict[int, set[int]] = field(default_factory=dict)
     seen: dict[int, set[int]] = field(default_factory=dict)
     complete: bool = True
     strict: bool = False
@@ -260,12 +261,10 @@ class Skeleton:
 
     def read_map(self, span: Span, region: Any, start: int, width: int) -> None:
         """A tensor map of global memory is read: it was written there, or found there."""
-        site, found = self.site(span), {NOWHERE}
+        found = {NOWHERE}
         if self.far is not None:
             found = set(np.unique(self._far(region)[start : start + width]).tolist())
-        self.seen.setdefault(site, set()).update(found)
-        if NOWHERE in found:
-            self.given.add(site)
+        self.maps.setdefault(self.site(span), set()).update(found)
 
     def _far(self, region: Any) -> Array:
         assert self.far is not None
@@ -410,7 +409,7 @@ class Skeleton:
             {site: frozenset(who) for site, who in self.seen.items()}, self.initial, self.regions,
             frozenset(self.plain),
             tuple(sorted(self.left)), tuple(self.loops.values()), self.block_size,
-            frozenset(self.practice), frozenset(self.given),
+            frozenset(self.practice), {site: frozenset(who) for site, who in self.maps.items()},
         )  # fmt: skip
 
     def _history(self, leaf: int) -> tuple[Event, ...]:

@@ -14,6 +14,7 @@ from enum import IntFlag
 
 from warploom.ptx.emulate.code import Code
 from warploom.ptx.emulate.poison import PoisonTransfer
+from warploom.ptx.emulate.skeleton import NOWHERE
 from warploom.ptx.ir import Address, Instruction, Operand, Vector
 from warploom.ptx.known import (
     COMMUTES,
@@ -62,7 +63,8 @@ class TaintFlow:
     spins: Spins
     seen: Mapping[int, frozenset[int]]
     flags: frozenset[int] = frozenset()  # loads of loops that wait for all writes of a flag
-    given: frozenset[int] = frozenset()  # what reads tensor maps that the launch found in memory
+    # By what reads a tensor map in memory: where those stand that wrote it, or nowhere.
+    maps: Mapping[int, frozenset[int]] = field(default_factory=dict)
     of: dict[str, Taint] = field(default_factory=dict)
     source: dict[tuple[str, Taint], Instruction] = field(default_factory=dict)
     cells: dict[str, Taint] = field(default_factory=dict)  # of local and of global memory
@@ -212,8 +214,11 @@ class TaintFlow:
 
     def of_map(self, ins: Instruction) -> Taint:
         """What the tensor maps depend on that an instruction reads in memory."""
-        found = Taint.DATA if ins.start in self.given else Taint.NONE
-        for writer in self.seen.get(ins.start, frozenset()) - self.barriers:  # that it tells
+        writers = self.maps.get(ins.start, frozenset())
+        if ins.opcode == "tensormap":  # it may lie in shared memory
+            writers |= self.seen.get(ins.start, frozenset())
+        found = Taint.DATA if NOWHERE in writers else Taint.NONE
+        for writer in writers - {NOWHERE}:
             found |= self.written.get(writer, Taint.ORDER)
         return found
 

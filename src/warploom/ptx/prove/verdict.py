@@ -35,6 +35,7 @@ FIRST = "no launch before this one is under way, so that griddepcontrol.wait wai
 LEADER = "elect.sync picks the lowest of its lanes, as it does on GPUs"
 NOT_MET = "setmaxnreg needs no meeting of the warpgroup since the one before, as it does on GPUs"
 _MOST_SHOWN = 4
+_ELSEWHERE = -2  # in place of an instruction of another function
 _WHAT = {
     "branch": "a branch", "predicate": "whether this is done", "address": "an address",
     "operand": "an operand", "descriptor": "a descriptor", "lanes": "which lanes exchange values",
@@ -80,7 +81,7 @@ def verdict(evidence: Evidence) -> Proof:
         *_flagged(evidence),
     ]
     data = [*_unused(evidence)]
-    flow = TaintFlow(evidence.code, spins, _seen(evidence), flags, _given(evidence))
+    flow = TaintFlow(evidence.code, spins, _seen(evidence), flags, _maps(evidence))
     for each in (*flow.decided(), *flow.stored(_steps(evidence, evidence.chance.same))):
         (schedule if each.taint is Taint.ORDER else data).append(_told(evidence.code, each))
     reach = Reach.ALL_DATA
@@ -230,24 +231,31 @@ def _uncovered(ins: Instruction, used: set[str]) -> str:
     return ""
 
 
-def _given(evidence: Evidence) -> frozenset[int]:
-    """Where instructions stand that read tensor maps in memory, and find what nobody wrote."""
-    spans = {each.sites[site] for each in evidence.skeletons for site in each.given}
-    return frozenset(ins.start for ins in _steps(evidence, spans))
-
-
 def _seen(evidence: Evidence) -> Mapping[int, frozenset[int]]:
     """By where a load stands: where those stand that wrote what it saw."""
+    known = _writers(evidence, [each.seen for each in evidence.skeletons])
+    return {load: writers - {NOWHERE} for load, writers in known.items()}
+
+
+def _maps(evidence: Evidence) -> Mapping[int, frozenset[int]]:
+    """By where a tensor map is read: where those stand that wrote it, or nowhere."""
+    return _writers(evidence, [each.maps for each in evidence.skeletons])
+
+
+def _writers(
+    evidence: Evidence, sites: Sequence[Mapping[int, frozenset[int]]]
+) -> Mapping[int, frozenset[int]]:
+    """Places of instructions, of each batch by their sites, as where they stand."""
     module = evidence.code.module
     start_of: dict[Span, int] = {}
     for block in evidence.code.blocks:
         for flow in block.passages:
             start_of[module.span(flow.instruction)] = flow.instruction.start
     found: dict[int, set[int]] = {}
-    for recorded in evidence.skeletons:
-        starts = [start_of.get(span, NOWHERE) for span in recorded.sites]
-        for load, writers in recorded.seen.items():
-            known = {starts[each] for each in writers if each != NOWHERE}
+    for recorded, seen in zip(evidence.skeletons, sites, strict=True):
+        starts = [start_of.get(span, _ELSEWHERE) for span in recorded.sites]
+        for load, writers in seen.items():
+            known = {NOWHERE if each == NOWHERE else starts[each] for each in writers}
             found.setdefault(starts[load], set()).update(known)
     return {load: frozenset(writers) for load, writers in found.items()}
 
