@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from warploom.catalogue import entries, find
+from warploom.catalogue import entries, find, find_function
 from warploom.emit import BACKENDS, emit
-from warploom.emit.hip import HARDWARE_WARP
+from warploom.emit.hip import HARDWARE_WARP, HIP
 from warploom.emit.index_function import index_function
 from warploom.emit.language import function_text
 from warploom.errors import EmitError
@@ -69,8 +69,29 @@ def test_every_language_is_in_the_one_list() -> None:
     with pytest.raises(EmitError, match="no language 'metal'") as caught:
         emit(reversed_warps(32), "metal")
     assert "hip" in caught.value.advice
-    with pytest.raises(EmitError, match="no device functions in hip"):
-        function_text(find("transposition").kernel(m=32, n=4), "hip")
+
+
+def test_functions_that_move_items_of_any_type_are_refused() -> None:
+    with pytest.raises(EmitError, match="items of any type, and has no text in hip"):
+        function_text(find_function("transpose").kernel(), "hip")
+
+
+def test_a_function_has_cudas_text_but_for_words_of_its_own() -> None:
+    """Lanes are counted in the hardware's warp, and barriers are of a warp that may be a part."""
+    texts = [
+        function_text(find_function("permute-tile").kernel(), each) for each in ("cuda", "hip")
+    ]
+    cuda, hip = (text[text.index("void permute_tile_4") :] for text in texts)
+    assert "const int lane = thread % 32;" in hip
+    hip = hip.replace("  const int thread = warploom_lane();\n", "")
+    hip = hip.replace("const int lane = thread % 32;", "const int lane = warploom_lane();")
+    assert hip.replace(HIP.warp_barrier, "__syncwarp();") == cuda
+
+
+@needs_clang
+@pytest.mark.parametrize("name", ["permute-tile", "inclusive-scan", "exclusive-scan"])
+def test_clang_takes_a_function(name: str, tmp_path: Path) -> None:
+    assert accepted(function_text(find_function(name).kernel(), "hip"), tmp_path) == ""
 
 
 @pytest.mark.parametrize("lanes", [16, 32, 64])

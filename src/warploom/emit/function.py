@@ -1,9 +1,9 @@
-"""Functions as headers: CUDA C++, OpenCL C and C text to include in a kernel of one's own.
+"""Functions as headers: CUDA C++, HIP, OpenCL C and C text to include in a kernel of one's own.
 
-In CUDA a function is called by the lanes of a warp, each with its own registers; one that only
-moves values is a template over what it moves (`item.py`). In OpenCL, without sub-groups, lanes
-exchange through local memory that the caller gives. In C the function does all lanes of a warp:
-a register is an array with an element for each.
+In CUDA and HIP a function is called by the lanes of a warp, each with its own registers; in CUDA
+one that only moves values is a template over what it moves (`item.py`). In OpenCL, without
+sub-groups, lanes exchange through local memory that the caller gives. In C the function does all
+lanes of a warp: a register is an array with an element for each.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from dataclasses import replace
 
 from warploom.emit.c import CPrinter, preamble
 from warploom.emit.cuda import HARDWARE_WARP, CudaPrinter
-from warploom.emit.dialect import CUDA, OPENCL, C, Dialect
+from warploom.emit.dialect import OPENCL, C, Dialect
+from warploom.emit.hip import HARDWARE_WARP as HIP_WARP
+from warploom.emit.hip import HipPrinter
 from warploom.emit.item import (
     LANE_FUNCTION,
     LANE_TEXT,
@@ -27,6 +29,7 @@ from warploom.emit.parts import (
     with_all_named,
 )
 from warploom.emit.simt import SimtPrinter
+from warploom.errors import EmitError
 from warploom.kernel import ir
 from warploom.kernel.dtype import DType
 from warploom.kernel.function import WHOLE, DeviceFunction
@@ -52,30 +55,57 @@ def exchanged(function: DeviceFunction) -> list[DType]:
 def cuda_function(function: DeviceFunction) -> str:
     if function.is_template:
         return item_function(function, guarded_helpers)
-    kernel = replace(function.kernel, body=function.body)
-    printer = CudaPrinter(kernel, owner=function.name)
+    printer = CudaPrinter(replace(function.kernel, body=function.body), owner=function.name)
+    return LANE_FUNCTION + _by_lanes(function, printer, HARDWARE_WARP)
+
+
+def hip_function(function: DeviceFunction) -> str:
+    """As CUDA's, for the lanes of a warp that lies in one of the hardware's."""
+    if function.is_template:
+        raise EmitError(
+            f"'{function.name}' moves items of any type, and has no text in hip",
+            advice="use cuda, opencl or c",
+        )
+    printer = HipPrinter(replace(function.kernel, body=function.body), owner=function.name)
+    return HIP_LANE_FUNCTION + _by_lanes(function, printer, HIP_WARP)
+
+
+HIP_LANE_FUNCTION = """\
+#ifndef WARPLOOM_HELPER_LANE
+#define WARPLOOM_HELPER_LANE
+__device__ __forceinline__ int warploom_lane() {
+  return __builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0u));
+}
+#endif
+
+"""
+
+
+def _by_lanes(function: DeviceFunction, printer: CudaPrinter, warp: int) -> str:
+    """The function for a lane, of warps that have `warp` lanes in hardware."""
     printer.constants = set()  # what the kernel has as a structure is given as a pointer
-    if kernel.warp_size < HARDWARE_WARP:
+    dialect, lanes = printer.dialect, printer.kernel.warp_size
+    if lanes < warp:
         printer.lines.add("const int thread = warploom_lane();")
-        printer.lines.add(f"const int lane = thread % {kernel.warp_size};")
+        printer.lines.add(f"const int lane = thread % {lanes};")
     else:
         printer.lines.add(LANE_TEXT)
     if WHOLE in function.numbers:
         printer.lines.add(WHOLE_TEXT)
     printer.statements(function.body)
     body = without_idle(printer.lines.text())
-    texts = {each.name: _array(each, CUDA, "") for each in function.arrays}
+    texts = {each.name: _array(each, dialect, "") for each in function.arrays}
     texts |= {name: f"const int {name}" for name in function.numbers if name != WHOLE}
-    texts |= {each.name: f"{CUDA.types[each.dtype]}* {each.name}" for each in function.shared}
-    texts |= {each.name: _reference(each, function) for each in function.registers}
+    texts |= {each.name: f"{dialect.types[each.dtype]}* {each.name}" for each in function.shared}
+    texts |= {each.name: _reference(each, function, dialect) for each in function.registers}
     called = guarded_helpers(body, printer)
     head = f"__device__ __forceinline__ void {function.name}({parameters(texts)}) {{\n"
-    return f"{LANE_FUNCTION}{called}{head}{with_all_named(body, texts)}}}\n"
+    return f"{called}{head}{with_all_named(body, texts)}}}\n"
 
 
-def _reference(registers: ir.Registers, function: DeviceFunction) -> str:
+def _reference(registers: ir.Registers, function: DeviceFunction, dialect: Dialect) -> str:
     const = "" if registers.name in function.written else "const "
-    kind = CUDA.types[registers.dtype]
+    kind = dialect.types[registers.dtype]
     size = "" if registers.size is None else f"[{registers.size}]"
     name = f"(&{registers.name}){size}" if size else f"&{registers.name}"
     return f"{const}{kind} {name}"

@@ -47,8 +47,8 @@ def hip_text(kernel: Kernel) -> str:
 class HipPrinter(CudaPrinter):
     """CUDA's text without PTX, hints of caching and masks."""
 
-    def __init__(self, kernel: Kernel) -> None:
-        super().__init__(kernel, HIP)
+    def __init__(self, kernel: Kernel, owner: str = "") -> None:
+        super().__init__(kernel, HIP, owner)
 
     def statements(self, body: tuple[Stmt, ...]) -> None:
         SimtPrinter.statements(self, body)

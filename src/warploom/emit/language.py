@@ -12,7 +12,13 @@ from warploom.choices import LANGUAGES
 from warploom.emit.c import c, c_text, flags_comment
 from warploom.emit.cuda import check_warp, cuda, cuda_text
 from warploom.emit.dialect import CUDA, OPENCL, C, Dialect, Language
-from warploom.emit.function import c_function, cuda_function, exchanged, opencl_function
+from warploom.emit.function import (
+    c_function,
+    cuda_function,
+    exchanged,
+    hip_function,
+    opencl_function,
+)
 from warploom.emit.helper import include_guard
 from warploom.emit.hip import HIP, hip, hip_text
 from warploom.emit.opencl import opencl, opencl_text
@@ -35,7 +41,8 @@ from warploom.kernel.predicate import predicate_exchanges
 class Backend:
     """`kernel` gives a whole text, `body` what follows its comment, `function` a device function.
     `structures`: constant arrays are passed in structures; `exchanges`: lanes exchange through
-    memory that a caller gives; `loops`: threads are a loop."""
+    memory that a caller gives; `loops`: threads are a loop; `whole`: all lanes of a warp are always
+    there."""
 
     dialect: Dialect
     kernel: Callable[[Kernel], str]
@@ -44,6 +51,7 @@ class Backend:
     structures: bool = False
     exchanges: bool = False
     loops: bool = False
+    whole: bool = False
 
     @property
     def name(self) -> Language:
@@ -54,9 +62,9 @@ _ROWS = {
     each.name: each
     for each in (
         Backend(CUDA, cuda, cuda_text, cuda_function, structures=True),
-        Backend(HIP, hip, hip_text, None, structures=True),
-        Backend(OPENCL, opencl, opencl_text, opencl_function, exchanges=True),
-        Backend(C, c, c_text, c_function, loops=True),
+        Backend(HIP, hip, hip_text, hip_function, structures=True, whole=True),
+        Backend(OPENCL, opencl, opencl_text, opencl_function, exchanges=True, whole=True),
+        Backend(C, c, c_text, c_function, loops=True, whole=True),
     )
 }
 BACKENDS: dict[Language, Backend] = {name: _ROWS[name] for name in LANGUAGES}
@@ -126,8 +134,9 @@ def _prepared(kernel: Kernel, language: Language) -> DeviceFunction:
             f"'{kernel.name}' calls its function with {kernel.threads} threads in a block",
             advice=f"give it blocks of {kernel.warp_size}, one warp",
         )
-    if backend.loops or backend.exchanges:  # there all lanes are always there
+    if backend.whole:
         kernel = replace(kernel, body=tuple(_with_all_lanes(kernel.body)))
+    if backend.loops or backend.exchanges:
         kernel = predicate_exchanges(kernel, everywhere=backend.exchanges)
     return function_of(spelled_function(kernel, language))
 
