@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -88,7 +90,10 @@ width = 2
         (COPY.replace("Tiler_MN:", "Tiler:"), "missing"),
         (COPY.replace("(_16,_64)", "(_16,_8)"), "does not fit"),
         (COPY.replace("((_8,_16),_8):((_128,_1),_16)", "(_8,"), "should stand"),
-        ("A of " + MMA.replace("(_,_,_)", "(_2:_1,_,_)"), "permutations"),
+        ("A of " + MMA.replace("(_,_,_)", "(_2:_2,_,_)"), "no order of 2 rows or columns"),
+        ("A of " + MMA.replace("(_,_,_)", "(_,_)"), "a tuple of 3"),
+        ("A of " + MMA.replace("(_,_,_)", "(_,_,(_2,)"), "should stand|tuple of 3"),
+        (COPY.replace("(_16,_64)", "((_4,_4):(_1,_8),_64)"), "no order of 16"),
         ("A of " + MMA.replace("LayoutA_TV", "Layout_TV"), "missing"),
         ("A of " + MMA.replace("(_16,_8,_16)", "(_16,_8)"), "three sizes"),
         ("TiledCopy" * 5000, "no TiledCopy"),
@@ -102,3 +107,67 @@ def test_bad_texts_end_in_one_error(text: str, why: str) -> None:
 def test_shapes_that_do_not_fit_are_refused() -> None:
     with pytest.raises(WarploomError, match="multiples"):
         read_fragment(COPY, (24, 64))
+
+
+PYTHON_COPY = """tiled_copy_A: Tiled Copy
+  Tiler MN:        (16:1,64:1)
+  TV Layout tiled: ((8,16),8):((128,1),16)
+Copy Atom
+  ThrID:           1:0
+  TV Layout Src:   (1,8):(0,1)
+  TV Layout Dst:   (1,8):(0,1)
+  Value type:      f16
+"""
+PYTHON_MMA = """Tiled MMA
+  Thr Layout VMNK: (32,2,2,1):(1,32,64,0)
+  Permutation MNK: (_,_,_)
+MMA Atom
+  ThrID:           32:1
+  Shape MNK:       (16,8,16)
+  TV Layout A:     ((4,8),(2,2,2)):((32,1),(16,8,128))
+  TV Layout B:     ((4,8),(2,2)):((16,1),(8,64))
+  TV Layout C:     ((4,8),(2,2)):((32,1),(16,8))
+"""
+
+
+def test_what_the_python_of_cute_prints() -> None:
+    assert np.array_equal(read_fragment(PYTHON_COPY).elements, read_fragment(COPY).elements)
+    for operand in "ABC":
+        ours = read_fragment(f"{operand} of {PYTHON_MMA}")
+        assert np.array_equal(ours.elements, read_fragment(f"{operand} of {MMA}").elements)
+
+
+@pytest.mark.parametrize("mark", ["//", "#"])
+def test_texts_stand_in_comments(mark: str) -> None:
+    commented = "".join(f"    {mark} {line}  // as printed\n" for line in COPY.splitlines())
+    assert np.array_equal(read_fragment(commented).elements, read_fragment(COPY).elements)
+
+
+@pytest.mark.parametrize(
+    ("permutation", "meant"),
+    [
+        ("_32", lambda n: n),
+        ("(_8,_2,_2):(_1,_16,_8)", lambda n: n % 8 + n // 8 % 2 * 16 + n // 16 * 8),
+        ("(2,4,4):(1,8,2)", lambda n: n % 2 + n // 2 % 4 * 8 + n // 8 * 2),
+    ],
+)
+def test_a_permutation_says_which_columns_a_warp_has(permutation: str, meant: Any) -> None:
+    """Each thread's values of B, computed by hand: of atoms 8 apart along n by warp, then again."""
+    found = read_tiled(MMA.replace("(_,_,_)", f"(_,{permutation},_)"), "B").fragment((64, 16))
+    assert read_tiled(MMA.replace("(_,_,_)", f"(_,{permutation},_)"), "B").fragment().shape[0] == 32
+    for warp, lane in np.ndindex(4, 32):
+        n = [lane // 4 + 8 * (warp // 2) + 16 * again for again in range(4)]
+        n = [meant(each % 32) + each // 32 * 32 for each in n]
+        k = [lane % 4 * 2 + half + 8 * further for half in (0, 1) for further in (0, 1)]
+        wanted = sorted(row * 16 + column for row in n for column in k)
+        assert sorted(found.elements[warp, lane].tolist()) == wanted
+
+
+def test_a_tiler_may_name_rows_in_another_order() -> None:
+    """As make_tiled_copy_C_atom has it."""
+    order = "((_8,_2):(_1,_8),_64)"
+    same = read_fragment(COPY.replace("(_16,_64)", order))
+    assert np.array_equal(same.elements, read_fragment(COPY).elements)
+    turned = read_fragment(COPY.replace("(_16,_64)", "((_2,_8):(_8,_1),_64)"))
+    row, plain = turned.elements // 64, read_fragment(COPY).elements // 64
+    assert np.array_equal(row, plain % 2 * 8 + plain // 2)

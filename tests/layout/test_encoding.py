@@ -13,6 +13,7 @@ from bench.common.layout.attributes import damaged, round_trips
 from warploom.errors import WarploomError
 from warploom.layout.formats.encoding import linear_of, written_linear
 from warploom.layout.formats.encoding_shared import shared_layout
+from warploom.layout.formats.fragment_text import is_registers, read_fragment
 from warploom.layout.formats.given import given_layout
 from warploom.layout.formats.mlir import Attribute, read_attribute, written
 from warploom.layout.formats.triton import nvmma_shared, swizzled_shared
@@ -135,3 +136,61 @@ def test_ten_thousand_attributes_round_trip() -> None:
 
 def test_damaged_attributes_end_in_one_error() -> None:
     assert damaged(200) > 50
+
+
+# -- what is not known is refused, and older versions had other names ------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("#ttg.other_shared<{order = [1, 0]}>", "no layout of shared memory"),
+        ("#ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [2, 16], warpsPerCTA = [4, 1], "
+         "order = [1, 0]}>", "no layout of shared memory"),
+        ("#ttg.swizzled_shared<{vec = 8, perPhase = 1, maxPhase = 8, order = [1, 0], "
+         "rotated = true}>", "no field 'rotated'"),
+        ("#ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16, "
+         "tiled = 2}>", "no field 'tiled'"),
+        ("#ttg.shared<{vec = 8, perPhase = 1, maxPhase = 4, order = [1, 0], "
+         "hasLeadingOffset = true}>", "with a leading offset"),
+    ],
+)  # fmt: skip
+def test_what_is_unknown_is_no_plain_layout(text: str, why: str) -> None:
+    with pytest.raises(WarploomError, match=why):
+        given_layout(text, (64, 64), 2)
+
+
+def test_fields_of_parents_are_looked_at_too() -> None:
+    text = "#ttg.slice<{dim = 0, parent = #ttg.linear<{register = [[0, 1]], lanes = [[1, 0]]}>}>"
+    with pytest.raises(WarploomError, match="no field 'lanes'"):
+        linear_of(read_attribute(text), (2,))
+
+
+@pytest.mark.parametrize(
+    ("older", "now"),
+    [
+        ("#triton_gpu.shared<{vec = 8, perPhase = 1, maxPhase = 8, order = [1, 0], "
+         "hasLeadingOffset = false}>",
+         "#ttg.swizzled_shared<{vec = 8, perPhase = 1, maxPhase = 8, order = [1, 0]}>"),
+        ("#ttg.shared<{vec = 4, perPhase = 2, maxPhase = 4, order = [0, 1]}>",
+         "#ttg.swizzled_shared<{vec = 4, perPhase = 2, maxPhase = 4, order = [0, 1]}>"),
+        ("#triton_gpu.shared<{vec = 8, perPhase = 1, maxPhase = 8, order = [0, 1], CTAsPerCGA = "
+         "[1, 1], CTASplitNum = [1, 1], CTAOrder = [1, 0], hasLeadingOffset = true}>",
+         "#ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = true, elementBitWidth = 16}>"),
+        ("#triton_gpu.shared<{vec = 16, perPhase = 2, maxPhase = 4, order = [1, 0], "
+         "hasLeadingOffset = true}>",
+         "#ttg.nvmma_shared<{swizzlingByteWidth = 64, transposed = false, elementBitWidth = 8}>"),
+    ],
+)  # fmt: skip
+def test_names_of_older_versions(older: str, now: str) -> None:
+    found, wanted = (values(given_layout(text, (64, 64))) for text in (older, now))
+    assert np.array_equal(found, wanted)
+
+
+def test_registers_of_older_versions() -> None:
+    text = ("#triton_gpu.slice<{dim = 1, parent = #triton_gpu.blocked<{sizePerThread = [1, 4], "
+            "threadsPerWarp = [2, 16], warpsPerCTA = [4, 1], order = [1, 0]}>}>")  # fmt: skip
+    today = text.replace("triton_gpu", "ttg")
+    assert is_registers(text)
+    one, other = (read_fragment(each, (64,)).elements for each in (text, today))
+    assert np.array_equal(one, other)

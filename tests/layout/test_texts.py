@@ -42,6 +42,23 @@ def test_one_layout_in_five_spellings(spelling: str) -> None:
     assert given_layout(SPELLED[spelling], element_bytes=2) is layout
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Sw<3,4,3>_smem_ptr[16b](0x7f8800000400) o (_8,_64):(_64,_1)",
+        "Sw<3,4,3>_smem_ptr[16b](SMEM_ADDR_A) o (_8,_64):(_64,_1)",
+        "smem_ptr[16b](0x7f8800000400) o Sw<3,3,3> o _0 o (_8,_64):(_64,_1)",
+        "ptr[16b](0x758500000400) o Sw<3,3,3> o _0 o (_8,_64):(_64,_1)",
+        "(Sw<3,4,3> o smem_ptr[16b](unset)) o (_8,_64):(_64,_1)",
+        "cute::ComposedLayout<cute::Swizzle<3,4,3>, cute::smem_ptr_flag_bits<16>, "
+        "cute::Layout<cute::tuple<cute::C<8>,cute::C<64>>,cute::tuple<cute::C<64>,cute::C<1>>>>{}",
+    ],
+)
+def test_tensors_as_they_print(text: str) -> None:
+    """A swizzle that is part of the pointer counts bytes; one of the layout counts elements."""
+    assert show(given_layout(text)) == "S<3,3,3> o (8,64):(64,1)"
+
+
 def test_without_a_swizzle() -> None:
     layout = Strided((4, (2, 8)), (16, (1, 2)))
     assert write_cute(layout, "c++") == "(_4,(_2,_8)):(_16,(_1,_2))"
@@ -68,6 +85,7 @@ def test_ten_thousand_texts_round_trip() -> None:
         ("S<3,3> o 0 o (8,64):(64,1)", "3 numbers, not 2"),
         ("Sx<3,3,3> o 0 o (8,64):(64,1)", "no part of a layout"),
         ("Sw<3,4,3> o smem_ptr[6b](unset) o (_8,_64):(_64,_1)", "6 bits"),
+        ("Sw<3,4,3>_smem_ptr[8b](0) o ptr[8b](0) o (_8,_64):(_64,_1)", "a second pointer"),
         ("Sw<3,0,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)", "parts of elements"),
         ("(8,64):(64,1) o", "ends where a layout"),
         ("(Swizzle(3, 3, 3)) o ((8, 64) : (64, 1)", "'\\)' should stand"),

@@ -6,8 +6,9 @@
     tensor-layouts  (Swizzle(3, 3, 3)) o ((8, 64) : (64, 1))
     tilelang        Sw<3,4,3> o 0 o (8,128):(128,1)
 
-The same layout each time, of 16-bit elements: in C++ a swizzle before a pointer counts bytes and
-the layout elements; in TileLang both count bytes.
+The same layout each time, of 16-bit elements: in C++ a swizzle before a pointer counts bytes, one
+behind it elements, as the layout does; in TileLang both count bytes. A tensor prints its pointer
+with an address, and joins it to the swizzle: Sw<3,4,3>_smem_ptr[16b](0x7f00) o (_8,_64):(_64,_1).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _UNITS = "an element has a power of two of them"
 
 _TOKEN = re.compile(
     r"(?P<space>\s+)|(?P<number>_?-?[0-9]+)(?![\w.])|(?P<swizzle>SW_[0-9]+_[0-9]+_-?[0-9]+)"
-    r"|(?P<pointer>smem_ptr\[[0-9]+b\]\(\w+\))|(?P<name>[A-Za-z]\w*)|(?P<symbol>[<>(),:])",
+    r"|(?P<pointer>_?(?:[sg]mem_)?ptr\[[0-9]+b\]\(\w+\))|(?P<name>[A-Za-z]\w*)|(?P<symbol>[<>(),:])",
     re.ASCII,
 )
 
@@ -48,6 +49,7 @@ class _CuteReader:
         self._reader = Reader(Source("<cute>", text), _TOKEN)
         self._wanted = None if element_bytes is None else 8 * element_bytes // packed
         self._bits: int | None = None  # C++: the pointer says how many an element has
+        self._swizzles = self._of_bytes = 0  # read so far, and those before the pointer
         self._tilelang = bool(re.match(r"\s*Sw<[^>]*>\s*o\s*[0-9]", text))
 
     def layout(self, element_bytes: int | None) -> Layout:
@@ -57,11 +59,10 @@ class _CuteReader:
             reader.fail(f"'{reader.next.text}' after a layout", reader.next)
         if not parts:
             reader.fail("a pointer is no layout", first, "its layout comes after it")
-        if self._bits is not None:
-            parts = [
-                reader.checked(of_elements(p, self._bits), first) if isinstance(p, Swizzle) else p
-                for p in parts
-            ]
+        for number, part in enumerate(parts):
+            if isinstance(part, Swizzle) and self._bits is not None and self._of_bytes > 0:
+                parts[number] = reader.checked(of_elements(part, self._bits), first)
+                self._of_bytes -= 1
         found = reader.checked(simplify(compose(*parts)), first)
         if not self._tilelang:
             return found
@@ -77,9 +78,13 @@ class _CuteReader:
                 return []
             case "swizzle":
                 bits, base, shift = re.findall(r"-?[0-9]+", reader.take().text)
+                self._swizzles += 1
                 return [reader.checked(Swizzle(int(bits), int(base), int(shift)), token)]
             case "name":
-                return [self._swizzle(reader.take())]
+                found = self._swizzle(reader.take())
+                if reader.next.text.startswith("_") and reader.next.kind == "pointer":
+                    self._pointer(reader.take())
+                return [found]
             case "end":
                 reader.fail("the text ends where a layout should stand", token)
         if token.text == "(" and not self._is_tree():
@@ -110,7 +115,9 @@ class _CuteReader:
         return reader.checked(Strided(shape, reader.tree()), token)
 
     def _pointer(self, token: Token) -> None:
-        self._bits = int(re.findall(r"[0-9]+", token.text)[0][:9])
+        if self._bits is not None:
+            self._reader.fail("a second pointer", token)
+        self._bits, self._of_bytes = int(re.findall(r"[0-9]+", token.text)[0][:9]), self._swizzles
         if not _is_power(self._bits):
             self._reader.fail(f"elements of {self._bits} bits", token, _UNITS)
         if self._wanted not in (None, self._bits):
@@ -127,6 +134,7 @@ class _CuteReader:
         numbers = reader.numbers(closing)
         if len(numbers) != 3:
             reader.fail(f"a swizzle has 3 numbers, not {len(numbers)}", token)
+        self._swizzles += 1
         return reader.checked(Swizzle(*numbers), token)
 
 

@@ -9,15 +9,18 @@
       …
       ValueType:    16b
 
+CuTe's Python prints the same in other words: `Tiler MN: (16:1,64:1)`, `TV Layout tiled: …`.
+
 A tile is repeated over a tensor, along its first dimension first. Threads and values number the
-elements of a tile with the first coordinate fastest, as CuTe has it.
+elements of a tile with the first coordinate fastest, as CuTe has it. A tiler or a permutation may
+name the rows or columns of a tile in another order.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from math import prod
+from math import lcm, prod
 
 import numpy as np
 
@@ -30,35 +33,49 @@ from warploom.layout.language.ir import Strided
 
 MOST_TEXT = 20_000
 OPERANDS = ("A", "B", "C")
-_FIELD = re.compile(r"^\s*(\w+):[ \t]*(\S.*?)\s*$", re.MULTILINE | re.ASCII)
+# Programs have such texts as comments, and comments behind their lines.
+_FIELD = re.compile(
+    r"^[ \t]*(?://|\#)?[ \t]*(\w+(?: \w+){0,2}):[ \t]*(\S.*?)[ \t]*(?://.*)?$",
+    re.MULTILINE | re.ASCII,
+)
+_PYTHON = {
+    "Tiler MN": "Tiler_MN", "TV Layout tiled": "TiledLayout_TV", "TV Layout Src": "ValLayoutSrc",
+    "Thr Layout VMNK": "ThrLayoutVMNK", "Permutation MNK": "PermutationMNK",
+    "Shape MNK": "Shape_MNK", "TV Layout A": "LayoutA_TV", "TV Layout B": "LayoutB_TV",
+    "TV Layout C": "LayoutC_TV",
+}  # fmt: skip
 _MODES = {"A": (0, 2), "B": (1, 2), "C": (0, 1)}  # of M, N and K
 
 
 @dataclass(frozen=True, eq=False)
 class Tiled:
     """`numbers[thread, value]` of one tile, with the first coordinate fastest; `width` values of a
-    thread are moved together."""
+    thread are moved together. `orders`: what each coordinate of a tile means along a dimension,
+    again and again over the tensor."""
 
     name: str
     shape: tuple[int, int]
     numbers: Numbers
     width: int
+    orders: tuple[Numbers, Numbers]
 
     def fragment(self, shape: tuple[int, ...] | None = None, lanes: int = LANES) -> Fragment:
         """The tile repeated over a tensor: repetitions are further registers."""
         rows, columns = self.shape
-        whole = shape or self.shape
-        if len(whole) != 2 or whole[0] % rows or whole[1] % columns:
+        least = [lcm(n, len(order)) for n, order in zip(self.shape, self.orders, strict=True)]
+        whole = shape or tuple(least)
+        if len(whole) != 2 or whole[0] % least[0] or whole[1] % least[1]:
             raise CheckError(
-                f"{self.name} has tiles of {rows}x{columns}, and the tensor is of "
+                f"{self.name} has tiles of {least[0]}x{least[1]}, and the tensor is of "
                 f"{'x'.join(map(str, whole))}",
                 advice="its sizes are multiples of the tile's",
             )
         if self.numbers.shape[0] % lanes:
             raise CheckError(f"{self.name} is of {self.numbers.shape[0]} threads, no whole warps")
         row, column = self.numbers % rows, self.numbers // rows
+        down, across = self.orders
         parts = [
-            (row + r) * whole[1] + column + c
+            _meant(down, row + r) * whole[1] + _meant(across, column + c)
             for c in range(0, whole[1], columns)
             for r in range(0, whole[0], rows)
         ]
@@ -67,8 +84,13 @@ class Tiled:
         return check_fragment(Fragment(self.name, whole, held))
 
 
+def _meant(order: Numbers, at: Numbers) -> Numbers:
+    found: Numbers = order[at % len(order)] + at // len(order) * len(order)
+    return found
+
+
 def is_tiled(text: str) -> bool:
-    return "TiledCopy" in text or "TiledMMA" in text
+    return re.search("Tiled ?(Copy|MMA)", text) is not None
 
 
 def read_tiled(text: str, operand: str | None = None) -> Tiled:
@@ -80,7 +102,7 @@ def read_tiled(text: str, operand: str | None = None) -> Tiled:
     operand = operand or (before[1] if before else None)
     fields = Fields(text)
     with within(fields.source):
-        if "TiledCopy" in text:
+        if re.search("Tiled ?Copy", text):
             if operand is not None:
                 raise ParseError("a TiledCopy has no operands", advice="leave the operand out")
             return _copy(fields)
@@ -95,7 +117,7 @@ class Fields:
 
     def __init__(self, text: str) -> None:
         self.source = Source("<tiled>", text)
-        self._found = {found[1]: found for found in _FIELD.finditer(text)}
+        self._found = {_PYTHON.get(f[1], f[1]): f for f in _FIELD.finditer(text)}
 
     def text(self, key: str) -> str:
         return self._found[key][2] if key in self._found else ""
@@ -126,6 +148,34 @@ class Fields:
             raise ParseError(said, self.span(key), "it is a tuple of sizes")
         return tuple(int(number) for number in re.findall(r"[0-9]+", text))
 
+    def orders(self, key: str, count: int) -> list[Numbers]:
+        """What the coordinates along each dimension mean: `_` stands for any number of them, a size
+        for as many in order, and a layout for others."""
+        text = self.text(key)
+        parts = _top_parts(text[1:-1]) if re.fullmatch(r"\(.*\)", text) else []
+        if len(parts) != count:
+            said = f"{key} is {text[:40] or 'missing'}"
+            raise ParseError(said, self.span(key), f"it is a tuple of {count}: sizes or layouts")
+        return [self._order(key, part) for part in parts]
+
+    def _order(self, key: str, part: str) -> Numbers:
+        if part == "_":
+            return np.zeros(1, dtype=np.int64)
+        if size := re.fullmatch("_?([0-9]{1,6})", part):
+            part = f"{size[1]}:1"
+        try:
+            found = read_cute(part)
+        except WarploomError as error:
+            error.span = self.span(key)
+            raise
+        if not isinstance(found, Strided) or prod(sizes_of(found)) > 1 << 20:
+            raise CheckError(f"{key} has {part[:40]}", self.span(key), "write sizes or layouts")
+        order = values(found)
+        if len(order) > 1 and not np.array_equal(np.sort(order), np.arange(len(order))):
+            said = f"{key} has {part[:40]}, which is no order of {len(order)} rows or columns"
+            raise CheckError(said, self.span(key))
+        return np.zeros(1, dtype=np.int64) if len(order) == 1 else order
+
     def table(self, key: str) -> Numbers:
         """[thread, value] → the number of an element."""
         layout = self.layout(key)
@@ -138,11 +188,21 @@ class Fields:
         return found
 
 
+def _top_parts(text: str) -> list[str]:
+    """What commas outside of all brackets separate."""
+    depth, parts = 0, [""]
+    for letter in text:
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts]
+
+
 def _copy(fields: Fields) -> Tiled:
-    tile = fields.sizes("Tiler_MN")
-    if len(tile) != 2:
-        said = f"Tiler_MN of {len(tile)} dimensions"
-        raise CheckError(said, fields.span("Tiler_MN"), "a tile is a matrix here")
+    down, across = fields.orders("Tiler_MN", 2)
+    tile = len(down), len(across)
     if prod(sizes_of(fields.layout("ThrID"))) != 1:
         raise CheckError(
             "a copy atom of several threads, such as ldmatrix",
@@ -155,7 +215,7 @@ def _copy(fields: Fields) -> Tiled:
     if numbers.max() >= prod(tile) or numbers.shape[1] % width:
         said = "TiledLayout_TV does not fit Tiler_MN and the values of the atom"
         raise CheckError(said, fields.span("TiledLayout_TV"))
-    return Tiled("TiledCopy", (tile[0], tile[1]), numbers, width)
+    return Tiled("TiledCopy", tile, numbers, width, (down, across))
 
 
 def _mma(fields: Fields, operand: str) -> Tiled:
@@ -164,12 +224,6 @@ def _mma(fields: Fields, operand: str) -> Tiled:
     if len(sizes) != 3 or len(sizes_of(threads)) != 4:
         said = "Shape_MNK has three sizes, and ThrLayoutVMNK four"
         raise CheckError(said, fields.span("Shape_MNK"))
-    if not re.fullmatch(r"\((_[0-9]*,?\s*){3}\)", fields.text("PermutationMNK")):
-        raise CheckError(
-            "a TiledMMA with permutations",
-            fields.span("PermutationMNK"),
-            "PermutationMNK is (_,_,_) or sizes",
-        )
     atom = fields.table(f"Layout{operand}_TV")
     own = [sizes[mode] for mode in _MODES[operand]]
     lanes, *counts = sizes_of(threads)
@@ -185,4 +239,6 @@ def _mma(fields: Fields, operand: str) -> Tiled:
         found[number[place]] = row + across * own[0] + (column + along * own[1]) * shape[0]
     if (found < 0).any():
         raise CheckError("ThrLayoutVMNK leaves out threads", fields.span("ThrLayoutVMNK"))
-    return Tiled(f"{operand} of TiledMMA", (shape[0], shape[1]), found, 1)
+    orders = fields.orders("PermutationMNK", 3)
+    own_orders = orders[_MODES[operand][0]], orders[_MODES[operand][1]]
+    return Tiled(f"{operand} of TiledMMA", (shape[0], shape[1]), found, 1, own_orders)

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from warploom.errors import CheckError, ParseError
+from warploom.errors import CheckError, UnsupportedError
+from warploom.layout.formats.attribute_fields import check_fields
 from warploom.layout.formats.encoding_amd import mfma, mfma_operand, wmma, wmma_operand
 from warploom.layout.formats.encoding_shared import ALIGNMENT, SHARED, shared_linear_of
 from warploom.layout.formats.linear import (
@@ -43,6 +44,7 @@ def linear_of(attribute: Attribute, shape: Sequence[int]) -> Linear:
     if len(shape) > _MOST_NESTED:
         raise CheckError(f"a tensor of {len(shape)} dimensions", advice=f"at most {_MOST_NESTED}")
     check_shape(shape)
+    check_fields(attribute)
     if attribute.name in SHARED:
         return shared_linear_of(attribute, shape)
     match attribute.name:
@@ -60,7 +62,7 @@ def linear_of(attribute: Attribute, shape: Sequence[int]) -> Linear:
             return _slice(attribute, shape)
         case "ttg.linear":
             return _linear(attribute, shape)
-    raise ParseError(
+    raise UnsupportedError(
         f"#{attribute.name[:40]} is no layout that is known here",
         advice=f"known are {', '.join((*REGISTERS, *SHARED))}",
     )

@@ -9,7 +9,8 @@ from math import prod
 
 import numpy as np
 
-from warploom.errors import CheckError
+from warploom.errors import CheckError, UnsupportedError
+from warploom.layout.formats.attribute_fields import check_fields
 from warploom.layout.formats.linear import (
     Base,
     Growing,
@@ -34,6 +35,7 @@ _PHASES = {0: (1, 1), 32: (4, 2), 64: (2, 4), 128: (1, 8)}  # swizzle bytes → 
 
 
 def shared_linear_of(attribute: Attribute, shape: Sequence[int]) -> Linear:
+    check_fields(attribute)
     match attribute.name:
         case "ttg.swizzled_shared" | "ttg.amd_rotating_shared":
             return _swizzled(attribute, shape)
@@ -41,7 +43,12 @@ def shared_linear_of(attribute: Attribute, shape: Sequence[int]) -> Linear:
             return _nvmma(attribute, shape)
         case "ttng.tensor_memory_encoding":
             return _tensor_memory(attribute, shape)
-    return _by_bases(attribute, shape)
+        case "ttg.shared_linear" | "ttg.padded_shared":
+            return _by_bases(attribute, shape)
+    raise UnsupportedError(
+        f"#{attribute.name[:40]} is no layout of shared memory that is known here",
+        advice=f"known are {', '.join(SHARED)}",
+    )
 
 
 def shared_layout(attribute: Attribute, shape: Sequence[int]) -> Layout:

@@ -122,7 +122,7 @@ def _same(layout: Layout, again: Layout, what: str) -> None:
 
 
 def read_cute_type(text: str) -> Layout:
-    """A layout from its type in C++, alone or with the name that it is given there.
+    """A layout from its type in C++, alone, as an object `…{}` or with the name that it is given.
 
     >>> show(read_cute_type("ComposedLayout<Swizzle<1,3,3>, _0, Layout<Shape<_8,_16>,"
     ...                     "Stride<_16,_1>>>"))
@@ -135,7 +135,7 @@ def read_cute_type(text: str) -> Layout:
         start, end = named.span(1)
     with within(source):
         found, last = _read(source, text, start)
-        if text[last:end].strip() or not isinstance(found, Layout):
+        if text[last:end].strip() not in ("", "{}") or not isinstance(found, Layout):
             raise ParseError(f"{text[:60]!r} is no type of a layout", advice="cute::Layout<…>")
         return check(simplify(found))
 

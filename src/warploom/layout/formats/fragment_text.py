@@ -34,7 +34,7 @@ from warploom.layout.language.expression import sizes_of
 
 MOST_TEXT = 20_000
 _BASES = re.compile(r"""\s*\{\s*["'](?:register|lane|warp|block)["']""")
-_ATTRIBUTE = re.compile(r"\s*#(?:\w+\s*=\s*#)?([\w.]+)")
+_ATTRIBUTE = re.compile(r"\s*#(?:\w+\s*=\s*#)?(?:ttg|triton_gpu)\.(\w+)")
 
 
 def is_registers(text: str) -> bool:
@@ -42,7 +42,7 @@ def is_registers(text: str) -> bool:
     if is_tiled(text) or _BASES.match(text):
         return True
     attribute = _ATTRIBUTE.match(text)
-    return names_registers(text) if attribute is None else attribute[1] in REGISTERS
+    return names_registers(text) if attribute is None else f"ttg.{attribute[1]}" in REGISTERS
 
 
 def read_fragment(text: str, shape: tuple[int, ...] | None = None, lanes: int = LANES) -> Fragment:

@@ -87,7 +87,7 @@ def _by_itself(text: str, element_bytes: int | None, packed: int) -> Layout:
     try:
         return read_cute(text, element_bytes, packed)
     except WarploomError as error:
-        theirs = any(word in text for word in ("Sw", "SW_", "smem_ptr", "_"))
+        theirs = any(word in text for word in ("Sw", "SW_", "ptr[", "_"))
         raise (error if theirs else ours) from None
 
 

@@ -2,7 +2,8 @@
 
     #ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [8, 4], warpsPerCTA = [4, 1], …}>
 
-Nothing is known here of what a name means: `encoding.py` knows that.
+Nothing is known here of what a name means, but that some had other names once: `encoding.py` knows
+the rest.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ _TOKEN = re.compile(
     re.ASCII,
 )
 
+_OLDER = "triton_gpu."  # the dialect's name before it was `ttg`
+_BYTES = {(1, 8): 128, (2, 4): 64, (4, 2): 32}  # perPhase and maxPhase → bytes of a swizzle
 _AFTER_BRACES = ("alignment",)  # of shared_linear: <{offset = …, block = …}, alignment = 16>
 Value: TypeAlias = "int | bool | str | list[Value] | Attribute | dict[str, Value]"
 
@@ -114,7 +117,42 @@ def _attribute(reader: Reader, aliases: Mapping[str, Attribute], depth: int) -> 
         else:
             places.append(_value(reader, aliases, depth))
         reader.accept(",")
-    return Attribute(name, fields, tuple(places))
+    return _of_today(Attribute(name, fields, tuple(places)))
+
+
+def _of_today(attribute: Attribute) -> Attribute:
+    """By the names that Triton has now: `#triton_gpu.shared` was two layouts.
+
+    >>> old = {"vec": 8, "perPhase": 1, "maxPhase": 8, "order": [1, 0], "hasLeadingOffset": True}
+    >>> _of_today(Attribute("triton_gpu.shared", old)).fields["swizzlingByteWidth"]
+    128
+    """
+    name = attribute.name
+    if name.startswith(_OLDER):
+        name = "ttg." + name.removeprefix(_OLDER)
+    if name != "ttg.shared":
+        return Attribute(name, attribute.fields, attribute.places)
+    if attribute.truth("hasLeadingOffset"):
+        return Attribute("ttg.nvmma_shared", _of_matrix_units(attribute))
+    fields = {key: n for key, n in attribute.fields.items() if key != "hasLeadingOffset"}
+    return Attribute("ttg.swizzled_shared", fields, attribute.places)
+
+
+def _of_matrix_units(attribute: Attribute) -> dict[str, Value]:
+    """Swizzles over rows of 128, 64 or 32 bytes, of which 16 stay together."""
+    vec, order = attribute.number("vec"), attribute.numbers("order")
+    phases = attribute.number("perPhase"), attribute.number("maxPhase")
+    if phases not in _BYTES or vec not in (16, 8, 4) or len(order) != 2:
+        raise CheckError(
+            f"#{attribute.name} with a leading offset, vec = {vec}, perPhase = {phases[0]} and "
+            f"maxPhase = {phases[1]}",
+            advice="it swizzles rows of 128, 64 or 32 bytes of a matrix",
+        )
+    rest = {key: value for key, value in attribute.fields.items() if key.startswith("CTA")}
+    return {
+        "swizzlingByteWidth": _BYTES[phases], "transposed": order[0] == 0,
+        "elementBitWidth": 128 // vec, **rest,
+    }  # fmt: skip
 
 
 def _entries(
