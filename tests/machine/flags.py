@@ -166,7 +166,8 @@ class _Definitions:
 
     def cumulative(self, before: list[int], *, strict: bool) -> list[tuple[int, int]]:
         """Fences of the GPU's scope of which one is before a strong write, and the other after a
-        read that sees it; by the manual both are `sc`, by practice one may be of a pattern."""
+        read that sees it; by the manual both are `sc`, by practice one may be of a pattern, whose
+        acquire is of the GPU's scope, too."""
         acts = self.trace.acts
         fences = [i for i, act in enumerate(acts) if act.kind == "fence" and act.scope == GRID]
         fences = [i for i in fences if acts[i].sequential or not strict]
@@ -174,7 +175,8 @@ class _Definitions:
         for read in (i for i, act in enumerate(acts) if act.kind in ("strong read", "atomic")):
             after = [y for y in fences if acts[y].acquires and before[2 * y] >> 2 * read + 1 & 1]
             if not strict:
-                after += self.pattern(read, range(read + 1, len(acts)), "acquires")
+                own = self.pattern(read, range(read + 1, len(acts)), "acquires")
+                after += [y for y in own if acts[y].scope == GRID]
             for write in self.observed(read):
                 first = [x for x in fences if acts[x].releases]
                 first = [x for x in first if before[2 * write] >> 2 * x + 1 & 1]

@@ -38,15 +38,15 @@ CLEAN = {
 }  # fmt: skip
 FOUND = {
     "none at all": (MADE + CLOSE + WAIT + STORE, 10, None),
-    "sums that were set": (FENCE + SUMS + ADDED + CLOSE + WAIT + STORE, 12, 11),
-    "the left matrix": (FENCE + FILL + LEFT + CLOSE + WAIT + STORE_OTHER, 12, 11),
+    "sums that were set without a fence": (SUMS + ADDED + CLOSE + WAIT + STORE, 11, None),
+    "sums that are set anew": (FENCE + SUMS + ADDED + CLOSE + WAIT + SUMS + ADDED + CLOSE + WAIT + STORE, 16, 15),
+    "the left matrix": (FILL + FENCE + "add.u32 %r10, %r10, 1;\n" + LEFT + CLOSE + WAIT + STORE_OTHER, 13, 12),
     "sums that were read": (FENCE + MADE + CLOSE + WAIT + STORE + MADE + CLOSE + WAIT, 15, 14),
-    "a copy of another value": (FENCE + "mov.f32 %f9, 0f00000000;" + SUMS.replace("mov.f32 %f0, 0f00000000;", "mov.f32 %f0, %f9;").replace("mov.f32 %f1", "mov.f32 %f8, %f0; mov.f32 %f1") + ADDED + CLOSE + WAIT + STORE, 12, 11),
     "another shape": (SUMS + FENCE + ADDED + WIDE + CLOSE + WAIT + STORE, 13, 12),
     "another shape, of a copy": (SUMS + FENCE + ADDED + "mov.f32 %f9, %f0; mov.f32 %f0, %f9;\n" + WIDE + CLOSE + WAIT + STORE, 14, 12),
     "a sum as left matrix": (FENCE + MADE + CLOSE + WAIT + SUM_LEFT + CLOSE + WAIT + STORE_OTHER, 14, 11),
     "a left matrix as sum": (FILL + FENCE + LEFT + CLOSE + WAIT + ADDED.replace("%f3", "%r13") + CLOSE + WAIT, 15, 12),
-    "on one way": (f"{SUMS} setp.lt.u32 %p3, %t, 64; {FENCE} @%p3 mov.f32 %f2, 0f3F800000; {ADDED}{CLOSE}{WAIT}{STORE}", 12, 12),
+    "on one way": (f"{SUMS} setp.lt.u32 %p3, %t, 64; {FENCE} @%p3 add.f32 %f2, %f2, %f2; {ADDED}{CLOSE}{WAIT}{STORE}", 12, 12),
     "behind the fence of a loop": (f"{SUMS} mov.u32 %r5, 0; {FENCE}\nL: {ADDED}{CLOSE}{WAIT} add.f32 %f1, %f1, %f2; add.u32 %r5, %r5, 1; setp.lt.u32 %p3, %r5, 3; @%p3 bra L; {STORE}", 13, 16),
 }  # fmt: skip
 
@@ -82,6 +82,9 @@ def test_found(name: str) -> None:
 COPIED = {
     "to the left matrix": (FILL.replace("%r10", "%r9") + FENCE + "mov.b32 %r10, %r9;\n" + LEFT + CLOSE + WAIT + STORE_OTHER, 13),
     "of a sum": (SUMS + FENCE + "mov.f32 %f9, %f0;\n" + ADDED + CLOSE + WAIT + STORE, 13),
+    "a constant": (FENCE + SUMS + ADDED + CLOSE + WAIT + STORE, 12),
+    "a constant and its copy": (FENCE + SUMS.replace("%f1, 0f00000000", "%f1, %f0") + ADDED + CLOSE + WAIT + STORE, 12),
+    "a copy of another value": (FENCE + "mov.f32 %f9, 0f00000000;" + SUMS.replace("mov.f32 %f0, 0f00000000;", "mov.f32 %f0, %f9;").replace("mov.f32 %f1", "mov.f32 %f8, %f0; mov.f32 %f1") + ADDED + CLOSE + WAIT + STORE, 12),
     "there and back": (SUMS + FENCE + ADDED + "mov.f32 %f9, %f0; mov.f32 %f0, %f9;\n" + ADDED + CLOSE + WAIT + STORE, 14),
 }  # fmt: skip
 

@@ -392,14 +392,15 @@ class Flags:
             before.update(dict.fromkeys(list(Scope)[: semantics.scope], known))
         mine = self.own.get(key, {})
         out: Known = {}
-        further = self.cumulative.given(clocks, thread)
-        if self.cumulative.strict and further is not None:
-            out[SEQUENTIAL], further = further, None
         for group in self._groups(clocks, thread):
-            own = joined(self.fenced(clocks, thread, group[0]), mine.get(group[0]))
-            given = joined(own, further)
-            if not self.cumulative.told and further is not None:
-                self.cumulative.told = own is None or not own.covers(further)
+            given = joined(self.fenced(clocks, thread, group[0]), mine.get(group[0]))
             if given is not None:
                 out[group] = given
+        further = self.cumulative.given(clocks, thread)
+        if further is not None:  # whose fences these are is not known: only the GPU has all
+            group = SEQUENTIAL if self.cumulative.strict else (Scope.GRID, 0)
+            own = out.get(group)
+            if not (self.cumulative.strict or self.cumulative.told):
+                self.cumulative.told = own is None or not own.covers(further)
+            out[group] = further if own is None else joined(own, further)
         return out

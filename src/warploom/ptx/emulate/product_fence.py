@@ -3,7 +3,8 @@
 Between an access of a register and a product that has it as sum or left matrix a fence must stand;
 so must one before the first product. Sums of products of one shape that follow each other need none
 between them, nor does a left matrix of several products. By the manual a register copy is an access
-like any other; by practice the assembler undoes it, or waits for it, which is then assumed.
+like any other, and so is a constant that is set right after a fence: compilers move zeros there. By
+practice the assembler undoes such, or waits for them, which is then assumed.
 
 First it is worked out, over all ways through the code, where a product may come upon such a
 register. Only there is it looked at while the kernel runs, so that most kernels pay nothing.
@@ -26,13 +27,14 @@ from warploom.ptx.emulate.code import Code, CodeBlock
 from warploom.ptx.emulate.context import Step
 from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.emulate.poison import PoisonTransfer
-from warploom.ptx.ir import Instruction, Register, Vector
+from warploom.ptx.ir import Immediate, Instruction, Register, Vector
 from warploom.ptx.known import keys_of
 
 Array = npt.NDArray[Any]
 Bits = int  # a set of slots; of uses, one such set for each role
 COPIES = (
-    "register copies between wgmma.fence and a product are undone by the assembler, or waited for"
+    "register copies and constants between wgmma.fence and a product are undone by the assembler, "
+    "or waited for"
 )
 _NEVER = -1  # no fence has been passed; else 1 + the number of a use
 _KEPT = "registers of products"  # by frame, slot, and whether copied, who touched it
@@ -67,9 +69,11 @@ class _Watched:
         self.sums: dict[int, Bits] = {}  # by place of an instruction
         self.left: dict[int, Bits] = {}
         self.shapes: dict[int, str] = {}
+        self.constants: dict[int, int] = {}  # the slots that are set
         for block in code.blocks:
             for passage in block.passages:
                 self._note(passage.instruction)
+            self.constants |= _constants(block)
         self.width = max(code.slots.values(), default=0) + 1
         self.roles = [_PLAIN, _COPY, _LEFT, *sorted(set(self.shapes.values()))]
         self.of_interest = self._copied()
@@ -148,6 +152,9 @@ class _Watched:
                 used = used & ~self._in_any(sums) | self._as(shape, sums)
             elif _is_fence(ins):
                 used &= 0 if ins.predicate is None else -1
+            elif (to := self.constants.get(ins.start)) is not None:
+                kept = used & ~self._in_any(1 << to) if ins.predicate is None else used
+                used = kept | self._as(_COPY, 1 << to)
             elif (copy := _copy_of(passage)) is not None:
                 used = self._copy(ins, used, *copy)
             else:
@@ -176,6 +183,8 @@ class _Watched:
             return self._product(ins, step)
         if _is_fence(ins):
             return _after(passage, step, _fence)
+        if ins.start in self.constants:
+            return self._constant(ins, passage, step)
         copy = _copy_of(passage)
         if copy is None:
             slots = _numbers(self._accessed(passage))
@@ -192,6 +201,19 @@ class _Watched:
                 _kept(f, slot, copied=True)[who] = number
 
         return _after(passage, step, copied)
+
+    def _constant(self, ins: Instruction, passage: PoisonTransfer, step: Step) -> Step:
+        to = self.constants[ins.start]
+        if not self.of_interest >> to & 1:
+            return step
+        number = self._use(ins, _COPY)
+
+        def set_(f: Frame, who: Array) -> None:
+            by = _kept(f, to)
+            by[who] = np.minimum(by[who], 0)  # a fence that was never passed is still missing
+            _kept(f, to, copied=True)[who] = number
+
+        return _after(passage, step, set_)
 
     def _use(self, ins: Instruction, role: str) -> int:
         self.uses.append(_Use(self.code.module.span(ins), role))
@@ -262,6 +284,19 @@ def _numbers(bits: Bits) -> list[int]:
 
 def _is_fence(ins: Instruction) -> bool:
     return ins.opcode == "wgmma" and ins.modifiers[0] == "fence"
+
+
+def _constants(block: CodeBlock) -> dict[int, int]:
+    """Registers that are set to constants after a fence, no product between: by instruction."""
+    found: dict[int, int] = {}
+    fresh = False
+    for passage in block.passages:
+        ins = passage.instruction
+        if ins.opcode == "wgmma":
+            fresh = _is_fence(ins)
+        elif fresh and ins.opcode == "mov" and isinstance(ins.operands[-1], Immediate):
+            found |= {ins.start: slot for slot in passage.writes}
+    return found
 
 
 def _copy_of(passage: PoisonTransfer) -> tuple[int, int] | None:
