@@ -295,7 +295,8 @@ def _constants(block: CodeBlock) -> dict[int, int]:
         if ins.opcode == "wgmma":
             fresh = _is_fence(ins)
         elif fresh and ins.opcode == "mov" and isinstance(ins.operands[-1], Immediate):
-            found |= {ins.start: slot for slot in passage.writes}
+            for slot in passage.writes:
+                found[ins.start] = slot
     return found
 
 
