@@ -13,11 +13,11 @@ SOME = [
 ]
 
 
-# What is not followed: pairs of f32 in one register, the largest of three, random numbers that are
-# compared, and masks of -1e30, by which a result is another one over the reals.
+# What is not followed: the largest of a warp, random numbers that are compared, and masks of -1e30,
+# by which a result is another one over the reals.
 UNKNOWN = {
-    ("layernorm", "100"): "add.f32x2", ("softmax", "100"): "max.f32",
-    ("dropout", ""): "a comparison of floats", ("attention", ""): "over the reals",
+    ("softmax", "100"): "redux.sync.max.f32", ("dropout", ""): "a comparison of floats",
+    ("attention", ""): "over the reals",
 }  # fmt: skip
 
 

@@ -8,6 +8,7 @@ does. All other instructions must find the same in all copies, so that no elemen
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ EXPONENT = 23  # where that of a single begins
 QUIET = (MemoryEffect.NOTHING, MemoryEffect.MEETS)
 AMOUNTS = {"shl": 1, "shr": 1, "bfe": 2, "bfi": 2}  # of bits: the last operands, of 32 bits
 SYNCHRONISES = frozenset({"mbarrier", "fence", "membar", "griddepcontrol", "discard", "tensormap"})
-ARITHMETIC = frozenset({"f16", "bf16", "f32", "f64", "f16x2", "bf16x2"})
+ARITHMETIC = frozenset({"f16", "bf16", "f32", "f64", "f16x2", "bf16x2", "f32x2"})
 REFUSED = ("relu", "xorsign", "oob")  # of arithmetic: they compare
 DRAWN = ("rsqrt", "sqrt", "sin", "cos", "lg2", "tanh")
 PRODUCTS = frozenset({"mma", "wgmma", "wmma"})
@@ -114,7 +115,7 @@ def _unclamped(e: Elements, name: str, rounds_down: bool) -> Function:
         case "neg":
             return e.neg
         case "min" | "max":
-            return lambda x, y: e.extreme(x, y, name == "min")
+            return lambda *given: reduce(lambda x, y: e.extreme(x, y, name == "min"), given)
         case "ex2":
             return e.exp2
         case "rsqrt":
@@ -125,14 +126,18 @@ def _unclamped(e: Elements, name: str, rounds_down: bool) -> Function:
 
 def _arithmetic(ctx: Context, ins: Instruction) -> Step:
     refused = set(REFUSED) & set(ins.modifiers) or not set(types_of(ins)) <= ARITHMETIC
-    if refused or len(ins.operands) > 1 + _SOURCES[ins.opcode]:
+    count = _SOURCES[ins.opcode]
+    if ins.opcode in ("min", "max") and len(ins.operands) == 2 + count:  # of three
+        count += 1
+    if refused or len(ins.operands) > 1 + count:
         return _unknown(ctx, ins, f"{ins.name}")
     kinds = types_of(ins)
-    result, count = kinds[0], _SOURCES[ins.opcode]
+    result = kinds[0]
     pairs = result.endswith("x2")
     sources = [kinds[-1]] * (count - 1) + [result] if len(kinds) > 1 else [result] * count
     store, fetches = parts(ctx, ins, result, *sources)
     scalar = [kind.removesuffix("x2") for kind in sources]
+    size = DTYPES[scalar[0]].itemsize
     note = Note(how_of(ins.opcode), result.removesuffix("x2"), ctx.module.span(ins))
 
     def step(f: Frame) -> None:
@@ -143,17 +148,26 @@ def _arithmetic(ctx: Context, ins: Instruction) -> Step:
                 store(f, applied(f, fn, values, scalar, result, note))
                 return
             low, high = (
-                applied(f, fn, [_half(v, n) for v in values], scalar, scalar[0], note)
+                applied(f, fn, [_half(v, n, size) for v in values], scalar, scalar[0], note)
                 for n in (0, 1)
             )
-            low, high = np.broadcast_arrays(low.view(np.uint16), high.view(np.uint16))
-            store(f, low.astype(np.uint32) | high.astype(np.uint32) << np.uint32(16))
+            store(f, _pair(low, high, size))
 
     return step
 
 
-def _half(words: Array, which: int) -> Array:
-    return (words.view(np.uint32) >> np.uint32(16 * which)).astype(np.uint16)
+def _half(words: Array, which: int, size: int) -> Array:
+    """One of the two floats of so many bytes that a word holds."""
+    whole = words.view(f"u{2 * size}")
+    return np.asarray((whole >> whole.dtype.type(8 * size * which)).astype(f"u{size}"))
+
+
+def _pair(low: Array, high: Array, size: int) -> Array:
+    """Two floats as one word."""
+    both = np.dtype(f"u{2 * size}")
+    parts_ = np.broadcast_arrays(low.view(f"u{size}"), high.view(f"u{size}"))
+    first, second = (each.astype(both) for each in parts_)
+    return np.asarray(first | second << both.type(8 * size))
 
 
 class told:  # noqa: N801 - read as a word
