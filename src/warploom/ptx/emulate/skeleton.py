@@ -21,6 +21,10 @@ Array = npt.NDArray[Any]
 MOST_EVENTS = 1 << 18  # of one batch
 ACQUIRES, RELEASES = 1, 2  # what an order does, as `bytes` of its event
 NOWHERE = -1
+GRID = ("grid",)  # the group of all blocks, which meet in a driver's workspace
+TURNS = "turns"  # how a loop asks that waits for it
+_WORD = 4  # where in that their count lies
+_TURN = 1 << 31  # what all of them add
 MAY_DEPEND = "what this load sees may depend on who came first"
 
 
@@ -156,6 +160,9 @@ class Skeleton:
     plain: set[Any] = field(default_factory=set)
     left: set[int] = field(default_factory=set)  # where copies began that nobody waited for
     passed: set[Any] = field(default_factory=set)  # flags that somebody has waited for
+    workspace: int | None = None  # where blocks meet, if their loops are understood
+    added: int = 0  # by blocks that came since all had come
+    arrived: dict[int, int] = field(default_factory=dict)  # by thread, in which phase
     writers: Array | None = None  # of each byte of shared memory: where it was written last
     # The same of global memory, by region, where tensor maps may be written there.
     far: dict[int, Array] | None = None
@@ -280,6 +287,10 @@ class Skeleton:
     def look(self, span: Span, threads: Array, region: Any, start: Array, acquires: int) -> None:
         """Threads look at places of global memory, and acquire in a scope, or in none (0)."""
         for thread, at in zip(threads.tolist(), np.asarray(start).tolist(), strict=True):
+            if region.base == self.workspace:
+                phase = self.generations.get(GRID, 0)
+                self.looked[thread] = (GRID, span, phase if not self.added else NOWHERE)
+                continue
             flag = ("flag", region.base, at)
             self.looked[thread] = (flag, span, acquires)
             self._begins(flag, region)
@@ -309,6 +320,12 @@ class Skeleton:
 
         What is written when somebody has passed is of phase 1: it sets a flag back.
         """
+        if region.base == self.workspace:
+            good = adds and width == _WORD and not (np.asarray(start) != _WORD).any()
+            if not good:
+                self.fail("flags", "the driver's workspace is written in another way", span)
+            self._come_to_grid(span, threads, values)
+            return
         self.orders(threads, releases, RELEASES)
         for thread, at, value in zip(
             threads.tolist(), np.asarray(start).tolist(), values.tolist(), strict=True
@@ -332,9 +349,30 @@ class Skeleton:
         for thread, number in zip(threads.tolist(), numbers.tolist(), strict=True):
             if thread in self.looked:
                 flag, span, scope = self.looked[thread]
+                if flag == GRID:
+                    self._go_from_grid(span, thread, scope)
+                    continue
                 self.passed.add(flag)
                 self.note([thread], Event(Act.GO, flag, 0, int(number), site=self.site(span)))
                 self.orders(np.array([thread]), scope, ACQUIRES)
+
+    def _come_to_grid(self, span: Span, threads: Array, values: Array) -> None:
+        """Threads add to what their grid counts in its workspace."""
+        for thread, value in zip(threads.tolist(), values.tolist(), strict=True):
+            phase = self.arrived[thread] = self.generations.setdefault(GRID, 0)
+            self.note([thread], Event(Act.COME, GRID, phase, int(value), site=self.site(span)))
+            self.added += int(value)
+            if self.added == _TURN:
+                self.generations[GRID] += 1
+                self.added = 0
+
+    def _go_from_grid(self, span: Span, thread: int, seen: int) -> None:
+        """A thread leaves a loop in which it waited for its grid: what it saw last is what all had
+        added, and nothing that came later."""
+        phase = self.arrived.get(thread, NOWHERE)
+        if seen != phase + 1 or phase == NOWHERE:
+            self.fail("flags", "in this run it was seen here that blocks came the next time", span)
+        self.note([thread], Event(Act.GO, GRID, phase, site=self.site(span)))
 
     def divided(self, some: Array, rest: Array, starts: Array) -> None:
         """Some threads go one way and the rest another; `starts` are the first ones of warps."""
@@ -408,7 +446,8 @@ class Skeleton:
             self.complete, self.strict, self.parted,
             {site: frozenset(who) for site, who in self.seen.items()}, self.initial, self.regions,
             frozenset(self.plain),
-            tuple(sorted(self.left)), tuple(self.loops.values()), self.block_size,
+            tuple(sorted(self.left)),
+            tuple(each for each in self.loops.values() if each.compare != TURNS), self.block_size,
             frozenset(self.practice), {site: frozenset(who) for site, who in self.maps.items()},
         )  # fmt: skip
 

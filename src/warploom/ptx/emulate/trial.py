@@ -29,7 +29,7 @@ from warploom.ptx.emulate.ordering import may_look_far
 from warploom.ptx.emulate.origins import Origins
 from warploom.ptx.emulate.read_only import ReadOnly, read_only_of
 from warploom.ptx.emulate.schedule import Runner
-from warploom.ptx.emulate.skeleton import Recorded, Skeleton
+from warploom.ptx.emulate.skeleton import TURNS, Recorded, Skeleton
 from warploom.ptx.emulate.tensor_map_edit import edits_maps
 from warploom.ptx.emulate.waits import shared_name, shared_words
 from warploom.ptx.emulate.work import Work
@@ -168,7 +168,12 @@ class Trial:
         size, cluster = prod(asked.block), prod(asked.cluster)
         strict = asked.model == "ptx"
         far: dict[int, Array] | None = {} if edits_maps(self.code) else None
-        return Skeleton(threads, size, cluster, first, loops=asked.loops, strict=strict, far=far)
+        meets = any(each.compare == TURNS for each in asked.loops.values())
+        workspace = asked.symbols.get(WORKSPACE) if meets else None
+        return Skeleton(
+            threads, size, cluster, first, loops=asked.loops, strict=strict, far=far,
+            workspace=workspace,
+        )  # fmt: skip
 
     def _keep(self, batch: Batch, skeleton: Skeleton) -> None:
         """The skeleton of a batch that has ended; copies that nobody waits for come, too."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from warploom.errors import UnsupportedError
 from warploom.machine.proof import Proof, Reach
-from warploom.ptx.emulate.skeleton import Act, Agent, Event, Recorded
+from warploom.ptx.emulate.skeleton import GRID, Act, Agent, Event, Recorded
 from warploom.ptx.prove.order import of_registers
 
 VERSION = 3
@@ -22,6 +22,8 @@ def certificate(name: str, grid: Any, block: Any, proof: Proof, registers: int |
             "there is no certificate of what is not proved",
             None if not proof.failed else proof.failed[0].span,
         )
+    if any(e.where == GRID for r in proof.skeletons for a in r.agents for e in a.events):
+        raise UnsupportedError("there is no certificate of a grid that meets (grid.sync()) yet")
     sets = any(
         of_registers(event) for each in proof.skeletons for agent in each.agents
         for event in agent.events

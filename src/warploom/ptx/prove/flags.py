@@ -25,6 +25,7 @@ from warploom.ptx.emulate.skeleton import (
 from warploom.ptx.ir import Immediate, Instruction, Operand, Register, Vector
 from warploom.ptx.known import STRONG, space_of
 from warploom.ptx.prove.conditions import Conditions, Failed
+from warploom.ptx.prove.grids import GridLoops, check_grids
 from warploom.ptx.prove.order import Place
 from warploom.ptx.prove.spins import Spins, is_quiet, read_keys, written_keys
 
@@ -77,6 +78,9 @@ class FlagLoops:
         for rank in range(len(self.code.blocks)):
             if id(self.code.blocks[rank]) not in self.found:
                 self._peek(rank)
+        of_grids = GridLoops(self.code)
+        self.found |= of_grids.found
+        self.loads |= of_grids.steps
 
     def _compared(self, rank: int) -> tuple[Instruction, bool] | None:
         """The comparison that the branch at the end of a block follows, and whether the branch is
@@ -241,6 +245,7 @@ def check_flags(recorded: Recorded, loops: dict[int, FlagLoop]) -> Iterator[Fail
 
     What is written when all who wait have passed, in every order, sets a flag back.
     """
+    yield from check_grids(recorded)
     by_span = {loop.load: loop for loop in loops.values()}
     writes: dict[Any, list[tuple[Event, int]]] = {}
     waits: dict[Any, dict[Event, list[Place]]] = {}
@@ -258,7 +263,8 @@ def check_flags(recorded: Recorded, loops: dict[int, FlagLoop]) -> Iterator[Fail
         needed = [each for each in writes.get(flag, []) if not each[0].phase or flag in early]
         for event in events:
             loop = by_span.get(recorded.sites[event.site])
-            message = "this loop is not understood" if loop is None else _needs_all(
+            known = loop is not None and loop.compare in _COMPARE
+            message = "this loop is not understood" if loop is None or not known else _needs_all(
                 loop, event.amount, recorded.initial[flag], needed
             )  # fmt: skip
             if flag in recorded.plain:

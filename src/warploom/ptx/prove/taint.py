@@ -62,7 +62,8 @@ class TaintFlow:
     code: Code
     spins: Spins
     seen: Mapping[int, frozenset[int]]
-    flags: frozenset[int] = frozenset()  # loads of loops that wait for all writes of a flag
+    # What looks in loops that wait for all writes of a flag, or for the grid, and adds for that.
+    flags: frozenset[int] = frozenset()
     # By what reads a tensor map in memory: where those stand that wrote it, or nowhere.
     maps: Mapping[int, frozenset[int]] = field(default_factory=dict)
     of: dict[str, Taint] = field(default_factory=dict)
@@ -134,8 +135,8 @@ class TaintFlow:
             return guard | Taint.DATA | self.of_operands(*ins.operands)
         if ins.opcode in _PICTURES:
             return guard | Taint.DATA
-        if ins.opcode == "atom":
-            return Taint.DATA | Taint.ORDER
+        if ins.opcode == "atom":  # of a grid that meets, only whether its bit turns is asked
+            return Taint.NONE if ins.start in self.flags else Taint.DATA | Taint.ORDER
         if ins.opcode == "mbarrier":
             return guard | self._told(ins)
         if ins.opcode == "activemask" or _needs_convergence(ins):
