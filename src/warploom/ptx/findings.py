@@ -25,6 +25,7 @@ from warploom.ptx.source import SourcePlace
 from warploom.ptx.types import DTYPES, type_of
 
 MOST_VALUES = 8  # of a vector
+_FENCED = (Cause.PROXY, Cause.MAP, Cause.REGISTER)  # what a fence mends that orders many accesses
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +55,16 @@ def race_findings(module: LoadedModule, races: Iterable[Race]) -> list[RaceFindi
 
 
 def _by_cause(groups: Mapping[Any, list[Race]]) -> list[list[Race]]:
-    """Pairs of lines that lack the same thing and share a line lack it once."""
+    """Pairs of lines that lack the same thing and share a line lack it once; so do those between
+    which one fence would stand."""
     found: list[tuple[tuple[Cause, bool], set[Hashable], list[Race]]] = []
     for (cause, breaks, sides, _), races in groups.items():
         kind = (cause, breaks)
         joins = cause is not Cause.ORDER
-        near = [each for each in found if joins and each[0] == kind and each[1] & sides]
+        near = [
+            each for each in found
+            if joins and each[0] == kind and (each[1] & sides or _one_fence([*each[2], *races]))
+        ]  # fmt: skip
         lines = set(sides).union(*[each[1] for each in near]) if joins else set()
         all_races = [race for each in near for race in each[2]] + races
         if near:
@@ -68,6 +73,18 @@ def _by_cause(groups: Mapping[Any, list[Race]]) -> list[list[Race]]:
         else:
             found.append((kind, lines, all_races))
     return [races for _, _, races in found]
+
+
+def _one_fence(races: list[Race]) -> bool:
+    """Whether one fence behind all that was done first, and before all that came next, mends all
+    of these: in the lines of a text, where nothing goes back."""
+    firsts = [race.first.label for race in races]
+    seconds = [race.second.label for race in races]
+    if races[0].cause not in _FENCED:
+        return False
+    begins = [each.line for each in firsts if isinstance(each, Span)]
+    ends = [each.line for each in seconds if isinstance(each, Span)]
+    return len(begins) == len(ends) == len(races) and max(begins) < min(ends)
 
 
 def _finding(module: LoadedModule, races: list[Race]) -> RaceFinding:
