@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from warploom.errors import CheckError, ParseError, WarploomError
+from warploom.layout.formats.fragment_text import read_fragment
 from warploom.layout.patterns.access import IDLE
 from warploom.layout.patterns.named import USUAL, pattern
 from warploom.layout.patterns.pattern import load_pattern, parse_pattern
@@ -284,3 +285,16 @@ def test_bad_accesses_by_name_are_placed(use: str, why: str) -> None:
     assert caught.value.span is not None
     with pytest.raises(WarploomError, match="rows of"):
         parse_pattern(named('use = "wgmma.c"', shape="[32, 64]"))
+
+
+@pytest.mark.parametrize("element", ["f32", "f64"])
+def test_results_of_mfma_are_where_its_layout_in_tritons_ir_has_them(element: str) -> None:
+    width = "elementBitWidth = 64" if element == "f64" else "elementBitWidth = 32"
+    text = ("#ttg.amd_mfma<{version = 3, warpsPerCTA = [1, 1], instrShape = [16, 16, 4], "
+            f"isTransposed = false, {width}}}>")  # fmt: skip
+    held = read_fragment(text, (32, 64), 64).elements[0]
+    pattern_text = f'machine = "gfx942"\nshape = [32, 64]\nelement = "{element}"\n[[access]]\n'
+    (access,) = parse_pattern(pattern_text + 'use = "mfma.c"\n').accesses
+    assert (access.kind, access.width, access.steps) == ("st", 1, 4 * 2 * 4)
+    ours = access.elements[:, :, 0].T
+    assert np.array_equal(np.sort(ours, axis=1), np.sort(held, axis=1))

@@ -132,6 +132,19 @@ def _rows_of_lanes(t: Tensor) -> Access:
     return t.access("read", "ld", steps, index, width)
 
 
+def _results_of_lanes(t: Tensor, name: str, kind: AccessKind) -> Access:
+    """A lane has four results of a column of 16×16, one below another: lane l those of column
+    l mod 16 from row 4 · (l / 16) on. Doubles are four rows apart."""
+    down, across = (t.divided(n, 16, "blocks of 16×16") for n in (t.rows, t.columns))
+    apart, further = (4, 1) if t.bytes == 8 else (1, 4)
+
+    def index(s: Numbers, lane: Numbers) -> Numbers:
+        block, row = s // 4, s % 4 * apart + lane // 16 * further
+        return (block // across * 16 + row) * t.columns + block % across * 16 + lane % 16
+
+    return t.access(name, kind, 4 * down * across, index, 1)
+
+
 def blocked(t: Tensor) -> Accesses:
     """A blocked layout of registers, 2×2 elements of a lane and 8×4 lanes, stored; rows loaded."""
     down, across = (
@@ -185,12 +198,14 @@ def named_access(t: Tensor, use: str, kind: AccessKind | None = None) -> Access:
             return _fragment(t, use, kind or "st", 2, 2)
         case "mfma.a" | "mfma.b":
             return _rows_of_lanes(t)
+        case "mfma.c":
+            return _results_of_lanes(t, use, kind or "st")
     raise InternalError(f"{use} is known, and nothing of it")
 
 
 NAMED = (
     "rows", "ldmatrix", "ldmatrix.trans", "stmatrix", "stmatrix.trans", "mma.a", "mma.b", "mma.c",
-    "wgmma.a", "wgmma.c", "mfma.a", "mfma.b",
+    "wgmma.a", "wgmma.c", "mfma.a", "mfma.b", "mfma.c",
 )  # fmt: skip
 LANES_OF = {"mma": 32, "wgmma": 32, "mfma": 64}
 
