@@ -73,8 +73,9 @@ class Implementation:
     def _values(self, choice: Choice) -> Iterator[tuple[tuple[object, ...], Value]]:
         columns = self._space.propagator.columns(choice)
         words = self._candidates.domains[self._row, columns].tolist()
+        known = {bits: domain_of(choice, bits) for bits in set(words)}
         for instance, bits in zip(choice.instances, words, strict=True):
-            domain = domain_of(choice, bits)
+            domain = known[bits]
             if not domain.is_decided:
                 raise InternalError(f"{choice.name}{tuple(map(str, instance))} is not decided")
             if domain.values:
@@ -87,8 +88,9 @@ class Implementation:
         assert choice.inverse is not None
         turned = {v: choice.values[w] for v, w in zip(choice.values, choice.inverse, strict=True)}
         found: dict[tuple[object, object], str] = {}
+        words = {value: (str(value), str(turned[value])) for value in choice.values}
         for (a, b), value in self._values(choice):
-            found[a, b], found[b, a] = str(value), str(turned[value])
+            found[a, b], found[b, a] = words[value]
         return found
 
     # -- dimensions --------------------------------------------------------------------------------

@@ -2,7 +2,8 @@
 
 The bound of the time is no ranking: many implementations meet it that nobody would run. So, where
 the machine's record has times, implementations are compared by those that the model predicts. Some
-are drawn of each strategy; then what is near to the best is drawn again and again. Where there are
+are drawn of each strategy; then what is near to the best is drawn again and again. They are counted
+in outline, and the best few again as the kernels that they become. Where there are
 no times, what comes of a strategy stands, unless the search of the nest itself finds something far
 better by the bound; and threads that compute the same count as often as they do.
 """
@@ -31,6 +32,8 @@ from warploom.search.outcome import Found
 from warploom.search.outcome_json import Record
 
 DRAWN, AT_ONCE = 12, 4  # of each strategy
+NEAR_AT_ONCE = 8  # near the best
+BY_KERNEL = 3  # of the best, which are lowered
 PREDICTED = 16  # of those drawn, by their costs, of each variant of a strategy as many
 BESIDE = 3  # next to the best, near which others are drawn, too
 NEAR = 6  # draws near the best, where no seconds are given
@@ -114,13 +117,13 @@ def modelled(
 def _timed(nest: Nest, candidate: Candidates) -> _First:
     """An implementation of the nest itself, by no strategy."""
     itself = Variant(FREE, nest.program, nest.recipe[3])
-    return replace(_first(itself, nest, candidate), time=_time(nest, candidate))
+    return replace(_first(itself, nest, candidate), time=_time(nest.predicted_time, candidate))
 
 
-def _time(nest: Nest, candidate: Candidates) -> float:
+def _time(predicted: Callable[[Candidates], float], candidate: Candidates) -> float:
     """The predicted time; infinite where there is no kernel to predict it of."""
     try:
-        return nest.predicted_time(candidate)
+        return predicted(candidate)
     except InternalError:
         raise
     except WarploomError:
@@ -157,8 +160,7 @@ class _Drawn:
         self._until((DRAWING, MOST), lambda enough: self._each(chain(*several), kept, enough))
         if self.nest.has_times and self.found:
             self._until((SHARE, MOST), self._nearer)
-            best = min(self.found, key=lambda one: (one.time, one.rank), default=None)
-            return None if best is None or math.isinf(best.time) else best
+            return self._by_kernel()
         best = min((*self.kept, *self.found), key=lambda one: one.rank, default=None)
         return None if best is None else replace(best, time=best.bound)
 
@@ -199,19 +201,30 @@ class _Drawn:
             self.found.sort(key=lambda one: one.time)
             # The best every other time, between those next to it.
             best = self.found[(at % 2) * (1 + at // 2 % BESIDE) % len(self.found)]
-            asked = Asked(AT_ONCE, (self.seed, at), near=packed(best.candidate, 0))
+            asked = Asked(NEAR_AT_ONCE, (self.seed, at), near=packed(best.candidate, 0))
             near = leaves_of(best.nest, asked)
             for row in np.flatnonzero(near.arrived):
                 leaf = near.leaves.take(slice(int(row), int(row) + 1))
                 self._predict(replace(best, candidate=leaf, time=math.inf))
                 enough.check()
 
+    def _by_kernel(self) -> _First | None:
+        """The best by their kernels, of the first that have one."""
+        found: list[_First] = []
+        for one in sorted(self.found, key=lambda one: (one.time, one.rank)):
+            if len(found) == BY_KERNEL or math.isinf(one.time):
+                break
+            time = _time(one.nest.predicted_time, one.candidate)
+            if not math.isinf(time):
+                found.append(replace(one, time=time))
+        return min(found, key=lambda one: (one.time, one.rank), default=None)
+
     def _predict(self, one: _First) -> None:
         key = one.variant.strategy, packed(one.candidate, 0)
         if key in self._times:
             return
         self.looked_at += 1
-        self._times[key] = _time(one.nest, one.candidate)
+        self._times[key] = _time(one.nest.outlined_time, one.candidate)
         self.found.append(replace(one, time=self._times[key]))
 
 

@@ -25,7 +25,7 @@ from warploom.kernel.work import work_of
 from warploom.loopnest.bound import Bound, Reason
 from warploom.loopnest.decided import Implementation
 from warploom.loopnest.ir import Program
-from warploom.loopnest.lower import lower
+from warploom.loopnest.lower import lower, outlined
 from warploom.loopnest.schedule import bound_words, limit_words, nest_schedule
 from warploom.loopnest.show import show, show_instruction
 from warploom.loopnest.space import DECIDED, NestSpace
@@ -317,8 +317,15 @@ class Nest:
 
     def predicted_time(self, candidate: Candidates) -> float:
         """In nanoseconds; never below the bound."""
+        return self._time(candidate, lower(self.implementation(candidate)))
+
+    def outlined_time(self, candidate: Candidates) -> float:
+        """The same by an outline of the kernel: many are compared by it."""
+        return self._time(candidate, outlined(self.implementation(candidate)))
+
+    def _time(self, candidate: Candidates, kernel: Kernel) -> float:
         bound = float(self.bound(candidate)[0])
-        own = max(bound, float(self.predicted(candidate).nanoseconds))
+        own = max(bound, float(self.predicted(candidate, kernel).nanoseconds))
         return own if self.after is None else own + self.after[0].predicted_time(self.after[1])
 
     # -- estimates ---------------------------------------------------------------------------------

@@ -123,13 +123,16 @@ class Copier:
         if copy.waits:
             rows = self.rows(copy, copy.rounds)
             return [*self.loads(copy, rows, at), *self.puts(copy, rows, at)]
-        rows = self.rows(copy, 1)
-        number = Var(counter)
+        return [self.rounds(copy, counter, at, unroll=False)]
+
+    def rounds(self, copy: Copy, counter: str, at: Context, unroll: bool) -> ir.For:
+        """A loop of all rounds, each of which waits for itself unless it is unrolled."""
+        rows, number = self.rows(copy, copy.rounds if unroll and copy.waits else 1), Var(counter)
         body = (
             *self._load(copy, rows, number, Const(0), at),
             *self._put(copy, rows, number, Const(0), at),
         )
-        return [ir.For(counter, Const(0), Const(copy.rounds), body, unroll=False)]
+        return ir.For(counter, Const(0), Const(copy.rounds), body, unroll=unroll)
 
     def rows(self, copy: Copy, rounds: int) -> dict[ir.Value, ir.Cell]:
         """Registers for what is loaded and not stored yet."""
@@ -150,15 +153,26 @@ class Copier:
 
     def past(self, copy: Copy, counter: str, where: Expr | None, at: Context) -> list[ir.Stmt]:
         """An asynchronous copy: each element is put as soon as it is loaded, to be there later."""
-        several = [replace(copy, width=width) for width in WIDTHS if width <= copy.width]
-        fitting = (each for each in several if all(self._stores_wide(each, w) for w in each.writes))
-        narrow = next(fitting, replace(copy, width=1))
-        rows = self.rows(narrow, 1)
+        narrow = self._narrow(copy)
         if narrow.rounds <= MOST_WAITING // narrow.width:
+            rows = self.rows(narrow, 1)
             numbers = (Const(number) for number in range(narrow.rounds))
             return [s for each in numbers for s in self._past(narrow, rows, each, where, at)]
-        body = tuple(self._past(narrow, rows, Var(counter), where, at))
-        return [ir.For(counter, Const(0), Const(narrow.rounds), body, unroll=False)]
+        return [self.rounds_past(copy, counter, where, at, unroll=False)]
+
+    def rounds_past(
+        self, copy: Copy, counter: str, where: Expr | None, at: Context, unroll: bool
+    ) -> ir.For:
+        """A loop of all rounds of an asynchronous copy."""
+        narrow = self._narrow(copy)
+        body = tuple(self._past(narrow, self.rows(narrow, 1), Var(counter), where, at))
+        return ir.For(counter, Const(0), Const(narrow.rounds), body, unroll=unroll)
+
+    def _narrow(self, copy: Copy) -> Copy:
+        """As wide as the array can be stored to."""
+        several = [replace(copy, width=width) for width in WIDTHS if width <= copy.width]
+        fitting = (each for each in several if all(self._stores_wide(each, w) for w in each.writes))
+        return next(fitting, replace(copy, width=1))
 
     def _past(
         self,

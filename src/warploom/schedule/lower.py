@@ -41,7 +41,7 @@ from warploom.kernel.ir import (
 from warploom.kernel.laws import distribute
 from warploom.kernel.synchronise import synchronise
 from warploom.schedule.combine import Combiner
-from warploom.schedule.context import FALSE, TRUE, Context
+from warploom.schedule.context import FALSE, TRUE, Bounds, Context
 from warploom.schedule.copy import Copier
 from warploom.schedule.ir import (
     Combine,
@@ -90,10 +90,12 @@ def _inside(kernel: Kernel) -> Kernel:
 
 def raw(schedule: Schedule) -> Kernel:
     """Without barriers."""
-    return distribute(_Lowering(schedule).kernel())
+    return distribute(Lowering(schedule).kernel())
 
 
-class _Lowering:
+class Lowering:
+    """Statements of the nodes of a schedule."""
+
     def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
         self.writer = Writer(Buffers(schedule.buffers))
@@ -111,7 +113,7 @@ class _Lowering:
             sizes |= {f"thread_{side}": threads, f"block_{side}": blocks}
         bounds = {name: (0, size - 1) for name, size in sizes.items()}
         named = [Let(name, index) for name, _, index in made.names]
-        body = (*named, *self._nodes(made.body, Context(bounds=bounds)))
+        body = (*named, *self._nodes(made.body, self.context(bounds)))
         known = {
             each.name: Registers(each.name, each.dtype, each.size)
             for each in made.buffers if each.space == "registers"
@@ -128,6 +130,10 @@ class _Lowering:
             index=made.index,
             shared_most=made.shared_most,
         )
+
+    def context(self, bounds: Bounds) -> Context:
+        """Where the first statements stand."""
+        return Context(bounds=bounds)
 
     def _shared(self) -> Iterator[Shared]:
         for each in self.schedule.buffers:

@@ -41,7 +41,7 @@ class Pipeline:
             return False
         copy = self.copier.copy_of(node)
         staged = all(self.buffers[name].stages > 1 for name in copy.arrays)
-        if not staged or not (copy.waits or self._passes(copy)):
+        if not staged or not (copy.waits or self.passes(copy)):
             return False
         reads = [r for w in copy.writes for r in self.copier.writer.memory.reads(w.value)]
         return any(
@@ -49,7 +49,8 @@ class Pipeline:
             for each in reads
         )
 
-    def _passes(self, copy: Copy) -> bool:
+    def passes(self, copy: Copy) -> bool:
+        """Whether a copy goes past the registers."""
         return all(self.buffers[name].way == "copy" for name in copy.arrays)
 
     def statements(self, loop: Loop, ahead: Sequence[Loop], at: Context) -> list[Stmt]:
@@ -59,7 +60,7 @@ class Pipeline:
         self.several |= dict.fromkeys(names, stages)
         used = tuple(node for node in loop.body if not any(node is each for each in ahead))
         making = _Staged(self, loop, copies, used, self.counter(loop.counter), at, names, stages)
-        return making.past_registers() if self._passes(copies[0]) else making.by_registers()
+        return making.past_registers() if self.passes(copies[0]) else making.by_registers()
 
 
 class _Staged:
