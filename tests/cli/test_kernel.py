@@ -127,3 +127,23 @@ def test_timing_without_a_gpu_is_one_error(cli: Cli, tmp_path: Path) -> None:
     assert "measuring needs" in ran.err or "no GPU" in ran.err
     assert ran.out == ""
     assert not out.exists()
+
+
+def test_a_time_is_predicted_without_a_gpu(cli: Cli, tmp_path: Path) -> None:
+    """Of twice as many elements twice the bytes; memory limits what only moves them."""
+    out, found = tmp_path / "model.json", []
+    for n in (1 << 26, 1 << 27):
+        ran = cli("kernel", "aos-sum", "--model", "--size", f"n={n}", "--json", str(out))
+        assert ran.status == 0, ran.err
+        assert "predicted" in ran.out
+        (record,) = json.loads(out.read_text())
+        found.append(record["predicted"])
+    assert {each["times"] for each in found} == {"h200"}
+    assert {each["limit"] for each in found} == {"memory"}
+    assert 1.8 < found[1]["nanoseconds"] / found[0]["nanoseconds"] < 2.2
+
+
+def test_a_function_has_no_predicted_time(cli: Cli) -> None:
+    ran = cli("kernel", "load-structures", "--set", "fields=5", "--model")
+    assert ran.status == 2
+    assert "a function is not measured" in ran.err

@@ -105,6 +105,19 @@ def named_size(entry: Entry, settings: dict[str, Parameter], size: Size) -> dict
     return dict(size)
 
 
+def scalars_of(
+    entry: Entry, settings: dict[str, Parameter], size: Size, kernel: Kernel
+) -> dict[str, int]:
+    """The whole numbers that a kernel is launched with for a size."""
+    wanted = [each for each in kernel.params if not isinstance(each, ArrayParam)]
+    names = [each.name for each in wanted if not each.dtype.is_float]
+    if set(names) <= set(size):
+        return {name: size[name] for name in names}
+    case = entry.case(kernel, size, 0, **settings)
+    given = zip(kernel.params, case.arguments, strict=True)
+    return {param.name: int(value) for param, value in given if param.name in names}
+
+
 def bytes_of(case: Case) -> int:
     return sum(each.nbytes for each in case.arguments if isinstance(each, np.ndarray))
 

@@ -12,7 +12,7 @@ from typing import Any
 from warploom import emit
 from warploom.catalogue import Entry, find, find_function, function_entries
 from warploom.catalogue.entry import Parameter
-from warploom.catalogue.timing import named_size, time_on_gpu
+from warploom.catalogue.timing import named_size, scalars_of, time_on_gpu, timed_size
 from warploom.catalogue.tuning import Tuner
 from warploom.catalogue.verify import Checked, mutation, verify
 from warploom.cli.command import command_words
@@ -34,6 +34,8 @@ from warploom.errors import ParseError, UnsupportedError, WarploomError
 from warploom.kernel.ir import Kernel
 from warploom.kernel.largest import with_largest
 from warploom.kernel.wide import index_named
+from warploom.kernel.work import prediction
+from warploom.machine.record import H200
 from warploom.pipeline.entry import entry_of
 from warploom.pipeline.header import Header, named_header, sketch_header
 from warploom.pipeline.subject import tiled
@@ -75,7 +77,7 @@ def _tuner(asked: KernelOptions) -> Tuner | None:
 
 def _target(asked: KernelOptions) -> Path | None:
     """Where the text goes; none if only what it does is asked for."""
-    examined = asked.check or asked.time or asked.mutate
+    examined = asked.check or asked.time or asked.model or asked.mutate
     wanted = asked.text is not None or asked.out is not None or not examined
     return (asked.out or STDOUT) if wanted else None
 
@@ -119,6 +121,8 @@ def _one(
             statuses.append(_check(run_on, built, record))
         if asked.mutate:
             statuses.append(_mutate(entry, decided, asked.most, record))
+        if asked.model:
+            _model(entry, decided, sizes, built, record)
         if asked.time:
             _time(entry, given, sizes, record)
     return statuses
@@ -204,7 +208,7 @@ def _function(
     command: str,
 ) -> list[Status]:
     """A device function, written and examined."""
-    if asked.time:
+    if asked.time or asked.model:
         raise ParseError("a function is not measured", advice="time your own kernel")
     with free():
         header = _header(name, asked.setting, own)
@@ -279,6 +283,19 @@ def _mutate(
     for each in report.survivors:
         echo(f"  not caught: {each.mutant} ({each.reason})")
     return Status.IMPOSSIBLE if report.survivors else Status.FOUND
+
+
+def _model(
+    entry: Entry,
+    decided: dict[str, Parameter],
+    size: dict[str, int] | None,
+    built: Kernel,
+    record: dict[str, Any],
+) -> None:
+    chosen = size or timed_size(entry, decided)
+    took = prediction(built, H200, scalars_of(entry, decided, chosen, built))
+    echo(f"{took}, for {', '.join(f'{key}={value}' for key, value in chosen.items())}")
+    record["predicted"] = {"size": chosen, **took.record()}
 
 
 def _time(

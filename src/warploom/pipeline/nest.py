@@ -320,7 +320,7 @@ class Nest:
         return self._time(candidate, lower(self.implementation(candidate)))
 
     def outlined_time(self, candidate: Candidates) -> float:
-        """The same by an outline of the kernel: many are compared by it."""
+        """In nanoseconds, by an outline of the kernel: many are compared by it."""
         return self._time(candidate, outlined(self.implementation(candidate)))
 
     def _time(self, candidate: Candidates, kernel: Kernel) -> float:

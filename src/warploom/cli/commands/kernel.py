@@ -37,6 +37,7 @@ own kernel; --as function makes one of a sketch.
 --check   compares simulator, C, OpenCL and compiled PTX with the specification at many sizes;
           it names what this machine does not have, such as an OpenCL device
 --time    measures on this machine's GPU, beside a copy of as many bytes
+--model   predicts the time on an H200, for --size if you give it, and says what limits it
 --tune    measures open parameters on the GPU for --size instead of choosing them by rule;
           it takes --seconds at most (30), and keeps the result for the next --tune
 --mutate  changes index expressions, one at a time; --check must notice each change that matters
@@ -48,6 +49,7 @@ Examples:
   $ warploom kernel transposition --set m=12 --set n=8 --emit opencl
   $ warploom kernel aos-to-soa --set fields=24 --size n=10000001
   $ warploom kernel aos-sum --time --size n=10000000
+  $ warploom kernel aos-sum --model --size n=10000000
   $ warploom kernel aos-to-soa --set fields=7 --size n=10000001 --tune --seconds 20
   $ warploom kernel sums.swflow --check --mutate
   $ warploom kernel load-structures --set fields=5 -o load_structures_5.cuh
@@ -73,6 +75,9 @@ class KernelOptions:
     out: Path | None = option(None, "-o", metavar="FILE", help="Write the text to FILE instead.")
     check: bool = option(False, "--check", help="Compare the kernel with its specification.")
     time: bool = option(False, "--time", help="Measure the kernel on a GPU.")
+    model: bool = option(
+        False, "--model", help="Predict its time on an H200 by the time model, without a GPU."
+    )
     size: list[str] = option(
         [],
         "--size",
