@@ -11,6 +11,7 @@ from bench.common.narrowed import answer
 
 from warploom.array.code.program import Candidate
 from warploom.array.joint.model import JointModel
+from warploom.array.joint.promising import promising
 from warploom.array.mapping.constraint import Constraints, broken
 from warploom.array.mapping.fusion import Fusion
 from warploom.array.mapping.sound import sound
@@ -34,7 +35,7 @@ def drawn(way: str, layer: Convolution, count: int) -> list[Candidate]:
     program, made = planned("convolution")
     fusion = WAYS.get(way, "intended")
     model = JointModel(program, layer.sizes(), H200, fusion, plan=made, memory=MEMORY)
-    outcome = model.best(count, AMONG, SEED) if way == BY_MODEL else model.sample(count, SEED)
+    outcome = promising(model, count, AMONG, SEED) if way == BY_MODEL else model.sample(count, SEED)
     return answer(outcome)
 
 

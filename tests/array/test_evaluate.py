@@ -11,6 +11,7 @@ from tests.array.naive import OPS, as_lists, naive
 
 from warploom.array import build as al
 from warploom.array.joint.model import JointModel
+from warploom.array.joint.promising import promising
 from warploom.array.language.evaluate import evaluate
 from warploom.array.language.ir import Apply, Program, Term, walk
 from warploom.array.types import array
@@ -89,7 +90,7 @@ def test_conversions() -> None:
     whole = al.program("whole", lambda x: al.map_(lambda v: al.convert(i32, v), x), x=array(f32, 3))
     assert of(np.ndarray, evaluate(whole, x)).tolist() == [1, -2, 2**31 - 1]
     model = JointModel(whole, {}, CUDA)  # a conversion alone is something that a map computes
-    (candidate,) = answer(model.best(1, 20))
+    (candidate,) = answer(promising(model, 1, 20))
     assert run_candidate(model.plan, candidate, x)[1].tolist() == [1, -2, 2**31 - 1]
 
 
@@ -113,5 +114,5 @@ def test_numbers_of_16_bits_are_converted_by_what_they_stand_for() -> None:
         )
         assert of(np.ndarray, evaluate(back, given)).tolist() == list(wanted)
         model = JointModel(back, {}, CUDA)
-        (candidate,) = answer(model.best(1, 20))
+        (candidate,) = answer(promising(model, 1, 20))
         assert run_candidate(model.plan, candidate, given)[1].tolist() == list(wanted)

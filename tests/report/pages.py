@@ -13,6 +13,7 @@ import numpy as np
 from warploom.array import workload
 from warploom.array.code.program import Compiled, compile_candidate
 from warploom.array.joint.model import JointModel
+from warploom.array.joint.promising import promising
 from warploom.bench.published import named
 from warploom.loopnest.kernels import KERNELS, Cut
 from warploom.loopnest.target import Target
@@ -73,7 +74,7 @@ def launched() -> Observed:
 @cache
 def mapped() -> Compiled:
     model = JointModel(workload.matmul(), {"m": 16, "n": 16, "k": 8}, CUDA)
-    outcome = model.best(1, 50)
+    outcome = promising(model, 1, 50)
     assert isinstance(outcome, Found)
     return compile_candidate(model.plan, outcome.answer[0])
 

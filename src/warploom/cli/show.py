@@ -14,6 +14,7 @@ import numpy as np
 
 from warploom.array.code.program import compile_candidate
 from warploom.array.joint.model import JointModel
+from warploom.array.joint.promising import promising
 from warploom.catalogue import entries, find
 from warploom.cli import explore
 from warploom.cli import map as mapping
@@ -115,7 +116,7 @@ def _map(subject: str, wanted: Show) -> tuple[Picture, Status]:
     sizes = mapping.given_sizes(subject, None, wanted.size)
     model = JointModel(program, sizes, machine_named(wanted.machine or "cuda"))
     with progress(program.name):
-        outcome = model.best(1, AMONG, budget=Budget(wanted.seconds))
+        outcome = promising(model, 1, AMONG, budget=Budget(wanted.seconds))
     if not isinstance(outcome, Found):
         raise NothingFoundError(f"'{subject}' has no mapping to draw: {outcome}", outcome)
     return picture(compile_candidate(model.plan, outcome.answer[0])), Status.FOUND
