@@ -28,7 +28,7 @@ from warploom.catalogue.permute.launch import Spec
 from warploom.catalogue.permute.rule import candidates
 
 # A later one stands for the same launch.
-FILES = ("rows_2", "rows_1", "probe_1", "probe_2", "probe_3", "rows_3")
+FILES = ("rows_2", "rows_1", "probe_1", "probe_2", "probe_3", "rows_3", "probe_5", "rows_4")
 FITTED = ROOT / "src/warploom/catalogue/permute/fitted.py"
 HEAD = '''"""Costs of permutations, as `python -m bench.catalogue.permute_fit` prints them."""
 

@@ -116,8 +116,8 @@ def _spec(axes: Sequence[Frame], size: int, y_first: int) -> Padded:
     """The kernel; words of y begin at a multiple of their length."""
     total, first = math.prod(axis.size for axis in axes), axes[0]
     close = first.read * first.step == 1
-    out = OUT[size] if close else max(1, 4 // size)
-    while y_first % out:
+    out = OUT[size]
+    while y_first % out or out > first.size:
         out //= 2
     times = TIMES if total >= FEW_BLOCKS * THREADS * TIMES * out else 1
     known: dict[int, int] = {}

@@ -134,18 +134,21 @@ class _PaddedWriter:
         place = self._place(word, 0)
         if spec.out == 1:
             self._get(held, where, place.at, self._inside(place, 0))
-        elif spec.even and spec.close:
+        elif spec.even:
             self._row(held, where, place)
         else:
-            with k.when((place.own + spec.out).le(self.sizes[0]) if spec.close else lift(0).eq(1)):
+            with k.when((place.own + spec.out).le(self.sizes[0])):
                 self._row(held, where, place)
             with k.otherwise():
-                for i in range(spec.out):
-                    one = self._place(word + i, i + 1)
-                    self._get(held, where + i, one.at, self._inside(one, 0))
+                self._two_rows(held, where, word, place)
 
     def _row(self, held: RegisterArray, where: Expr, place: _Place) -> None:
         k, out = self.k, self.spec.out
+        if not self.spec.close:
+            for i in range(out):
+                one = self._further(place, lift(i))
+                self._get(held, where + i, one.at, self._inside(one, 0))
+            return
         whole = place.beside.and_(place.at.ge(0)).and_((place.at + out).le(self.x_size))
         if place.value is not None:
             extent = self.extents[self.spec.framed[0]]
@@ -156,6 +159,28 @@ class _PaddedWriter:
         with k.otherwise():
             for i in range(out):
                 self._get(held, where + i, place.at + i, self._inside(place, i))
+
+    def _two_rows(self, held: RegisterArray, where: Expr, word: Expr, place: _Place) -> None:
+        """The end of a row and the beginning of the next one, which is found once."""
+        k = self.k
+        left = k.let("left_in_row", self.sizes[0] - place.own)
+        other = self._place(word + left, 1)
+        beside = [k.let(f"beside{n}", select(each.beside, lift(1), lift(0)))
+                  for n, each in enumerate((place, other))]  # fmt: skip
+        for i in range(self.spec.out):
+            is_here, here = left.gt(i), self._further(place, lift(i))
+            there, value = self._further(other, i - left), None
+            at = k.let(f"further{i}", select(is_here, here.at, there.at))
+            if here.value is not None and there.value is not None:
+                value = k.let(f"middle{i}", select(is_here, here.value, there.value))
+            inside = select(is_here, *beside).ne(0)
+            self._get(held, where + i, at, self._inside(_Place(place.own, value, at, inside), 0))
+
+    def _further(self, place: _Place, steps: Expr) -> _Place:
+        """So many steps further in the same row."""
+        at = place.at + steps * self.steps[0] * self.reads[0]
+        value = None if place.value is None else place.value + steps * self.steps[0]
+        return _Place(place.own, value, at, place.beside)
 
     def _inside(self, place: _Place, i: int) -> Expr:
         """Whether the i-th element of a row is in x."""

@@ -38,6 +38,7 @@ from warploom.catalogue.permute.tiles import reading
 THREADS = 256
 TIMES = {1: (4, 8, 16), 2: (4, 8, 16), 4: (4, 8, 16), 8: (4, 8), 16: (2, 4)}  # words of a thread
 FEW = (1, 2)  # where blocks are few
+LEAST = 32  # bytes that a thread has under way in long runs, or as many as 8 loads
 BOX_BYTES = 16 << 10
 PLANE_WORDS = 16  # of a thread
 FEW_BLOCKS = 264
@@ -79,6 +80,9 @@ def _gather(place: Place, digits: Sequence[Axis], times: int) -> Candidate | Non
         spec = replace(spec, out=1)
     q = cut(numbers, spec.count, align, align - 1)
     if q is None or spec.count + q.inner >= MOST_STEPS:
+        return None
+    large = moved.count * size >= FEW_BYTES and q.chunks > 1
+    if large and times * spec.out * size < LEAST and times * spec.out < LEAST // 4:
         return None
     blocks = q.chunks * (moved.count // q.count)
     each = 13 + spec.out * (2 + (2 * len(digits) - 1) * (len(digits) > 1))
