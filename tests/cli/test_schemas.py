@@ -6,6 +6,7 @@ import json
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from shutil import copy
 from typing import Any
 
 import pytest
@@ -81,12 +82,21 @@ use = "ldmatrix"
 """
 
 
+CHECKS = """[[check]]
+tool = "sanitize"
+kernel = "saxpy.ptx"
+args = ["f32[32]=range", "f32[32]=ones", "f32=2", "i32=32"]
+"""
+
+
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("mine.py").write_text(FILE)
     Path("torn.toml").write_text(TORN)
     Path("tiles.toml").write_text(TILES)
+    Path("checks.toml").write_text(CHECKS)
+    copy(ROOT / "examples" / "ptx" / "saxpy.ptx", ".")
 
 
 def prepared(command: Command, cli: Cli) -> None:

@@ -84,6 +84,8 @@ COMMANDS = (
     of(0, "sanitize", "sanitize", *SAXPY),
     of(1, "sanitize", "sanitize", *RACE),
     of(2, "", "sanitize", "no such file.py", "--run"),
+    of(0, "ci", "ci", "--checks", "checks.toml"),
+    of(2, "", "ci", "--checks", "no such file.toml"),
     of(0, "judge", *judge("softmax")),
     of(1, "judge", *judge("softmax_short")),
     of(3, "judge", *judge("softmax"), "--seconds", "0"),

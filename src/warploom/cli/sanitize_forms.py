@@ -106,37 +106,50 @@ def _place(each: Record) -> str:
 
 def sarif(answer: Sanitized) -> str:
     """SARIF 2.1.0: one run, a rule for each tool, a result for each finding."""
+    return sarif_of([result(each) for each in answer.findings], answer.status, answer.tools)
+
+
+def sarif_of(results: list[Record], status: int, tools: tuple[str, ...] = ()) -> str:
+    """One run with these results; rules are those of the tools, and of the results."""
+    rules = {*tools, "launch", *(each["ruleId"] for each in results)}
     driver = {
         "name": "Warploom", "version": __version__,
         "rules": [
             {"id": name, "shortDescription": {"text": text}}
             for name, text in ABOUT.items()
-            if name in (*answer.tools, "launch")
+            if name in rules
         ],
     }  # fmt: skip
     run = {
         "tool": {"driver": driver},
-        "invocations": [{"executionSuccessful": answer.status in (0, 1)}],
-        "results": [_result(each) for each in answer.findings],
+        "invocations": [{"executionSuccessful": status in (0, 1)}],
+        "results": results,
     }
     whole = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
     return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
 
 
-def _result(each: Record) -> Record:
+def results_of(text: str) -> list[Record]:
+    """The results of what `sarif` has written."""
+    return [each for run in json.loads(text)["runs"] for each in run["results"]]
+
+
+def result(each: Record) -> Record:
+    """A finding as a result."""
     text = each["message"] + (f"\n{each['advice']}" if each["advice"] else "")
-    result: Record = {
+    found: Record = {
         "ruleId": each.get("tool", "launch"), "level": "error" if _breaks(each) else "warning",
         "message": {"text": text},
-        "locations": [_location(each)] if "file" in each else [],
+        "locations": [location(each)] if "file" in each else [],
     }  # fmt: skip
     if "file" in each.get("other", {}):
         text = {"message": {"text": "the other access"}}
-        result["relatedLocations"] = [_location(each["other"]) | text]
-    return result
+        found["relatedLocations"] = [location(each["other"]) | text]
+    return found
 
 
-def _location(place: Record) -> Record:
+def location(place: Record) -> Record:
+    """A file and a line of it, as SARIF names them."""
     region = {"startLine": place["line"]}
     if "column" in place:
         region["startColumn"] = place["column"]

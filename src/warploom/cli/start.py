@@ -39,6 +39,7 @@ COMMANDS = {
     "map": "Map an array expression onto blocks, threads and vectors, and write the kernel.",
     "sanitize": "Check a kernel for memory errors, races, deadlocks and uninitialised values.",
     "judge": "Is a kernel equal to its reference for all inputs of a shape; inputs if it is not.",
+    "ci": "Run the checks that a project lists, for the files that were changed.",
     "mcp": "Serve checks and searches as tools for agents (MCP), with limits for each call.",
     "ptx": "Run and check CUDA or PTX without a GPU; count memory traffic; insert shuffles.",
     "show": "Draw a result as an HTML page, as SVG figures or as text.",
