@@ -18,8 +18,8 @@ ORDER = (
     "sketch.explain", "sketch.code", "sketch.simt",
     "schedule",
     "loopnest", "array", "ptx",
-    "emit", "runtime", "trust", "catalogue", "report", "without_gpu", "verdict", "bench",
-    "pipeline", "__init__", "pytest_plugin", "agents", "cli", "__main__",
+    "emit", "runtime", "trust", "catalogue", "report", "without_gpu", "verdict", "problems",
+    "bench", "pipeline", "__init__", "pytest_plugin", "agents", "cli", "__main__",
 )  # fmt: skip
 
 

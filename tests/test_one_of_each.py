@@ -161,9 +161,9 @@ def test_imports_and_tables_may_be_alike(tmp_path: Path) -> None:
 # Folders that are one language, or one room: a class name means one thing in each.
 ROOMS = (
     "index", "machine", "search", "layout", "kernel", "schedule", "loopnest", "array", "ptx",
-    "emit", "runtime", "trust", "catalogue", "report", "without_gpu", "verdict", "bench",
-    "pipeline", "agents", "cli", "sketch/term", "sketch/holes", "sketch/synth", "sketch/explain",
-    "sketch/code", "sketch/simt",
+    "emit", "runtime", "trust", "catalogue", "report", "without_gpu", "verdict", "problems",
+    "bench", "pipeline", "agents", "cli", "sketch/term", "sketch/holes", "sketch/synth",
+    "sketch/explain", "sketch/code", "sketch/simt",
 )  # fmt: skip
 
 

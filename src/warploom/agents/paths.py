@@ -17,10 +17,10 @@ class RefusedError(WarploomError):
 
 
 class Folder:
-    """The folder whose files may be named."""
+    """The folder whose files may be named; `links` may be followed where who asks is its owner."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
+    def __init__(self, root: Path, links: bool = False) -> None:
+        self.root, self.links = root, links
         self.real = Path(os.path.realpath(root))
         if not self.real.is_dir():
             raise RefusedError(f"'{root}' is no folder", advice="--root names one")
@@ -34,7 +34,7 @@ class Folder:
         for part in path.parts:
             here = here / part
             found = self._looked_at(here, text)
-            if stat.S_ISLNK(found.st_mode):
+            if not self.links and stat.S_ISLNK(found.st_mode):
                 raise RefusedError(
                     f"'{text[:200]}' is a link or lies behind one", advice="copy the file"
                 )
@@ -68,6 +68,6 @@ class Folder:
 
     def _looked_at(self, path: Path, text: str) -> os.stat_result:
         try:
-            return os.lstat(path)
+            return os.stat(path) if self.links else os.lstat(path)
         except OSError as error:
             raise RefusedError(f"cannot read '{text[:200]}': {error.strerror}") from None

@@ -96,7 +96,7 @@ def _listed(path: Path, seconds: float) -> list[Listed]:
     entries = table.get("check")
     if not isinstance(entries, list) or not entries or set(table) != {"check"}:
         raise ParseError(f"'{path}' lists no checks", advice="begin each with [[check]]")
-    folder = Folder(Path.cwd())
+    folder = Folder(Path.cwd(), links=True)
     found = []
     for number, entry in enumerate(entries, 1):
         try:

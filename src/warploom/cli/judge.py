@@ -37,12 +37,21 @@ STATUS = {
 
 
 def judge(asked: Judge, context: Context) -> None:
+    if asked.problem is not None:
+        from warploom.cli.judge_problem import judge_problem  # here: few calls have one
+
+        judge_problem(asked, asked.problem, context)
+    else:
+        _judge_kernel(asked, context)
+
+
+def _judge_kernel(asked: Judge, context: Context) -> None:
     def action(findings: list[dict[str, Any]]) -> Status:
         with kept_free(asked.json_file, asked.sarif, asked.junit, asked.counterexample):
             found = _judged(asked, context)
             echo(str(found))
         status = STATUS[found.verdict]
-        findings += _findings(found)
+        findings += findings_of(found)
         write_records(asked.json_file, [{**found.record(), "status": int(status)}])
         if asked.counterexample is not None:
             _save(asked.counterexample, found)
@@ -58,7 +67,7 @@ def judge(asked: Judge, context: Context) -> None:
     recorded(action, asked.json_file, KIND, also)
 
 
-def _findings(found: Judgement) -> Iterator[dict[str, Any]]:
+def findings_of(found: Judgement) -> Iterator[dict[str, Any]]:
     """What speaks against *equal*, for programs that read findings."""
     for shape in found.shapes:
         for each in shape.reasons:
@@ -72,6 +81,10 @@ def _findings(found: Judgement) -> Iterator[dict[str, Any]]:
 
 
 def _judged(asked: Judge, context: Context) -> Judgement:
+    if asked.reference is None:
+        raise ParseError(
+            "a kernel is judged beside a reference", advice="--reference FILE.py::NAME"
+        )
     reference = Reference(_function(asked.reference))
     listed = [said_in(text) for text in asked.arg]
     name = asked.kernel

@@ -43,6 +43,12 @@ units in the last place. Limits such as --accumulate float32 and --ulps 4 are ve
 The kernel is launched at two other shapes, too, and what is wrong there is said. With --general it
 makes the verdict.
 
+With --problem KERNEL is a candidate, or a folder of candidates, of which a table is printed. In
+KernelBench's form the problem has Model, get_inputs and get_init_inputs, and the candidate ModelNew
+with its kernel in load_inline. --shape replaces whole numbers of the problem: use small ones. A
+FlashInfer definition needs a kernel in CUDA or PTX, with --grid and --block. No PyTorch is needed:
+both files see a stand-in. They are run with your rights.
+
 With --launch the launch is a recorded one, and each --arg says what one of its arrays is.
 
 \b
@@ -59,10 +65,18 @@ class Judge(Launched):
     """The options of one call."""
 
     source: str = argument(
-        REQUIRED, metavar="KERNEL", help="FILE.cu, FILE.ptx, or FILE.py::NAME of such a text."
+        REQUIRED,
+        metavar="KERNEL",
+        help="FILE.cu, FILE.ptx, or FILE.py::NAME of such a text; a candidate of --problem.",
     )
-    reference: str = option(
-        REQUIRED, "--reference", metavar="FILE.py::NAME", help="The function to compare with."
+    reference: str | None = option(
+        None, "--reference", metavar="FILE.py::NAME", help="The function to compare with."
+    )
+    problem: Path | None = option(
+        None,
+        "--problem",
+        metavar="FILE.py|FILE.json",
+        help="A problem in KernelBench's form, or a FlashInfer definition, in its place.",
     )
     arg: list[str] = option(
         [], "--arg", metavar="NAME=TYPE…", help="The next argument of the kernel, by name."

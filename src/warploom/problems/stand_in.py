@@ -1,0 +1,186 @@
+"""A module `torch` for problem files and candidates, while they are read and called.
+
+Comes in: names that such files import. Goes out: tensors over NumPy, modules with parameters, and
+extensions whose functions are read instead of compiled.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from warploom.problems.tensors import FLOATS, FUNCTIONS, WHOLE, Tensor
+
+_MODULES = (
+    "torch", "torch.nn", "torch.nn.functional", "torch.utils", "torch.utils.cpp_extension",
+    "torch.cuda",
+)  # fmt: skip
+
+
+class Module:
+    """`torch.nn.Module`: parameters and modules are attributes."""
+
+    def __call__(self, *given: Any) -> Any:
+        return self.forward(*given)  # type: ignore[attr-defined]
+
+    def named_parameters(self, before: str = "") -> Iterator[tuple[str, Tensor]]:
+        for name, value in vars(self).items():
+            if isinstance(value, Parameter):
+                yield before + name, value
+            elif isinstance(value, Module):
+                yield from value.named_parameters(f"{before}{name}_")
+
+    def register_buffer(self, name: str, value: Any) -> None:
+        setattr(self, name, value)
+
+    def cuda(self) -> Module:
+        return self
+
+    def to(self, *_: Any, **__: Any) -> Module:
+        return self
+
+    def eval(self) -> Module:
+        return self
+
+
+class Parameter(Tensor):
+    """A tensor that stands for any values: the candidate has to take the same ones."""
+
+    def __init__(self, value: Tensor, requires_grad: bool = True) -> None:
+        del requires_grad
+        super().__init__(value.array)
+
+
+class Source:
+    """Draws the numbers of a problem: what they are does not count, the judge draws its own."""
+
+    def __init__(self) -> None:
+        self.draw = np.random.default_rng(1)
+
+    def randn(self, *shape: Any, **how: Any) -> Tensor:
+        return Tensor(self.draw.standard_normal(_shape(shape)).astype(_type(how)))
+
+    def rand(self, *shape: Any, **how: Any) -> Tensor:
+        return Tensor(self.draw.random(_shape(shape)).astype(_type(how)))
+
+    def randint(self, low: int, high: Any, size: Any = None, **how: Any) -> Tensor:
+        low, high, size = (0, low, high) if size is None else (low, high, size)
+        made = self.draw.integers(low, high, tuple(size))
+        return Tensor(made.astype(how.get("dtype") or np.int64))
+
+
+def _shape(given: tuple[Any, ...]) -> tuple[int, ...]:
+    return tuple(given[0]) if len(given) == 1 and isinstance(given[0], tuple | list) else given
+
+
+def _type(how: dict[str, Any]) -> Any:
+    return how.get("dtype") or np.float32
+
+
+class _Linear(Module):
+    def __init__(self, inputs: int, outputs: int, bias: bool = True) -> None:
+        self.weight = Parameter(Tensor(np.ones((outputs, inputs), np.float32)))
+        self.bias = Parameter(Tensor(np.ones(outputs, np.float32))) if bias else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = FUNCTIONS["linear"](x, self.weight, self.bias)
+        return found
+
+
+class _LayerNorm(Module):
+    def __init__(self, shape: Any, eps: float = 1e-5, elementwise_affine: bool = True) -> None:
+        self.shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        self.eps = eps
+        self.weight = self.bias = None
+        if elementwise_affine:
+            self.weight = Parameter(Tensor(np.ones(self.shape, np.float32)))
+            self.bias = Parameter(Tensor(np.ones(self.shape, np.float32)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = FUNCTIONS["layer_norm"](x, self.shape, self.weight, self.bias, self.eps)
+        return found
+
+
+def _activation(name: str) -> type[Module]:
+    class Activation(Module):
+        def __init__(self, *given: Any, **how: Any) -> None:
+            self.given, self.how = given, how
+
+        def forward(self, x: Tensor) -> Any:
+            return FUNCTIONS[name](x, *self.given, **self.how)
+
+    return Activation
+
+
+def _sequential(*modules: Module) -> Module:
+    class Sequential(Module):
+        def __init__(self) -> None:
+            for number, each in enumerate(modules):
+                setattr(self, f"_{number}", each)
+
+        def forward(self, x: Any) -> Any:
+            for each in modules:
+                x = each(x)
+            return x
+
+    return Sequential()
+
+
+_LAYERS: dict[str, Any] = {
+    "Module": Module, "Parameter": Parameter, "Linear": _Linear, "LayerNorm": _LayerNorm,
+    "Sequential": _sequential,
+    **{name: _activation(name.lower()) for name in ("ReLU", "Sigmoid", "SiLU", "Softplus", "Tanh")},
+    "GELU": _activation("gelu"), "LeakyReLU": _activation("leaky_relu"),
+    "Softmax": _activation("softmax"), "LogSoftmax": _activation("log_softmax"),
+}  # fmt: skip
+
+
+def _absent(module: str) -> Any:
+    def missing(name: str) -> Any:
+        raise AttributeError(f"'{module}.{name}' is not among what problems may use here")
+
+    return missing
+
+
+@contextmanager
+def torch_stands_in(load_inline: Any) -> Iterator[None]:
+    """While files are read and called, `import torch` gives this module."""
+    made = {name: ModuleType(name) for name in _MODULES}
+    source = Source()
+    for name, module in made.items():
+        module.__dict__["__getattr__"] = _absent(name)
+        parent, _, last = name.rpartition(".")
+        if parent:
+            setattr(made[parent], last, module)
+    own = {name: getattr(source, name) for name in ("randn", "rand", "randint")}
+    kinds = {**FLOATS, **WHOLE, "long": np.int64, "half": np.float16, "float": np.float32}
+    made["torch"].__dict__.update(FUNCTIONS, Tensor=Tensor, **own, **kinds, **_MAKERS)
+    made["torch.nn"].__dict__.update(_LAYERS)
+    made["torch.nn.functional"].__dict__.update(FUNCTIONS)
+    made["torch.utils.cpp_extension"].__dict__["load_inline"] = load_inline
+    made["torch.cuda"].__dict__.update(is_available=lambda: True, synchronize=lambda: None)
+    before = {name: sys.modules.get(name) for name in _MODULES}
+    sys.modules.update(made)
+    try:
+        yield
+    finally:
+        for name, module_ in before.items():
+            if module_ is None:
+                sys.modules.pop(name, None)
+            else:
+                sys.modules[name] = module_
+
+
+_MAKERS: dict[str, Any] = {
+    "ones": lambda *shape, **how: Tensor(np.ones(_shape(shape), _type(how))),
+    "zeros": lambda *shape, **how: Tensor(np.zeros(_shape(shape), _type(how))),
+    "tensor": lambda value, **how: Tensor(np.asarray(value, _type(how))),
+    "tril": lambda x, diagonal=0: Tensor(np.tril(x.array, diagonal)),
+    "triu": lambda x, diagonal=0: Tensor(np.triu(x.array, diagonal)),
+    "manual_seed": lambda _seed: None,
+}  # fmt: skip
