@@ -131,6 +131,7 @@ def test_nobody_leaves_the_group(root: Path) -> None:
     assert processes_named(seconds) == []
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("text", [hostile.FLOODS, hostile.FILLS, hostile.MANY_FILES])
 def test_output_is_limited(root: Path, text: str) -> None:
     ended = script(root, text)

@@ -10,7 +10,7 @@ from warploom.cli.declare import Command, option
 HELP = """Serve judge, sanitize, report, solve_layout, synth, explore and emit to agents over MCP.
 
 An agent starts this command and talks to it over standard input and output (Model Context
-Protocol). It needs the Python package 'mcp': pip install 'warploom[mcp]'.
+Protocol). It needs the Python package 'mcp': in the source folder, pip install '.[mcp]'.
 
 \b
 Example of a client's settings:
