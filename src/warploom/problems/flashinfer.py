@@ -37,7 +37,10 @@ def asked_of_definition(
     axes = made["axes"]
     varies = [axis for axis, how in axes.items() if how.get("type") == "var"]
     if missing := [axis for axis in varies if axis not in sizes]:
-        raise ParseError(f"'{problem}' needs a size of {', '.join(missing)}", advice="--shape n=64")
+        raise ParseError(
+            f"'{problem}' needs a size of {', '.join(missing)}",
+            advice="give each axis that varies a size",
+        )
     constants = {axis: [int(how["value"])] for axis, how in axes.items() if axis not in varies}
     listed = [said(each, _text(each, how)) for each, how in made["inputs"].items()]
     listed += [said(each, f"{_text(each, how)}=out") for each, how in made["outputs"].items()]

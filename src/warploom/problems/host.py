@@ -100,7 +100,7 @@ class Function:
                 raise ParseError(
                     f"the host code says {error}, which is not read",
                     self._span(at),
-                    advice="judge the kernel by itself: warploom judge FILE.cu --arg …",
+                    advice="judge the kernel by itself, as a CUDA file",
                 ) from None
         return call
 

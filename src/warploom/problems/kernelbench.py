@@ -33,7 +33,7 @@ from warploom.without_gpu.cuda_kernel import CudaKernel
 _FLOATS = {"float16": "f16", "float32": "f32", "float64": "f64"}
 _NUMBERS = {"s32": "i32", "u32": "i32", "b32": "i32", "s64": "i64", "u64": "i64", "b64": "i64",
             "f32": "f32", "f64": "f64"}  # fmt: skip
-_ONE = "judge such kernels one by one: warploom judge FILE.cu --arg …"
+_ONE = "judge such kernels one by one, as CUDA files of their own"
 
 
 @dataclass(slots=True)
