@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -16,14 +17,15 @@ from warploom.errors import DeviceError
 from warploom.ptx import load
 from warploom.ptx.emulate.skeleton import Recorded
 from warploom.ptx.prove.conditions import check
-from warploom.ptx.prove.flags import check_flags
+from warploom.ptx.prove.flags import check_flags, counted_on
 
 AS_PTX = 100  # one in so many is run as PTX, too
 
 
 def broken(recorded: Recorded) -> set[str]:
     """The conditions that fail; these programs wait for no copy before they end."""
-    failed = [*check(recorded), *check_flags(recorded, LOOPS)]
+    rest, chains = counted_on(replace(recorded, loops=tuple(LOOPS.values())), LOOPS)
+    failed = [*check(rest), *check_flags(rest, LOOPS, chains)]
     return {each.condition for each in failed} - {"exit"}
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from warploom.errors import UnsupportedError
 from warploom.machine.proof import Proof, Reach
 from warploom.ptx.emulate.skeleton import GRID, Act, Agent, Event, Recorded
+from warploom.ptx.prove.flags import counted_on
 from warploom.ptx.prove.order import of_registers
 
 VERSION = 3
@@ -24,6 +25,8 @@ def certificate(name: str, grid: Any, block: Any, proof: Proof, registers: int |
         )
     if any(e.where == GRID for r in proof.skeletons for a in r.agents for e in a.events):
         raise UnsupportedError("there is no certificate of a grid that meets (grid.sync()) yet")
+    if any(counted_on(each, dict(enumerate(each.loops)))[1] for each in proof.skeletons):
+        raise UnsupportedError("there is no certificate of flags that count on, as semaphores do")
     sets = any(
         of_registers(event) for each in proof.skeletons for agent in each.agents
         for event in agent.events

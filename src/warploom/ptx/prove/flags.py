@@ -7,7 +7,7 @@ makes the comparison hold.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from warploom.ptx.emulate.skeleton import (
 )
 from warploom.ptx.ir import Immediate, Instruction, Operand, Register, Vector
 from warploom.ptx.known import STRONG, space_of
+from warploom.ptx.prove.chains import CHAIN, Chain, Holds, chain_of, check_chain, rewritten
 from warploom.ptx.prove.conditions import Conditions, Failed
 from warploom.ptx.prove.grids import GridLoops, check_grids
 from warploom.ptx.prove.order import Place
@@ -240,12 +241,40 @@ def block_leaves(code: Code, path: list[int], rank: int) -> bool:
 # -- what the run says of them ---------------------------------------------------------------------
 
 
-def check_flags(recorded: Recorded, loops: dict[int, FlagLoop]) -> Iterator[Failed]:
-    """flags: every flag that is waited for needs all of its writes, in every order.
+def counted_on(
+    recorded: Recorded, loops: dict[int, FlagLoop]
+) -> tuple[Recorded, list[Chain]]:  # fmt: skip
+    """The run with the flags that only count on as chains, and these."""
+    if not recorded.complete:
+        return recorded, []
+    unmet = dict.fromkeys(flag for flag, _ in _unmet(recorded, loops))
+    found = [chain_of(recorded, flag, _lets) for flag in unmet if flag not in recorded.plain]
+    return rewritten(recorded, [each for each in found if each and len(each.held) > 2])
+
+
+def check_flags(
+    recorded: Recorded, loops: dict[int, FlagLoop], chains: Sequence[Chain] = ()
+) -> Iterator[Failed]:  # fmt: skip
+    """flags: what waits for the grid, for flags, and for such as count on."""
+    yield from check_grids(recorded)
+    for _, failed in _unmet(recorded, loops):
+        yield failed
+    for chain in chains:
+        yield from check_chain(recorded, chain)
+        agents = [recorded.agents[a] for a, _ in chain.state]
+        least = _among({recorded.first + agent.block for agent in agents}, recorded.cluster)
+        for (a, at), state in chain.state.items():
+            if state:
+                yield from _ordered(recorded.agents[a], at, least)
+
+
+def _unmet(
+    recorded: Recorded, loops: dict[int, FlagLoop]
+) -> Iterator[tuple[Any, Failed]]:  # fmt: skip
+    """Every flag that is waited for needs all of its writes, in every order: those that do not.
 
     What is written when all who wait have passed, in every order, sets a flag back.
     """
-    yield from check_grids(recorded)
     by_span = {loop.load: loop for loop in loops.values()}
     writes: dict[Any, list[tuple[Event, int]]] = {}
     waits: dict[Any, dict[Event, list[Place]]] = {}
@@ -270,13 +299,14 @@ def check_flags(recorded: Recorded, loops: dict[int, FlagLoop]) -> Iterator[Fail
             if flag in recorded.plain:
                 message = "the flag is also written by plain stores, or by other atomics"
             if message:
-                yield Failed("flags", message, event.site)
-    for event in early.values():
+                yield flag, Failed("flags", message, event.site)
+    for flag, event in early.items():
         message = "the flag may be written again before all who wait for it have passed"
-        yield Failed("flags", message, event.site)
+        yield flag, Failed("flags", message, event.site)
     for _, agent, at, event in _of_flags(recorded):
         if event.where in waits and (not event.phase or event.where in early):
-            yield from _ordered(agent, at, _among(blocks[event.where], recorded.cluster))
+            for failed in _ordered(agent, at, _among(blocks[event.where], recorded.cluster)):
+                yield event.where, failed
 
 
 def _of_flags(recorded: Recorded) -> Iterator[tuple[int, Agent, int, Event]]:
@@ -295,7 +325,7 @@ def _among(blocks: set[int], cluster: int) -> Scope:
 
 def _may_be_between(each: Event, event: Event) -> bool:
     """What is done at other flags may be; to set a flag back, with phase 1, is done at one."""
-    of_flag = each.act in (Act.COME, Act.GO) and each.where[0] == "flag"
+    of_flag = each.act in (Act.COME, Act.GO) and each.where[0] in ("flag", CHAIN)
     return of_flag and (each.act is event.act or each.phase > 0)
 
 
@@ -335,14 +365,18 @@ def _too_early(
     }  # fmt: skip
 
 
+def _lets(loop: FlagLoop, number: int) -> Holds:
+    """Which values of a flag let a wait pass."""
+    if loop.compare not in _COMPARE:
+        return lambda _: False
+    compare = _COMPARE[loop.compare if loop.holds else _NOT[loop.compare]]
+    signed = loop.type == "s32"
+    return lambda value: compare(_read(value, signed), _read(number, signed))
+
+
 def _needs_all(loop: FlagLoop, number: int, initial: int, writes: list[tuple[Event, int]]) -> str:
     """What is wrong with a wait; nothing where it needs all writes of its flag."""
-    compare = loop.compare if loop.holds else _NOT[loop.compare]
-    signed = loop.type == "s32"
-
-    def holds(value: int) -> bool:
-        return _COMPARE[compare](_read(value, signed), _read(number, signed))
-
+    holds = _lets(loop, number)
     if holds(initial):
         return "the flag lets it pass before anybody has written it"
     stores = [(event, count) for event, count in writes if not event.bytes]
@@ -352,7 +386,8 @@ def _needs_all(loop: FlagLoop, number: int, initial: int, writes: list[tuple[Eve
             return "the flag is written more than once, and who is last is not known"
         return "" if holds(event.amount) else "what is stored to the flag does not end this loop"
     amounts = [_read(event.amount, signed=True) for event, _ in writes]
-    total = _read(initial, signed) + sum(
+    compare = loop.compare if loop.holds else _NOT[loop.compare]
+    total = _read(initial, loop.type == "s32") + sum(
         amount * count for amount, (_, count) in zip(amounts, writes, strict=True)
     )
     if any(amount <= 0 for amount in amounts) or not 0 <= total < _HALF:

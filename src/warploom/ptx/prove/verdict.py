@@ -17,7 +17,7 @@ from warploom.ptx.emulate.skeleton import MAY_DEPEND, NOWHERE, Act, Recorded
 from warploom.ptx.ir import Instruction, Register
 from warploom.ptx.known import STRONG, space_of
 from warploom.ptx.prove.conditions import check, outlives, waived
-from warploom.ptx.prove.flags import FlagLoops, check_flags
+from warploom.ptx.prove.flags import FlagLoops, check_flags, counted_on
 from warploom.ptx.prove.registers import check_meetings, check_registers
 from warploom.ptx.prove.spins import Spins, is_wait
 from warploom.ptx.prove.taint import Dependence, Taint, TaintFlow
@@ -140,7 +140,9 @@ def _overlapped(evidence: Evidence) -> Iterator[Unproved]:
 
 def _ordered(evidence: Evidence) -> Iterator[Unproved]:
     for recorded in evidence.skeletons:
-        for each in check(recorded):
+        loops = {} if evidence.loops is None else evidence.loops.found
+        rest, _ = counted_on(recorded, loops) if loops else (recorded, [])
+        for each in check(rest):
             span = None if each.site == NOWHERE else recorded.sites[each.site]
             yield Unproved(each.condition, each.message, span)
 
@@ -173,7 +175,8 @@ def _flagged(evidence: Evidence) -> Iterator[Unproved]:
     if evidence.loops is None or not evidence.loops.found:
         return
     for recorded in evidence.skeletons:
-        for each in check_flags(recorded, evidence.loops.found):
+        rest, chains = counted_on(recorded, evidence.loops.found)
+        for each in check_flags(rest, evidence.loops.found, chains):
             yield Unproved(each.condition, each.message, recorded.sites[each.site])
     if len(evidence.skeletons) > 1:
         yield Unproved("flags", "more blocks than run at once, of which some look at flags")
