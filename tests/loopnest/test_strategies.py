@@ -10,6 +10,7 @@ import pytest
 from bench.common.narrowed import present
 from tests.loopnest.programs import random_program
 
+from warploom.emit.cuda import cuda
 from warploom.index.ir import Const
 from warploom.kernel.evaluate import run
 from warploom.loopnest.build import LoopNest, exp, rsqrt
@@ -37,6 +38,7 @@ from warploom.loopnest.trial import some_inputs
 from warploom.machine.record import H200
 from warploom.pipeline.exploring import explored
 from warploom.pipeline.nest import Nest
+from warploom.runtime.compile import compile_cuda
 from warploom.search.branching.descent import weighted_descents
 
 TAIL = Cut(tail=True)
@@ -201,6 +203,23 @@ def test_what_is_left_open_is_right(program: Program, at: int) -> None:
     trial = nest.tried(drawn.leaves.take(slice(row, row + 1)))
     assert not trial.wrong
     assert trial.stopped is None
+
+
+@pytest.mark.parametrize(("rows", "side"), [(8, 96), (23, 178)])
+def test_rows_of_a_stencil_in_a_thread_are_loaded_once(rows: int, side: int) -> None:
+    """In compiled text, where tiles divide the axes: the row above and below, and three places of
+    each other one."""
+    program = stencil(4 * rows + 2, 2 * side + 2)
+    last = [each for each in variants_of(program, free=True)[0] if each.strategy == "one-pass"][-1]
+    fixes = (*last.fixes, f"size(m1)={rows}", f"size(n1)={side}")
+    nest = Nest(last.program, H200.rates, everything(H200), fixes)
+    drawn = weighted_descents(nest.problem, 4, np.random.default_rng(0))
+    row = int(np.flatnonzero(drawn.arrived)[0])
+    kernel = lower(nest.implementation(drawn.leaves.take(slice(row, row + 1))))
+    text = compile_cuda(cuda(kernel), "sm_90", contract=False).text
+    assert text.count("st.global") == rows
+    assert text.count("ld.global") == 3 * rows + 2
+    assert "bra" not in text
 
 
 def test_sums_that_are_added_up_are_one_sum() -> None:

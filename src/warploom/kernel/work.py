@@ -3,8 +3,9 @@
 One block in the middle of the grid stands for all. A statement counts as often as the loops around
 it say, as its first iteration does it: addresses are computed for all threads there, and so are
 sectors, lines and passes through banks. Sectors that several statements or iterations of a block
-touch count once, as far as `ITERATIONS` of the innermost loops show it; some neighbours in each
-direction of the grid tell what blocks have in common. A load in a loop that changes neither its
+touch count once, as far as `ITERATIONS` of the innermost loops show it, but again for each request
+of a streaming access, which asks for nothing to be kept; some neighbours in each direction of the
+grid tell what blocks have in common. A load in a loop that changes neither its
 address nor its memory counts once: compilers do it before the loop.
 """
 
@@ -77,10 +78,12 @@ class _Round:
 
 @dataclass(slots=True)
 class _Touched:
-    """Sectors of one array, by how often others like them come; and of neighbours in the grid."""
+    """Sectors of one array, by how often others like them come; and of neighbours in the grid.
+    `again` are those that come again as nothing kept them."""
 
     sectors: dict[float, list[Ints]] = field(default_factory=lambda: defaultdict(list))
     beside: list[list[Ints]] = field(default_factory=lambda: [[], [], []])
+    again: float = 0.0
 
     def count(self) -> float:
         return sum(times * len(_distinct(each)) for times, each in self.sectors.items())
@@ -120,15 +123,16 @@ class _Count:
         self._waited(self.rounds.pop(), 1.0)
         blocks = math.prod(self.grid.values())
         sectors = {name: each.count() for name, each in self.touched.items()}
+        passed = sum(sectors.values()) + sum(each.again for each in self.touched.values())
         return Work(
             blocks=blocks,
             threads=kernel.threads,
             registers=_registers(kernel, self.passed),
             shared_bytes=self.pool,
             longest=float(self.instructions.max(initial=0.0)),
-            sectors=sum(sectors.values()),
+            sectors=passed,
             touched=SECTOR_BYTES * sum(map(self._of_all_blocks, sectors.items())),
-            fetched=SECTOR_BYTES * blocks * sum(sectors.values()),
+            fetched=SECTOR_BYTES * blocks * passed,
             **{name: float(count) for name, count in self.of.items()},
         )
 
@@ -138,7 +142,8 @@ class _Count:
         for side, many in enumerate(self.grid.values()):
             count *= 1 + (many - 1) * self.touched[name].growth(side, min(many, BLOCKS))
         most = self.sizes[name] * self.widths[name] / SECTOR_BYTES
-        return float(min(count, most))
+        kept = 1 + self.touched[name].again / max(1.0, own[1])
+        return float(min(count, most) * kept)
 
     # -- statements --------------------------------------------------------------------------------
 
@@ -248,9 +253,11 @@ class _Count:
         addresses, rows = self._rows(place * width), self._rows(active)
         here = len(loops) == len(around)
         if stmt.array in self.outside:
-            self._outside(stmt, times, addresses, rows, width)
+            sent = self._outside(stmt, times, addresses, rows, width)
             depends = [each for each in loops if each.var in named]
-            self._touch(stmt.array, index, guard, depends, active, width)
+            own = self._touch(stmt.array, index, guard, depends, active, width)
+            if stmt.streaming:
+                self.touched[stmt.array].again += max(0.0, sent - own)
             self.rounds[-1].loaded |= here and isinstance(stmt, ir.Load)
         elif stmt.array in self.places:
             self._inside(stmt, times, addresses + self.places[stmt.array], rows, width)
@@ -260,12 +267,14 @@ class _Count:
 
     def _outside(
         self, stmt: ir.Load | ir.Store, times: float, addresses: Ints, rows: Mask, width: int
-    ) -> None:
+    ) -> float:
+        """The sectors of all its requests."""
         self._issue("requests", times, rows.reshape(-1)[: self.kernel.threads])
         wide = addresses[:, :, None] + np.arange(0, stmt.width * width, SECTOR_BYTES)
         active = np.repeat(rows, wide.shape[2], axis=1)
-        lines = distinct_per_row(wide.reshape(len(rows), -1) // LINE_BYTES, active)
-        self.of["lines"] += times * int(lines.sum())
+        wide = wide.reshape(len(rows), -1)
+        self.of["lines"] += times * int(distinct_per_row(wide // LINE_BYTES, active).sum())
+        return times * int(distinct_per_row(wide // SECTOR_BYTES, active).sum())
 
     def _inside(
         self, stmt: ir.Load | ir.Store, times: float, addresses: Ints, rows: Mask, width: int
@@ -283,8 +292,9 @@ class _Count:
     def _touch(
         self, name: str, index: Expr, guard: Expr | None, loops: Sequence[_Loop],
         active: Mask, width: int,
-    ) -> None:  # fmt: skip
-        """Which sectors the block and its neighbours touch, over some iterations."""
+    ) -> float:  # fmt: skip
+        """Which sectors the block and its neighbours touch, over some iterations, and how many of
+        its own there are."""
         rest, inner = 1.0, list[_Loop]()
         for each in reversed(loops):
             some = min(each.trips, ITERATIONS // math.prod(one.trips for one in inner))
@@ -294,13 +304,15 @@ class _Count:
         counted = {each.var: at.reshape(-1, 1) for each, at in zip(inner, counts, strict=True)}
         env = {**self.env, **counted}
         seen = self.touched[name]
-        seen.sectors[rest].append(self._sectors(index, guard, env, active, width))
+        own = self._sectors(index, guard, env, active, width)
+        seen.sectors[rest].append(own)
         for side, (block, many) in enumerate(self.grid.items()):
             if many > 1:
                 first = max(0, min(env[block] // BLOCKS * BLOCKS, many - BLOCKS))
                 numbers = np.arange(first, first + min(many, BLOCKS)).reshape(-1, 1, 1)
                 beside: dict[str, Any] = {**env, block: numbers}
                 seen.beside[side].append(self._sectors(index, guard, beside, active, width))
+        return rest * len(own)
 
     def _sectors(
         self, index: Expr, guard: Expr | None, env: Mapping[str, Any], active: Mask, width: int

@@ -272,9 +272,12 @@ class _Scheduling:
     def _element(self, inst: ir.Instruction, access: ir.Access) -> Cell:
         place, array = access.place, access.array
         if access.is_linear:
-            if self._is_read_again(inst, array):  # as compilers see that two places are one
+            if self._is_read_again(inst, array):
+                # What loops in the text change stands last, beside the offset: compilers add up
+                # both, and see that two places are one.
+                dims = sorted(inst.dims, key=lambda dim: self.made.kind[dim] == "UNROLL")
                 terms = [self.index[dim] * (self.made.stride_of(dim) * place.factors[dim.axis])
-                         for dim in inst.dims if dim.axis in place.factors]  # fmt: skip
+                         for dim in dims if dim.axis in place.factors]  # fmt: skip
             else:
                 terms = [self._along(inst, axis) * f for axis, f in place.factors.items()]
             return Cell(array.name, total([*terms, Const(place.offset)]), array.dtype)

@@ -109,6 +109,8 @@ def _fixes(program: ir.Program, along: ir.Axis, others: list[ir.Axis], held: boo
     axis, rows = named(program, along), [named(program, each) for each in others]
     found = [f"dim_kind({each}0)=BLOCK" for each in (axis, *rows)]
     found += ["lowered=FALSE"] if program.temporaries else []
+    if held:  # what streams is kept for nobody, and each load of it stays
+        found += [f"cache({each})=CACHE_SHARED" for each in stores_of(program)]
     thread = 0 if len(axis.tiles) < 3 else 1
     for each in program.instructions:
         for at, dim in enumerate(dims_of(each, axis)):
