@@ -205,7 +205,7 @@ def test_what_is_left_open_is_right(program: Program, at: int) -> None:
     assert trial.stopped is None
 
 
-@pytest.mark.parametrize(("rows", "side"), [(8, 96), (23, 178)])
+@pytest.mark.parametrize(("rows", "side"), [(8, 96), (4, 178)])
 def test_rows_of_a_stencil_in_a_thread_are_loaded_once(rows: int, side: int) -> None:
     """In compiled text, where tiles divide the axes: the row above and below, and three places of
     each other one."""

@@ -29,8 +29,7 @@ from warploom.loopnest.strategies.form import (
 NAME = "one-pass"
 THREADS = (64, 128, 256, 512)
 ROWS = (2, 4, 8)
-OWN_ROWS = (4, 8, 16)  # of a thread
-MOST_ROWS = 32
+MOST_ROWS = 8  # of a thread: with more, what it needs again is out of reach
 WARP, MOST_THREADS = 32, 512
 BUSY = 0.9  # of the lanes of warps, at least
 
@@ -52,15 +51,16 @@ def variants(program: ir.Program, free: bool) -> list[Variant]:
     refused: NotMeantError | None = None
     ways = [(own, rows, False) for own, rows in _tiles(wide, bool(others))]
     if others and _shares_rows(program, others[-1]):
-        ways += [(_lanes(along.size), [_own_rows(others[-1].size)], True)]
-    for own, rows, held in ways:
+        held = [n for n in range(2, MOST_ROWS + 1) if others[-1].size % n == 0]
+        ways += [(_lanes(along.size), [tuple(held)], True)] if held else []
+    for own, rows, is_held in ways:
         wanted: dict[ir.Axis, Tiles] = dict.fromkeys(others, ())
         wanted[along] = own
         if others:
             wanted[others[-1]] = rows
         try:
             again = tiled(program, wanted, free)
-            made.append(Variant(NAME, again, tuple(_fixes(again, along, others, held))))
+            made.append(Variant(NAME, again, tuple(_fixes(again, along, others, is_held))))
         except NotMeantError as error:
             refused = refused or error
     if not made:
@@ -78,12 +78,6 @@ def _shares_rows(program: ir.Program, rows: ir.Axis) -> bool:
             if factor:
                 places[each.access.array].add(place.offset // factor)
     return any(len(each) > 1 for each in places.values())
-
-
-def _own_rows(size: int) -> tuple[int, ...]:
-    """How many rows a thread has: so that they divide the axis, where that is possible."""
-    dividing = [n for n in range(OWN_ROWS[0], MOST_ROWS + 1) if size % n == 0]
-    return tuple(dividing) or OWN_ROWS
 
 
 def _lanes(size: int) -> Tiles:
