@@ -100,3 +100,39 @@ def test_a_reference_is_a_function_of_a_file(cli: Cli, tmp_path: Path) -> None:
         ran = cli(*words, "--kernel", "softmax")
         assert ran.status == 2
         assert said in ran.err
+
+
+SLOW = Path(__file__).resolve().parents[1] / "verdict" / "slow.ptx"
+TURNED = (
+    "judge", str(SLOW), "--kernel", "column", "--grid", "2", "--block", "32,8",
+    "--arg", "x=f32[2,32,32]", "--arg", "y=f32[2,32,32]=out", "--arg", "n=i32=0", "--seed", "1",
+)  # fmt: skip
+
+
+def test_the_pattern_is_one_that_layout_solve_takes(cli: Cli, tmp_path: Path) -> None:
+    reference = tmp_path / "refs.py"
+    reference.write_text("def turned(x):\n    return x.transpose(0, 2, 1)\n")
+    pattern, out = tmp_path / "tile.toml", tmp_path / "out.json"
+    judged = cli(
+        *TURNED, "--reference", f"{reference}::turned", "--performance", "--pattern", str(pattern),
+        "--json", str(out),
+    )  # fmt: skip
+    assert judged.status == 0, judged.err
+    assert "1. bank conflicts (" in judged.out
+    assert "slow.ptx:176): the layout S<5,0,5>" in judged.out
+    (record,) = json.loads(out.read_text())
+    (first,) = record["shapes"][0]["performance"]["remedies"]
+    assert (first["before"], first["after"]) == (1056, 64)
+    solved = cli("layout", "solve", str(pattern), "--json", str(tmp_path / "solved.json"))
+    assert solved.status == 0, solved.err
+    assert first["message"].split()[2] in solved.out
+
+
+def test_without_conflicts_there_is_no_pattern(cli: Cli, tmp_path: Path) -> None:
+    reference = tmp_path / "refs.py"
+    reference.write_text("def turned(x):\n    return x.transpose(0, 2, 1)\n")
+    pattern = tmp_path / "tile.toml"
+    ran = cli(*TURNED, "--reference", f"{reference}::turned", "--pattern", str(pattern))
+    assert ran.status == 2
+    assert "no layout would help" in ran.err + ran.out
+    assert not pattern.exists()

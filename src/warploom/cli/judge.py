@@ -47,7 +47,9 @@ def judge(asked: Judge, context: Context) -> None:
 
 def _judge_kernel(asked: Judge, context: Context) -> None:
     def action(findings: list[dict[str, Any]]) -> Status:
-        with kept_free(asked.json_file, asked.sarif, asked.junit, asked.counterexample):
+        with kept_free(
+            asked.json_file, asked.sarif, asked.junit, asked.counterexample, asked.pattern
+        ):
             found = _judged(asked, context)
             echo(str(found))
         status = STATUS[found.verdict]
@@ -55,6 +57,8 @@ def _judge_kernel(asked: Judge, context: Context) -> None:
         write_records(asked.json_file, [{**found.record(), "status": int(status)}])
         if asked.counterexample is not None:
             _save(asked.counterexample, found)
+        if asked.pattern is not None:
+            _save_pattern(asked.pattern, found)
         return status
 
     def also(status: Status, findings: list[dict[str, Any]]) -> None:
@@ -112,6 +116,7 @@ def _judged(asked: Judge, context: Context) -> Judgement:
         limits,
         asked.others,
         asked.general,
+        asked.performance,
     )
 
 
@@ -151,6 +156,17 @@ def parse_shape_sizes(texts: Sequence[str]) -> dict[str, list[int]]:
             raise ParseError(f"the size '{name}' is given twice", advice="leave one of them out")
         found[name] = [int(word) for word in words]
     return found
+
+
+def _save_pattern(path: Path, found: Judgement) -> None:
+    """How a kernel uses its shared memory, as `layout solve` takes it."""
+    held = (shape.hindered for shape in found.shapes)
+    patterns = (e.pattern for each in held if each is not None for e in each.remedies)
+    text = next((each for each in patterns if each), None)
+    if text is None:
+        advice = "--pattern is written with --performance, where there are bank conflicts"
+        raise ParseError(f"'{path}' is not written: no layout would help", advice=advice)
+    write(path, text)
 
 
 def _save(path: Path, found: Judgement) -> None:

@@ -6,7 +6,7 @@ text. An instruction with generic addresses has one tally for each memory that i
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -39,8 +39,36 @@ class Branched:
     divergent: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What one instruction asked for at a time: addresses by warp and lane."""
+
+    label: Hashable
+    space: str
+    rows: Ints
+    active: npt.NDArray[np.bool_]
+    width: int
+    write: bool
+
+
+@dataclass(slots=True)
+class Watched:
+    """One block of a launch, of which every request is kept; and how many warps of all blocks
+    executed each kind of instruction, each side of a branch for itself."""
+
+    block: int
+    requests: list[Request] = field(default_factory=list)
+    executed: dict[str, int] = field(default_factory=dict)
+
+    def came(self, names: Iterable[str], warps: Ints) -> None:
+        count = int(np.unique(warps).size)
+        for name in names:
+            self.executed[name] = self.executed.get(name, 0) + count
+
+
 @dataclass(slots=True)
 class Tallies:
+    watched: Watched | None = None
     memory: dict[tuple[Hashable, str], Requested] = field(default_factory=dict)
     branches: dict[Hashable, Branched] = field(default_factory=dict)
 

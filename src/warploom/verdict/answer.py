@@ -10,6 +10,7 @@ from warploom.errors import KernelError, Span, UninitialisedError, WarploomError
 from warploom.verdict.case import Case
 from warploom.verdict.elsewhere import Other
 from warploom.verdict.floats import Counterexample
+from warploom.verdict.hindered import Hindered
 from warploom.verdict.precision import Precise
 
 Ruling = Literal["equal", "different", "unknown"]
@@ -61,6 +62,7 @@ class Judged:
     fixed: tuple[str, ...] = ()  # arguments that were the same in all runs
     counterexample: Counterexample | None = None
     precision: list[Precise] = field(default_factory=list)
+    hindered: Hindered | None = None
     seconds: float = 0.0
 
     @property
@@ -82,7 +84,8 @@ class Judged:
             out.append(f"  for the values of {', '.join(self.fixed)} that were given")
         for value, taken in sorted(self.constants.items()):
             out.append(f"  the constant {value!r} of the reference is taken for {taken!r}")
-        return out + [f"  {line}" for each in self.precision for line in each.lines()]
+        out += [f"  {line}" for each in self.precision for line in each.lines()]
+        return out + [f"  {line}" for line in (self.hindered.lines() if self.hindered else ())]
 
     def record(self) -> dict[str, Any]:
         found = self.counterexample
@@ -99,6 +102,7 @@ class Judged:
                 "reference": found.reference, "inputs": found.how, "seed": found.seed,
             },
             "precision": [each.record() for each in self.precision],
+            "performance": None if self.hindered is None else self.hindered.record(),
             "seconds": self.seconds,
         }  # fmt: skip
 

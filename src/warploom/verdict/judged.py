@@ -29,6 +29,7 @@ from warploom.ptx.launch import Kernel
 from warploom.ptx.patience import deadline_of, within
 from warploom.ptx.prove.verdict import SAME_VALUE
 from warploom.ptx.types import types_of
+from warploom.ptx.work import counted
 from warploom.verdict.answer import Judged, Judgement, Reason, fault
 from warploom.verdict.argument import Said, said
 from warploom.verdict.case import Argument, Case, case_of
@@ -44,6 +45,7 @@ from warploom.verdict.floats import (
     unwritten,
     values,
 )
+from warploom.verdict.hindered import Hindered, hindered
 from warploom.verdict.inputs import DISTRIBUTIONS
 from warploom.verdict.precision import AS_WIDE, Limits, Measured
 from warploom.verdict.reference import Reference
@@ -61,10 +63,12 @@ class Question:
     """What is asked of one kernel; `of` answers it for one shape."""
 
     def __init__(
-        self, kernel: Kernel, reference: Reference, seed: int, seconds: float, limits: Limits
-    ) -> None:
+        self, kernel: Kernel, reference: Reference, seed: int, seconds: float, limits: Limits,
+        performance: bool,
+    ) -> None:  # fmt: skip
         self.kernel, self.reference = kernel, reference
         self.seed, self.seconds, self.limits = seed, seconds, limits
+        self.performance = performance
 
     def of(self, case: Case) -> Judged:
         started = time.monotonic()
@@ -138,6 +142,8 @@ class _Trial:
         broken = self._broken(self.asked.limits)
         found.verdict = "different" if broken else "unknown" if found.reasons else "equal"
         found.reasons += broken
+        if self.asked.performance:
+            found.hindered = self._hindered()
 
     def launched(self) -> list[str]:
         """What is wrong on one draw of inputs."""
@@ -145,6 +151,17 @@ class _Trial:
         example = None if self.found.reasons else self._gross("normal", self.seed)
         wrong = [each.message for each in self.found.reasons]
         return wrong if example is None else [example.text]
+
+    def _hindered(self) -> Hindered:
+        """What holds a right kernel back, by a launch on usual inputs."""
+        case = self.case
+        case.fill(np.random.default_rng(self.seed), "normal")
+        self.launches.restore()
+        done = counted(
+            self.kernel, case.grid, case.block, case.passed(), shared_bytes=case.shared,
+            cluster=case.cluster or 1, deadline=self.deadline,
+        )  # fmt: skip
+        return hindered(self.kernel, done)
 
     def _broken(self, limits: Limits) -> list[Reason]:
         """What is less precise than was asked for."""
@@ -358,7 +375,7 @@ def judge(
     shared_bytes: Any = 0, name: str | None = None, arch: str = DEFAULT_ARCH,
     seconds: float = SECONDS, seed: int | None = None, precision: bool = False,
     accumulate: str | None = None, ulps: float | None = None, others: int = USUAL,
-    general: bool = False,
+    general: bool = False, performance: bool = False,
 ) -> Judgement:  # fmt: skip
     """Whether a kernel is equal to its reference, for all inputs of a shape, without a GPU.
 
@@ -378,6 +395,9 @@ def judge(
 
     So many `others` are shapes that were not stated, at which the kernel is launched, too. What is
     wrong there is said; with `general` it makes the verdict.
+
+    With `performance` each shape says what holds the kernel back on an H200, by the time model, and
+    what would help. Nothing is measured.
 
     >>> import warploom
     >>> text = '''
@@ -414,8 +434,9 @@ def judge(
     )  # fmt: skip
     limits = Limits.of(precision, accumulate, ulps)
     return judged(
-        chosen, Reference(reference), cases, shape or {}, seconds, seed, limits, others, general
-    )
+        chosen, Reference(reference), cases, shape or {}, seconds, seed, limits, others, general,
+        performance,
+    )  # fmt: skip
 
 
 def _joined(given: Any) -> str:
@@ -447,7 +468,7 @@ class Shapes:
 def judged(
     kernel: Kernel, reference: Reference, shapes: Cases, sizes: Mapping[str, Any], seconds: float,
     seed: int | None = None, limits: Limits | None = None, others: int = USUAL,
-    general: bool = False,
+    general: bool = False, performance: bool = False,
 ) -> Judgement:  # fmt: skip
     """Primes and inputs are drawn anew in every call, so that no kernel can be made for them; a
     `seed` repeats a call."""
@@ -458,7 +479,7 @@ def judged(
         raise CheckError(f"{others!r:.40} other shapes", advice=f"give 0 to {MOST}")
     stated = shapes_of(sizes)
     cases = [shapes.at(each, chosen) for each in stated]
-    question = Question(kernel, reference, chosen, seconds, limits or Limits())
+    question = Question(kernel, reference, chosen, seconds, limits or Limits(), performance)
     found = tuple(question.of(each) for each in cases)
     made = Judgement(demangled(kernel.name), reference.name, found, chosen, general=general)
     if made.verdict == "different":

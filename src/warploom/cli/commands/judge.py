@@ -40,6 +40,9 @@ Said of each output: the types that its sums are held in, and the roundings on i
 With --precision hard inputs are tried, too: how many bits cancel, and how far results are off, in
 units in the last place. Limits such as --accumulate float32 and --ulps 4 are verdicts.
 
+With --performance a time on an H200 is predicted, and what would lower it is ranked by its gain:
+bank conflicts, scattered or narrow accesses, lanes that part, shared memory that is not used.
+
 The kernel is launched at two other shapes, too, and what is wrong there is said. With --general it
 makes the verdict.
 
@@ -98,6 +101,12 @@ class Judge(Launched):
     )
     ulps: float | None = option(
         None, "--ulps", min=0, metavar="N", help="At most how far results are from the reference."
+    )
+    performance: bool = option(
+        False, "--performance", help="Predict the time, and say what would lower it."
+    )
+    pattern: Path | None = option(
+        None, "--pattern", metavar="FILE.toml", help="With it: write a pattern for layout solve."
     )
     counterexample: Path | None = option(
         None, "--counterexample", metavar="FILE.npz", help="Write a launch that shows a difference."

@@ -33,7 +33,7 @@ from warploom.machine.memory import (
 from warploom.machine.race import RELAXED, Race, Side
 from warploom.machine.semantics import Kind, Semantics
 from warploom.machine.shadows import Writing
-from warploom.machine.tally import own_traffic
+from warploom.machine.tally import Request, Watched, own_traffic
 from warploom.ptx.causes import missing
 from warploom.ptx.emulate.context import Context, Step
 from warploom.ptx.emulate.frame import Batch, Frame, thread_name
@@ -466,6 +466,26 @@ def _count(f: Frame, site: Site, region: Region, threads: Array, start: Array) -
     elif region.space != "param":  # of those there is nothing to tell
         warps = 1 + int(np.count_nonzero(warp[1:] != warp[:-1]))  # they come in order
         tallies.asked(site.span, region.space, warps, lanes)
+    if tallies.watched is not None:
+        _watch(f, site, tallies.watched, region, threads, start)
+
+
+def _watch(
+    f: Frame, site: Site, watched: Watched, region: Region, threads: Array, start: Array
+) -> None:
+    """Keeps what the block asks for that is looked at."""
+    space = "shared" if site.space == "shared" else region.space
+    if space not in ("shared", "global"):
+        return
+    chosen = f.batch.first_block + threads // f.batch.block_size == watched.block
+    if not chosen.any():
+        return
+    own = _own(region, threads, start) if space == "shared" else start + region.base
+    inside = threads[chosen]
+    rows, active = by_warp(f.batch.warp_of[inside], f.batch.lane[inside], own[chosen])
+    watched.requests.append(
+        Request(site.span, space, rows, active, site.width, site.kind.writes)
+    )  # fmt: skip
 
 
 def _of(threads: Array, values: Array) -> Array:

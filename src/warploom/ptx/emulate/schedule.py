@@ -289,6 +289,9 @@ class Runner:
         if f.count == 0:
             return
         self.code.executed[rank] += f.count
+        counters = self.batch.counters
+        if counters is not None and counters.tallies.watched is not None:
+            counters.tallies.watched.came(block.names, self.batch.warp_of[f.index])
         if self.watch.came(rank):
             self._refuse_endless()
         if self.batch.origins is not None:

@@ -1,0 +1,145 @@
+"""A launch of PTX, counted → what it does, as the time model asks for it (`machine/work.py`).
+
+The launch is run once with counters. Instructions of warps and barriers are those of all blocks,
+shared out among them: a warp that parts at a branch executes both sides. Of one block in the middle
+every address is kept, so that sectors that several instructions touch count once.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.machine.coalesce import SECTOR_BYTES, distinct_per_row
+from warploom.machine.memory import Memory
+from warploom.machine.record import CUDA, NVIDIA
+from warploom.machine.report import Report
+from warploom.machine.tally import Request, Watched
+from warploom.machine.work import Work
+from warploom.ptx import flow
+from warploom.ptx.emulate.asked import Asked, triple
+from warploom.ptx.emulate.excuse import Excused
+from warploom.ptx.emulate.trial import Trial
+from warploom.ptx.launch import Kernel
+from warploom.ptx.patience import timed
+from warploom.ptx.traffic import live_registers
+
+Array = npt.NDArray[Any]
+SPECIAL = frozenset(
+    {"ex2", "lg2", "sin", "cos", "tanh", "rcp", "rsqrt", "sqrt", "div", "rem"}
+)  # fmt: skip
+PRODUCTS = frozenset({"mma", "wmma", "wgmma"})
+MOVES = frozenset({"mov", "cvta"})  # which an assembler leaves out, mostly
+ACCESSES = frozenset({"ld", "ldu", "st", "ldmatrix", "stmatrix", "cp", "atom", "red"})
+SHUFFLES = frozenset({"shfl", "vote", "match", "redux", "activemask"})
+NO_TIME = frozenset({"ret", "exit", "bar", "barrier", "pragma"})
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A launch with what it did: `requests` are those of one block."""
+
+    report: Report
+    work: Work
+    requests: tuple[Request, ...]
+    blocks: int
+    warps: int  # of a block
+
+
+def counted(
+    kernel: Kernel, grid: Any, block: Any, args: Sequence[Any], *, shared_bytes: int = 0,
+    cluster: Any = 1, deadline: float | None = None,
+) -> Counted:  # fmt: skip
+    """Runs a kernel; its arguments hold what it wrote then."""
+    code, memory, symbols = kernel._ready(args)
+    asked = Asked(
+        triple(grid, "grid"), triple(block, "block"), memory, symbols, shared_bytes, True, False,
+        False, True, deadline, None, triple(cluster, "cluster"), None, False, NVIDIA,
+    )  # fmt: skip
+    trial = Trial(kernel._judge.around, code, asked, None, None, Excused())
+    blocks, threads = prod(asked.grid), prod(asked.block)
+    watched = Watched(blocks // 2)
+    trial.report.tallies.watched = watched
+    trial.run()
+    report = trial.report
+    report.counted = True
+    found = tuple(watched.requests)
+    shared = kernel.static_shared + shared_bytes
+    work = _work(kernel, report, watched, blocks, threads, shared, memory)
+    return Counted(report, work, found, blocks, -(-threads // CUDA.lanes))
+
+
+def _work(
+    kernel: Kernel, report: Report, watched: Watched, blocks: int, threads: int, shared: int,
+    memory: Memory,
+) -> Work:  # fmt: skip
+    mix = {name: times / blocks for name, times in watched.executed.items()}
+    requests = tuple(watched.requests)
+    told = report.tallies.memory.items()
+
+    def asked(space: str, figure: str) -> float:
+        return float(sum(getattr(e, figure) for (_, of), e in told if of == space)) / blocks
+
+    def executed(names: frozenset[str]) -> float:
+        return sum(times for name, times in mix.items() if name in names)
+
+    outside = [each for each in requests if each.space == "global"]
+    touched = np.unique(np.concatenate([_sectors(each) for each in outside] or [np.zeros(0)]))
+    sectors = float(touched.size)
+    instructions = sum(mix.values())
+    other = instructions - executed(SPECIAL | PRODUCTS | MOVES | ACCESSES | SHUFFLES | NO_TIME)
+    warps = -(-threads // CUDA.lanes)
+    return Work(
+        blocks=blocks, threads=threads, registers=live_registers(kernel), shared_bytes=shared,
+        arithmetic=other, special=executed(SPECIAL), moves=executed(MOVES),
+        shuffles=executed(SHUFFLES), products=executed(PRODUCTS),
+        barriers=report.barriers / blocks, longest=instructions / warps,
+        requests=asked("global", "requests"), lines=float(sum(map(lines_of, outside))),
+        sectors=sectors, shared_requests=asked("shared", "requests"),
+        wavefronts=asked("shared", "wavefronts"),
+        global_rounds=_rounds(kernel, requests, "global", warps),
+        shared_rounds=_rounds(kernel, requests, "shared", warps),
+        touched=float(min(blocks * sectors * SECTOR_BYTES, _most(memory))),
+        fetched=blocks * sectors * SECTOR_BYTES,
+    )  # fmt: skip
+
+
+def _most(memory: Memory) -> int:
+    """Bytes of global memory that there are."""
+    return sum(each.data.nbytes for each in memory.regions if each.space == "global")
+
+
+def _places(each: Request, unit: int) -> Array:
+    """Units of memory that each lane touches: one row per warp."""
+    steps = np.arange(0, max(each.width, 1), unit)
+    return np.asarray(((each.rows[:, :, None] + steps) // unit).reshape(len(each.rows), -1))
+
+
+def _sectors(each: Request) -> Array:
+    spread = _places(each, SECTOR_BYTES)
+    return np.asarray(spread[np.repeat(each.active, spread.shape[1] // each.rows.shape[1], axis=1)])
+
+
+def lines_of(each: Request) -> int:
+    """Lines of the cache that a request takes, each for itself."""
+    return int(distinct_per_row(each.rows // CUDA.line_bytes, each.active).sum())
+
+
+def _rounds(kernel: Kernel, requests: tuple[Request, ...], space: str, warps: int) -> float:
+    """How often a warp waits for what it loads: loads of one basic block wait together."""
+    times: dict[Hashable, float] = defaultdict(float)
+    for each in requests:
+        if each.space == space and not each.write:
+            times[each.label] += len(each.rows) / warps
+    graph = flow.build(kernel.owner.module, kernel.function)
+    total = 0.0
+    for block in timed(graph.blocks):
+        labels = [kernel.owner.module.span(step) for step in graph.instructions(block)]
+        total += max((times[each] for each in labels if each in times), default=0.0)
+    return total
