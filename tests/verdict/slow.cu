@@ -19,13 +19,11 @@ K column_fast(A) { turned<33>(x, y, n); }
 // sums of neighbours that lie EACH apart in shared memory: several lanes in one bank
 template <int EACH, int PAD> __device__ void combed(A) {
     __shared__ float s[EACH * 128 + PAD * EACH * 4];
-    for (int k = T; k < EACH * 128; k += 128) s[k + PAD * (k / 32)] = x[B * EACH * 128 + k];
+    int to = T + PAD * (T / 32), from = T * EACH + PAD * (T * EACH / 32);
+    for (int k = 0; k < EACH; k++) s[to + k * (128 + PAD * 4)] = x[(B * EACH + k) * 128 + T];
     __syncthreads();
     float v = 0;
-    for (int k = 0; k < EACH; k++) {
-        int at = T * EACH + k;
-        v += s[at + PAD * (at / 32)];
-    }
+    for (int k = 0; k < EACH; k++) v += s[from + k];
     y[B * 128 + T] = v;
 }
 K comb(A) { combed<8, 0>(x, y, n); }
