@@ -50,6 +50,12 @@ def test_a_warp_that_parts_executes_both_sides() -> None:
     assert slow.work.longest > 1.8 * fast.work.longest
 
 
+def test_room_and_waits_are_said() -> None:
+    crowd, column = counts("crowd")[1], counts("column")[1]
+    assert "4 blocks of 64 threads at once, limited by shared memory" in crowd.room
+    assert "1 times at barriers (lines" in column.waits
+
+
 def test_what_is_different_is_not_predicted() -> None:
     found = COMPUTATIONS["relu"].judged("relu_wrong", performance=True)
     assert found.verdict == "different"

@@ -155,15 +155,21 @@ def _room(work: Work, machine: Machine) -> tuple[Any, Any]:
     rates = machine.rates
     most = np.minimum(MOST_REGISTERS, rates.processor_registers / work.threads)
     wanted = machine.times.own_registers + work.registers
-    held = np.minimum(wanted, most)
-    room = np.minimum(
-        np.minimum(rates.processor_blocks, rates.processor_threads // work.threads),
-        np.minimum(
-            rates.processor_registers // (held * work.threads),
-            rates.processor_shared // (work.shared_bytes + RESERVED_BYTES),
-        ),
-    )
+    room = np.minimum.reduce(np.broadcast_arrays(*rooms(work, machine).values()))
     return np.maximum(1.0, room), np.maximum(0.0, wanted / most - 1)
+
+
+def rooms(work: Work, machine: Machine) -> dict[str, Any]:
+    """How many blocks a processor has at once by each of what it has of it."""
+    rates = machine.rates
+    most = np.minimum(MOST_REGISTERS, rates.processor_registers / work.threads)
+    held = np.minimum(machine.times.own_registers + work.registers, most)
+    return {
+        "blocks": rates.processor_blocks,
+        "threads": rates.processor_threads // work.threads,
+        "registers": rates.processor_registers // (held * work.threads),
+        "shared memory": rates.processor_shared // (work.shared_bytes + RESERVED_BYTES),
+    }
 
 
 def _joined(power: float, *parts: Any) -> Any:

@@ -1,7 +1,7 @@
 """A launch of PTX, counted → what it does, as the time model asks for it (`machine/work.py`).
 
 The launch is run once with counters. Instructions of warps and barriers are those of all blocks,
-shared out among them: a warp that parts at a branch executes both sides. Of one block in the middle
+shared out among them: a warp that diverges at a branch executes both sides. Of one block in the middle
 every address is kept, so that sectors that several instructions touch count once.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import prod
 from typing import Any
 
@@ -27,18 +28,14 @@ from warploom.ptx.emulate.asked import Asked, triple
 from warploom.ptx.emulate.excuse import Excused
 from warploom.ptx.emulate.trial import Trial
 from warploom.ptx.launch import Kernel
+from warploom.ptx.opcode import Control, MemoryEffect
 from warploom.ptx.patience import timed
+from warploom.ptx.table import OPCODES
 from warploom.ptx.traffic import live_registers
 
 Array = npt.NDArray[Any]
-SPECIAL = frozenset(
-    {"ex2", "lg2", "sin", "cos", "tanh", "rcp", "rsqrt", "sqrt", "div", "rem"}
-)  # fmt: skip
-PRODUCTS = frozenset({"mma", "wmma", "wgmma"})
-MOVES = frozenset({"mov", "cvta"})  # which an assembler leaves out, mostly
-ACCESSES = frozenset({"ld", "ldu", "st", "ldmatrix", "stmatrix", "cp", "atom", "red"})
-SHUFFLES = frozenset({"shfl", "vote", "match", "redux", "activemask"})
-NO_TIME = frozenset({"ret", "exit", "bar", "barrier", "pragma"})
+MOVES = ("mov", "cvta")  # which an assembler leaves out, mostly
+_ACCESSES = (MemoryEffect.READS, MemoryEffect.WRITES, MemoryEffect.UPDATES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,19 +83,18 @@ def _work(
     def asked(space: str, figure: str) -> float:
         return float(sum(getattr(e, figure) for (_, of), e in told if of == space)) / blocks
 
-    def executed(names: frozenset[str]) -> float:
-        return sum(times for name, times in mix.items() if name in names)
-
+    by_kind: dict[str, float] = defaultdict(float)
+    for name, times in mix.items():
+        by_kind[_kind_of(name)] += times
     outside = [each for each in requests if each.space == "global"]
     touched = np.unique(np.concatenate([_sectors(each) for each in outside] or [np.zeros(0)]))
     sectors = float(touched.size)
     instructions = sum(mix.values())
-    other = instructions - executed(SPECIAL | PRODUCTS | MOVES | ACCESSES | SHUFFLES | NO_TIME)
     warps = -(-threads // CUDA.lanes)
     return Work(
         blocks=blocks, threads=threads, registers=live_registers(kernel), shared_bytes=shared,
-        arithmetic=other, special=executed(SPECIAL), moves=executed(MOVES),
-        shuffles=executed(SHUFFLES), products=executed(PRODUCTS),
+        arithmetic=by_kind["other"], special=by_kind["special"], moves=by_kind["move"],
+        shuffles=by_kind["shuffle"], products=by_kind["product"],
         barriers=report.barriers / blocks, longest=instructions / warps,
         requests=asked("global", "requests"), lines=float(sum(map(lines_of, outside))),
         sectors=sectors, shared_requests=asked("shared", "requests"),
@@ -108,6 +104,25 @@ def _work(
         touched=float(min(blocks * sectors * SECTOR_BYTES, _most(memory))),
         fetched=blocks * sectors * SECTOR_BYTES,
     )  # fmt: skip
+
+
+@cache
+def _kind_of(name: str) -> str:
+    """For what the time model has a cost of its own, by what the table says of an opcode."""
+    record = OPCODES[name]
+    words = {word for form in record.forms for slot in form.slots for word in slot.words}
+    ways = {form.control for form in record.forms}
+    if name.endswith("mma"):
+        return "product"
+    if ways & {Control.BARRIER, Control.LEAVE}:
+        return "no time"
+    if Control.LANES in ways:
+        return "shuffle"
+    if record.memory in _ACCESSES:
+        return "access"
+    if "approx" in words:  # functions that the machine has a unit of their own for
+        return "special"
+    return "move" if name in MOVES else "other"
 
 
 def _most(memory: Memory) -> int:

@@ -14,14 +14,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.errors import Span
+from warploom.errors import Span, UnsupportedError
 from warploom.machine.coalesce import SECTOR_BYTES
 from warploom.machine.record import CUDA, H200, Machine
 from warploom.machine.tally import Request
-from warploom.machine.times import Prediction, predicted
+from warploom.machine.times import Prediction, predicted, rooms
 from warploom.machine.work import Work
 from warploom.ptx import flow
 from warploom.ptx.launch import Kernel
+from warploom.ptx.shuffle.plan import plan
+from warploom.ptx.symbolic.walk import read
 from warploom.ptx.work import Counted, lines_of
 from warploom.verdict.shared_tile import served
 
@@ -69,6 +71,8 @@ class Hindered:
     machine: str
     blocks: int
     predicted: Prediction
+    room: str  # how many blocks a processor has at once, and what limits that
+    waits: str  # what a block waits for
     remedies: tuple[Remedy, ...]
 
     def lines(self) -> Iterator[str]:
@@ -77,6 +81,8 @@ class Hindered:
             f"predicted on {self.machine}: {total / 1000:.1f} µs for {self.blocks} such blocks, "
             f"limited by {self.predicted.limit}"
         )
+        yield self.room
+        yield self.waits
         for number, each in enumerate(self.remedies, 1):
             at = "" if each.place is None else f" ({each.place.source.name}:{each.place.line})"
             yield f"{number}. {each.what}{at}: {each.message}"
@@ -89,6 +95,7 @@ class Hindered:
         return {
             "machine": self.machine, "blocks": self.blocks,
             "predicted_ns": float(self.predicted.nanoseconds), "limit": self.predicted.limit,
+            "room": self.room, "waits": self.waits,
             "remedies": [each.record() for each in self.remedies],
         }  # fmt: skip
 
@@ -108,11 +115,34 @@ class _Looked:
         narrow, joined = self._narrow()
         remedies = [
             *self._conflicts(), *self._scattered(joined), *narrow, *self._room(), *self._parted(),
-            *self._barriers(),
+            *self._barriers(), *self._shuffled(),
         ]  # fmt: skip
         enough = LEAST * float(self.predicted.nanoseconds)
         helping = sorted((e for e in remedies if e.gain > enough), key=lambda e: -e.gain)
-        return Hindered(self.machine.name, self.blocks, self.predicted, tuple(helping))
+        return Hindered(
+            self.machine.name, self.blocks, self.predicted, self._at_once(), self._waits(),
+            tuple(helping),
+        )  # fmt: skip
+
+    def _at_once(self) -> str:
+        found = {name: int(each) for name, each in rooms(self.work, self.machine).items()}
+        least = min(found, key=lambda name: found[name])
+        return (
+            f"a processor has {max(1, found[least])} blocks of {self.work.threads} threads at "
+            f"once, limited by {least}; {self.work.registers} registers hold values at a time"
+        )
+
+    def _waits(self) -> str:
+        work, steps = self.work, self.kernel.function.instructions()
+        barriers = [step for step in steps if step.opcode in ("bar", "barrier")]
+        places = [self._line(self.kernel.owner.module.span(step)) for step in barriers]
+        lines = sorted({each.line for each in places if each is not None})
+        at = f" (lines {', '.join(map(str, lines))})" if lines else ""
+        return (
+            f"a block waits {work.global_rounds:.4g} times for global memory, "
+            f"{work.shared_rounds:.4g} times for shared memory and {work.barriers:.4g} times at "
+            f"barriers{at}"
+        )
 
     def _remedy(
         self, what: str, message: str, how: str, figure: str, work: Work, label: Hashable = None,
@@ -280,8 +310,8 @@ class _Looked:
         seen = parted[worst]
         share = threads / all_
         yield self._remedy(
-            "lanes that part", f"{1 - share:.0%} of the lanes wait for others of their warp; "
-            f"{seen.divergent} of {seen.warps} warps part here",
+            "divergent lanes", f"{1 - share:.0%} of the lanes wait for others of their warp; "
+            f"{seen.divergent} of {seen.warps} warps diverge here",
             "give each side of the branch warps of its own", "instructions",
             replace(
                 self.work, arithmetic=self.work.arithmetic * share,
@@ -295,6 +325,33 @@ class _Looked:
                 "barriers of one warp", "the block has one warp", "__syncwarp()", "barriers",
                 replace(self.work, barriers=0.0),
             )  # fmt: skip
+
+    def _shuffled(self) -> Iterator[Remedy]:
+        """Loads of what another lane of the warp has loaded, by proof."""
+        module = self.kernel.owner.module
+        try:
+            reading = read(module, self.kernel.function)
+            found = plan(reading, self.machine.latency, pays_only=False, limit=CUDA.lanes - 1)
+        except UnsupportedError:
+            return
+        asked = by_label([*self.found.requests])
+        spans = [module.span(reading.flow.code[each.target.at]) for each in found.shuffles]
+        known = [span for span in spans if span in asked]
+        if not known:
+            return
+        requests = [each for span in known for each in asked[span]]
+        outside = [each for each in requests if each.space == "global"]
+        count, all_ = len(_rows(outside)) if outside else 0, len(_rows(requests))
+        yield self._remedy(
+            "loads of what a neighbour has", f"{len(known)} loads could be shuffles",
+            "warploom ptx shuffle KERNEL.ptx --select all -o FASTER.ptx", "requests",
+            replace(
+                self.work, requests=self.work.requests - count,
+                lines=self.work.lines - sum(map(lines_of, outside)),
+                shared_requests=self.work.shared_requests - (all_ - count),
+                shuffles=self.work.shuffles + all_,
+            ), known[0],
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

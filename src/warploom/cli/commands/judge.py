@@ -40,8 +40,8 @@ Said of each output: the types that its sums are held in, and the roundings on i
 With --precision hard inputs are tried, too: how many bits cancel, and how far results are off, in
 units in the last place. Limits such as --accumulate float32 and --ulps 4 are verdicts.
 
-With --performance a time on an H200 is predicted, and what would lower it is ranked by its gain:
-bank conflicts, scattered or narrow accesses, lanes that part, shared memory that is not used.
+With --performance a time on an H200 is predicted. What would lower it is ranked by its gain, such
+as bank conflicts, scattered or narrow accesses and divergent lanes.
 
 The kernel is launched at two other shapes, too, and what is wrong there is said. With --general it
 makes the verdict.
