@@ -1,8 +1,8 @@
 """A launch of PTX, counted → what it does, as the time model asks for it (`machine/work.py`).
 
 The launch is run once with counters. Instructions of warps and barriers are those of all blocks,
-shared out among them: a warp that diverges at a branch executes both sides. Of one block in the middle
-every address is kept, so that sectors that several instructions touch count once.
+shared out among them: a warp that diverges executes both sides of a branch. Of one block in the
+middle every address is kept, so that sectors that several instructions touch count once.
 """
 
 from __future__ import annotations
