@@ -209,8 +209,8 @@ class _Looked:
             seen = None if label in joined else self._spread(label, requests)
             if seen is not None:
                 found[seen.thrown > 0, requests[0].write].append(seen)
-        for (thrown, write), all_ in found.items():
-            yield self._packed(all_) if thrown else self._beside(all_, write)
+        for (thrown, _), all_ in found.items():
+            yield self._packed(all_) if thrown else self._beside(all_)
 
     def _spread(self, label: Hashable, requests: list[Request]) -> _Scattered | None:
         least = sum(-(-int(e.active.sum()) * e.width // SECTOR_BYTES) for e in requests)
@@ -229,7 +229,7 @@ class _Looked:
         thrown = held.size - -(-spread.size // SECTOR_BYTES)
         return _Scattered(
             label, sectors, len(_rows(requests)), lines,
-            thrown if used < USED * held.size * SECTOR_BYTES else 0,
+            thrown if used < USED * held.size * SECTOR_BYTES else 0, requests[0].write,
         )  # fmt: skip
 
     def _packed(self, seen: list[_Scattered]) -> Remedy:
@@ -237,7 +237,7 @@ class _Looked:
         share = 1 - fewer / self.work.sectors
         return self._remedy(
             "sectors that are not used",
-            f"{_instructions(seen)} leave most bytes of their sectors unused",
+            f"most bytes of the sectors that {_instructions(seen)} are unused",
             "put what is read together side by side: "
             "warploom.permute(x.reshape(-1, FIELDS), (1, 0))",
             "sectors",
@@ -247,12 +247,11 @@ class _Looked:
             ), seen[0].label,
         )  # fmt: skip
 
-    def _beside(self, seen: list[_Scattered], write: bool) -> Remedy:
+    def _beside(self, seen: list[_Scattered]) -> Remedy:
         sectors = sum(each.sectors for each in seen) / sum(each.requests for each in seen)
         return self._remedy(
             "lanes that are far apart",
-            f"{_instructions(seen)} that {'write' if write else 'read'} take {sectors:.0f} sectors "
-            "for each request",
+            f"{sectors:.0f} sectors for each request that {_instructions(seen)}",
             "give neighbouring lanes neighbouring elements, by a tile in shared memory: "
             "warploom layout solve transpose:32x32:f32 --emit cuda",
             "lines of the cache",
@@ -364,6 +363,7 @@ class _Scattered:
     requests: int
     lines: int
     thrown: int
+    write: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,7 +383,8 @@ class _Vector:
 
 
 def _instructions(seen: list[_Scattered]) -> str:
-    return "an instruction" if len(seen) == 1 else f"{len(seen)} instructions"
+    verb = "writes" if seen[0].write else "reads"
+    return f"an instruction {verb}" if len(seen) == 1 else f"{len(seen)} instructions {verb[:-1]}"
 
 
 def _vectors(listed: list[tuple[Span, list[Request]]]) -> Iterator[_Vector]:
