@@ -181,7 +181,7 @@ class _Looked:
         work = replace(self.work, wavefronts=self.work.wavefronts - sum(better.saved.values()))
         yield self._remedy(
             "bank conflicts", f"the layout {better.layout} of what is in shared memory",
-            "warploom layout solve PATTERN.toml --emit cuda", "wavefronts", work, worst,
+            "warploom layout solve PATTERN.toml", "wavefronts", work, worst,
             better.pattern,
         )  # fmt: skip
 
@@ -253,7 +253,7 @@ class _Looked:
             "lanes that are far apart",
             f"{sectors:.0f} sectors for each request that {_instructions(seen)}",
             "give neighbouring lanes neighbouring elements, by a tile in shared memory: "
-            "warploom layout solve transpose:32x32:f32 --emit cuda",
+            "warploom layout solve transpose:32x32:f32",
             "lines of the cache",
             replace(self.work, lines=self.work.lines - sum(each.lines for each in seen)),
             seen[0].label,
@@ -343,7 +343,7 @@ class _Looked:
         count, all_ = len(_rows(outside)) if outside else 0, len(_rows(requests))
         yield self._remedy(
             "loads of what a neighbour has", f"{len(known)} loads could be shuffles",
-            "warploom ptx shuffle KERNEL.ptx --select all -o FASTER.ptx", "requests",
+            "warploom ptx shuffle KERNEL.ptx", "requests",
             replace(
                 self.work, requests=self.work.requests - count,
                 lines=self.work.lines - sum(map(lines_of, outside)),
