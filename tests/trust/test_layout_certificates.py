@@ -157,9 +157,9 @@ def test_proofs_where_words_are_shared_as_one_likes() -> None:
     """Half words, no vectors, and more patterns than can all be served at once."""
     random = np.random.default_rng(8)
     proved = 0
-    for _ in range(2):
+    for _ in range(3):
         accesses = []
-        for number in range(24):
+        for number in range(14):
             lanes = np.zeros(32, np.int64)
             for bit in range(5):
                 lanes ^= np.where(np.arange(32) >> bit & 1, random.integers(0, 128), 0)
