@@ -68,6 +68,9 @@ accept: $(STAMP)
 	$(BIN)/python -m bench.ptx.all_schedules
 	$(BIN)/python -m bench.ptx.museum
 	$(BIN)/python -m bench.ptx.hopper_proofs
+	$(BIN)/python -m bench.judge.rationals
+	$(BIN)/python -m bench.judge.generated --again
+	$(BIN)/python -m bench.judge.texts --again
 	$(BIN)/python -m bench.catalogue.permute_random
 	$(BIN)/python -m bench.kernel.random_kernels
 	$(BIN)/python -m bench.kernel.check
