@@ -3,6 +3,8 @@
 `@pytest.mark.sampled(n)`: of a test's many cases `make test` runs n. Which n is the same in every
 run and on every machine: those whose names have the smallest digests; the others are marked `slow`.
 `@pytest.mark.sampled(n, each="device")`: n of each value of the parameter `device`.
+A test without this mark has `MOST` of its cases run, unless it is about the project's own texts:
+each of these is looked at.
 `@examples(n)`: Hypothesis tries n examples, in `make test` a quarter of them.
 `rounds(n)`: a loop over seeds makes n rounds, in `make test` a third of them.
 """
@@ -17,6 +19,9 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+MOST = 10
+OWN_TEXTS = {"tests", "bench", "cli", "report"}  # folders whose tests look at pages and records
+
 
 def _digest(item: pytest.Item) -> bytes:
     return sha256(item.nodeid.encode()).digest()
@@ -26,17 +31,22 @@ def mark_the_rest(items: list[pytest.Item]) -> None:
     """Marks as `slow` what is not in the sample of its test."""
     families: dict[tuple[str, str, str], list[pytest.Function]] = defaultdict(list)
     for item in items:
-        marker = item.get_closest_marker("sampled")
-        if marker and isinstance(item, pytest.Function):
-            kind = str(item.callspec.params[marker.kwargs["each"]]) if marker.kwargs else ""
-            families[item.nodeid.partition("::")[0], item.originalname, kind].append(item)
+        if isinstance(item, pytest.Function) and hasattr(item, "callspec"):
+            marker = item.get_closest_marker("sampled")
+            kind = item.callspec.params[marker.kwargs["each"]] if marker and marker.kwargs else ""
+            families[item.nodeid.partition("::")[0], item.originalname, str(kind)].append(item)
     for family in families.values():
-        marker = family[0].get_closest_marker("sampled")
-        assert marker is not None
-        (count,) = marker.args
         quick = [each for each in family if not each.get_closest_marker("slow")]
-        for item in sorted(quick, key=_digest)[count:]:
+        for item in sorted(quick, key=_digest)[_count(family[0]) :]:
             item.add_marker(pytest.mark.slow)
+
+
+def _count(item: pytest.Function) -> int | None:
+    """How many cases of a test are run."""
+    marker = item.get_closest_marker("sampled")
+    if marker:
+        return int(marker.args[0])
+    return None if item.path.parent.name in OWN_TEXTS else MOST
 
 
 def examples(count: int, least: int = 10, **other: Any) -> settings:

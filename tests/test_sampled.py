@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from tests.sampled import examples, rounds
+from tests.sampled import MOST, examples, rounds
 
 
 @pytest.mark.sampled(2)
@@ -35,6 +35,14 @@ def test_the_rest_is_run_with_what_is_slow(of: str, count: int, of_kind: int) ->
     assert ran.stdout.count("test_of_many[") == count, ran.stdout
     for kind in ("some", "other"):
         assert ran.stdout.count(f"[{kind}-") == of_kind, ran.stdout
+
+
+def test_a_test_without_the_mark_has_so_many_cases() -> None:
+    root = Path(__file__).parents[1]
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-m", "not slow"]
+    large = "tests/ptx/test_instructions.py"
+    ran = subprocess.run([*command, large], cwd=root, capture_output=True, text=True)
+    assert ran.stdout.count("::test_integers[") == MOST, ran.stdout[-500:]
 
 
 @pytest.mark.parametrize(("asked", "drawn"), [(6, 6), (20, 10), (400, 100)])

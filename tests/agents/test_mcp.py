@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,7 +50,9 @@ def served(root: Path, use: Use, *options: str) -> Served:
     """Talks to a server over stdio, as a client that starts it does."""
     path = os.pathsep.join(each for each in sys.path if each)
     words = ["-P", "-m", "warploom", "mcp", "--root", str(root), *options]
-    environment = {"PYTHONPATH": path, "PATH": os.environ["PATH"], "TMPDIR": tempfile.gettempdir()}
+    temporary = root.parent / "temporary"  # of this server alone
+    temporary.mkdir(exist_ok=True)
+    environment = {"PYTHONPATH": path, "PATH": os.environ["PATH"], "TMPDIR": str(temporary)}
     parameters = StdioServerParameters(command=sys.executable, args=words, env=environment)
     found = Served()
 
@@ -199,12 +200,12 @@ def test_a_hostile_call_is_refused_or_ended(attacked: Served, name: str) -> None
 
 
 @confined
-def test_a_server_outlives_them_and_leaves_nothing(attacked: Served) -> None:
+def test_a_server_outlives_them_and_leaves_nothing(attacked: Served, root: Path) -> None:
     assert attacked.answers["afterwards"].structured_content["meaning"] == "equal"
     assert "done: " not in told(attacked.answers["tries"])
     assert told(attacked.answers["tries"]).count("refused: ") == hostile.TRIED
     assert processes_named(STAYS_S) == []
-    assert list(Path(tempfile.gettempdir()).glob("warploom-mcp-*")) == []
+    assert list((root.parent / "temporary").iterdir()) == []
 
 
 @pytest.mark.skipif(not can_compile(), reason="no CUDA compiler")
