@@ -25,6 +25,7 @@ def mid_level(padding: int = 1, stride: int = 1) -> Program:
     return conv.mid_level(convolution(padding, stride))
 
 
+@pytest.mark.slow
 def test_the_published_loop_tree() -> None:
     """Every map of the published expression, with its parent, size, memories and folds."""
     (tree,) = map_trees(plan(mid_level()))

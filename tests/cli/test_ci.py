@@ -171,6 +171,7 @@ def test_what_is_wrong_with_a_kernel_is_a_finding(cli: Cli) -> None:
     assert len(found["runs"][0]["results"]) == 1
 
 
+@pytest.mark.slow
 def test_undecided_is_allowed_if_asked(cli: Cli) -> None:
     text = JUDGE.format(name="softmax").replace("37", "100000")
     Path("warploom.toml").write_text(text)

@@ -124,6 +124,7 @@ def example() -> Joint:
     return solve_tiles(load_tiles(EXAMPLE))
 
 
+@pytest.mark.slow
 def test_a_matmul_meets_every_bound_and_its_certificate_holds() -> None:
     found = tiles_solved(load_tiles(EXAMPLE))
     assert isinstance(found.joint.outcome, Found)

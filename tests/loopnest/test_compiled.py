@@ -179,6 +179,7 @@ def test_what_is_not_done_is_not_counted(
     assert below_what_is_compiled(program, 4, 1, *fixes) >= 1
 
 
+@pytest.mark.slow
 def test_what_is_compiled_does_no_less_than_the_bound_says() -> None:
     """The random program has one thread that gets back what it put itself into shared memory."""
     assert below_what_is_compiled(random_program(24), 4, 24) >= 3

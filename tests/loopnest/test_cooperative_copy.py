@@ -74,6 +74,7 @@ EXPERT = """
 """
 
 
+@pytest.mark.slow
 def test_the_space_has_what_an_expert_writes() -> None:
     """Tiles in shared memory, twice; accesses of 16 bytes; the next tile on its way to registers
     while this one is used; one barrier for each."""

@@ -59,6 +59,7 @@ def test_many_implementations_are_right(name: str, hundred: int) -> None:
     assert seen.traits.keys() >= {"LOOP", "UNROLL", "THREAD", "BLOCK", "lowered", "barriers"}
 
 
+@pytest.mark.slow
 def test_random_programs_are_right() -> None:
     assert sum(run_all(random_program(seed), 2, seed).runs for seed in range(8)) >= 12
 

@@ -29,6 +29,7 @@ def some(name: str, sizes: dict[str, int], count: int, strategy: int = 0):  # ty
 
 
 @pytest.mark.parametrize("name", ["matvec", "gesummv"])
+@pytest.mark.sampled(1)
 def test_without_a_pipeline_counts_are_the_same(name: str) -> None:
     for made in some(name, {"m": 700, "n": 500} if name == "matvec" else {"m": 512, "n": 512}, 4):
         outline, kernel = work_of(outlined(made)), work_of(lower(made))
@@ -36,6 +37,7 @@ def test_without_a_pipeline_counts_are_the_same(name: str) -> None:
             assert getattr(outline, each) == pytest.approx(getattr(kernel, each)), each
 
 
+@pytest.mark.slow
 def test_a_pipeline_is_counted_nearly_as_it_is() -> None:
     seen = 0
     for made in some("matmul", {"m": 256, "n": 256, "k": 64}, 6):

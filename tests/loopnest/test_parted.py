@@ -149,7 +149,7 @@ LARGE = [
 ]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("program", LARGE, ids=lambda each: each.name)
 def test_its_kernels_are_right_and_have_no_races(program: Program) -> None:
     """On the simulator, one after the other: what is between them is no number before."""

@@ -167,7 +167,7 @@ DEFAULTS: dict[str, tuple[str, str | Program, dict[str, int]]] = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", DEFAULTS)
 def test_the_first_answer_is_what_an_expert_would_write(name: str) -> None:
     """Without a GPU, and without a word: threads do not compute what others do, there are enough of

@@ -98,6 +98,7 @@ def batch(size: int) -> Program:
     return nest.done()
 
 
+@pytest.mark.slow
 def test_sums_may_be_of_a_batch_as_well() -> None:
     """Each thread has sums of two matrices; which one a product is added to, a loop around says."""
     space = NestSpace(batch(3), with_tensor_cores(H200, "bf16"))
@@ -112,6 +113,7 @@ def test_sums_may_be_of_a_batch_as_well() -> None:
     ("name", "shape"),
     [(QUICK, "m16n8k8"), pytest.param("bf16", "m16n8k16", marks=pytest.mark.slow)],
 )
+@pytest.mark.slow
 def test_compiled_tiles_do_the_same(name: str, shape: str) -> None:
     program = PROGRAMS[name]
     (made, *_) = by_tensor_cores(name, 2, "stages=2", "fill=COPY")

@@ -64,6 +64,7 @@ def answer(explored: Explored) -> Any:
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("engine", ["tree", "random"])
+@pytest.mark.slow
 def test_a_search_finds_the_same(engine: str) -> None:
     alone = answer(NEST.search(engine, 6, seed=2))
     assert answer(NEST.search(engine, 6, seed=2, helpers=HelpedNest(NEST, Travelled()))) == alone

@@ -133,6 +133,7 @@ def agree_and_are_not_dull(first: int, count: int) -> None:
     assert shuffles > 2.5 * count
 
 
+@pytest.mark.slow
 def test_some_kernels_with_loops() -> None:
     agree_and_are_not_dull(0, rounds(60))
 

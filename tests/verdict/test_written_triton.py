@@ -45,6 +45,7 @@ def test_what_is_right_is_equal(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", WRONG)
+@pytest.mark.sampled(6)
 def test_what_is_wrong_or_gamed_is_different(name: str) -> None:
     found = written(name).judged(name)
     assert found.verdict == "different", found

@@ -63,6 +63,7 @@ def test_stencil_and_convolution_of_any_length(length: int, warps: int, seed: in
 
 @examples(6, least=2)
 @given(st.integers(1, 21), st.integers(1, 40), st.integers(0, 99))
+@pytest.mark.slow
 def test_convolution_in_two_dimensions_of_any_size(rows: int, columns: int, seed: int) -> None:
     kernel = to_kernel(filled(paper.convolution_2d, rows=4, warp=8, taps=3), warps=2)
     x, w, y = numbers(seed, rows + 2, columns + 2), numbers(seed, 3, 3), numbers(0, rows, columns)
@@ -83,6 +84,7 @@ def multiplied(a: npt.NDArray[np.uint32], b: npt.NDArray[np.uint32]) -> npt.NDAr
 @pytest.mark.parametrize(
     "made", [*SMALL[:2], pytest.param(SMALL[2], marks=pytest.mark.slow)], ids=lambda made: made.name
 )
+@pytest.mark.slow
 def test_polynomials_are_multiplied_bit_by_bit(made: SketchFunction) -> None:
     result = filled(made, True, warp=32)
     degree = result.traced.inputs[0].shape[0]
@@ -98,6 +100,7 @@ def test_polynomials_are_multiplied_bit_by_bit(made: SketchFunction) -> None:
 @pytest.mark.parametrize(
     "size", [1, 3, *(pytest.param(size, marks=pytest.mark.slow) for size in (2, 5))]
 )
+@pytest.mark.slow
 def test_structures_are_summed_and_turned_into_runs(size: int) -> None:
     x = numbers(size, 6, 32, size)
     y = np.zeros((6, 32), np.float32)

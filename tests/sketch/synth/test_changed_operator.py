@@ -48,6 +48,7 @@ def test_the_judge_can_say_no() -> None:
     assert math.prod([2, 3]) == fold("*", [2, NOTHING, 3])
 
 
+@pytest.mark.slow
 def test_the_judge_says_yes_to_what_a_program_computes() -> None:
     """A goal that is what some fill gives: with that fill they agree."""
     for seed in range(25):

@@ -92,6 +92,7 @@ SLOW = pytest.mark.slow
         pytest.param(False, 10_000, marks=SLOW),
     ],
 )
+@pytest.mark.slow
 def test_fills_are_counted_without_being_listed(
     apart_: bool, limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
