@@ -1,4 +1,5 @@
-"""`warploom ptx report`: what a launch asks of memory, in lines of the source, without a GPU."""
+"""`warploom ptx report`: what a launch asks of memory, in lines of the source, and how long it
+would take, without a GPU."""
 
 from __future__ import annotations
 
@@ -21,9 +22,11 @@ from warploom.ptx.launch import Kernel, Report
 from warploom.ptx.patience import left, within
 from warploom.ptx.ptxas import find_ptxas
 from warploom.ptx.traffic import TrafficRow, live_registers, traffic_rows
+from warploom.ptx.work import Foretold
 from warploom.runtime.compile import Usage, ptx_usage
 
 KIND = "ptx report"
+COUNTED = 20.0  # seconds, in which a launch is counted for the time model, or is not
 
 
 def report(asked: Reported, context: Context) -> None:
@@ -38,6 +41,7 @@ def report(asked: Reported, context: Context) -> None:
         try:
             name = asked.kernel or launch.kernel
             chosen, deadline = loaded(asked.source, asked.arch, name, asked.seconds, variables)
+            foretold = Foretold(chosen, launch.args)
             done = chosen.launch(
                 launch.grid, launch.block, launch.args, shared_bytes=launch.shared, counters=True,
                 seconds=left(deadline), machine=served_by, cluster=launch.cluster,
@@ -46,6 +50,10 @@ def report(asked: Reported, context: Context) -> None:
                 rows = traffic_rows(chosen, done)
                 live = live_registers(chosen)
             usage = _usage(chosen, left(deadline))
+            time = foretold.time(
+                served_by, done, rows, min(COUNTED, left(deadline) or COUNTED), grid=launch.grid,
+                block=launch.block, shared_bytes=launch.shared, cluster=launch.cluster,
+            )  # fmt: skip
         except (KernelError, LimitError) as error:
             status = stopped(error, findings)
             record = {"kind": KIND, "status": int(status), "findings": findings}
@@ -53,7 +61,11 @@ def report(asked: Reported, context: Context) -> None:
             return status
         with kept_free(asked.json_file):
             _show(chosen, done, rows, usage, live, chosen.static_shared + launch.shared)
-        write_records(asked.json_file, [_record(chosen, done, rows, usage, live, launch.shared)])
+            echo(f"no time is predicted: {time}" if isinstance(time, str) else str(time))
+        record = _record(chosen, done, rows, usage, live, launch.shared)
+        record["predicted"] = None if isinstance(time, str) else time.record()
+        record["not_predicted"] = time if isinstance(time, str) else None
+        write_records(asked.json_file, [record])
         return Status.FOUND
 
     recorded(action, asked.json_file, KIND)

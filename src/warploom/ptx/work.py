@@ -8,7 +8,7 @@ middle every address is kept, so that sectors that several instructions touch co
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import prod
@@ -17,21 +17,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from warploom.errors import LimitError
 from warploom.machine.coalesce import SECTOR_BYTES, distinct_per_row
 from warploom.machine.memory import Memory
-from warploom.machine.record import CUDA, NVIDIA
+from warploom.machine.record import CUDA, H200, Machine
 from warploom.machine.report import Report
 from warploom.machine.tally import Request, Watched
+from warploom.machine.times import Prediction, predicted
 from warploom.machine.work import Work
 from warploom.ptx import flow
 from warploom.ptx.emulate.asked import Asked, triple
-from warploom.ptx.emulate.excuse import Excused
+from warploom.ptx.emulate.excuse import Excused, Kept, writable_bytes
 from warploom.ptx.emulate.trial import Trial
-from warploom.ptx.launch import Kernel
+from warploom.ptx.launch import MOST_COPIED, Kernel
 from warploom.ptx.opcode import Control, MemoryEffect
-from warploom.ptx.patience import timed
+from warploom.ptx.patience import deadline_of, timed
 from warploom.ptx.table import OPCODES
-from warploom.ptx.traffic import live_registers
+from warploom.ptx.traffic import TrafficRow, live_registers
 
 Array = npt.NDArray[Any]
 MOVES = ("mov", "cvta")  # which an assembler leaves out, mostly
@@ -51,13 +53,14 @@ class Counted:
 
 def counted(
     kernel: Kernel, grid: Any, block: Any, args: Sequence[Any], *, shared_bytes: int = 0,
-    cluster: Any = 1, deadline: float | None = None,
+    cluster: Any = None, deadline: float | None = None, machine: Machine = H200,
 ) -> Counted:  # fmt: skip
-    """Runs a kernel; its arguments hold what it wrote then."""
+    """Runs a kernel; its arguments hold what it wrote then. `machine` serves shared memory."""
     code, memory, symbols = kernel._ready(args)
     asked = Asked(
         triple(grid, "grid"), triple(block, "block"), memory, symbols, shared_bytes, True, False,
-        False, True, deadline, None, triple(cluster, "cluster"), None, False, NVIDIA,
+        False, True, deadline, None, kernel._cluster(triple(grid, "grid"), cluster), None, False,
+        machine.serving,
     )  # fmt: skip
     trial = Trial(kernel._judge.around, code, asked, None, None, Excused())
     blocks, threads = prod(asked.grid), prod(asked.block)
@@ -70,6 +73,51 @@ def counted(
     shared = kernel.static_shared + shared_bytes
     work = _work(kernel, report, watched, blocks, threads, shared, memory)
     return Counted(report, work, found, blocks, -(-threads // CUDA.lanes))
+
+
+class Foretold:
+    """A launch that is counted after it was run, from the memory that it began with; `rows` are
+    what it asked of memory."""
+
+    def __init__(self, kernel: Kernel, args: Sequence[Any]) -> None:
+        self.kernel, self.args = kernel, args
+        memory = kernel._ready(args)[1]
+        self.start = Kept(memory) if writable_bytes(memory) <= MOST_COPIED else None
+
+    def time(
+        self, machine: Machine, report: Report, rows: Iterable[TrafficRow], seconds: float | None,
+        **shape: Any,
+    ) -> Prediction | str:  # fmt: skip
+        """By the time model; or why there is none."""
+        lacking = [each for each in ("rates", "times") if each in machine.missing]
+        if lacking:
+            return f"the record of the machine '{machine.name}' has no {' and no '.join(lacking)}"
+        strange = sorted(_without_times(report, rows))
+        if strange:
+            return f"the time model has no cost of {', '.join(strange)}"
+        if self.start is None:
+            return f"the arrays have more than {MOST_COPIED >> 20} MiB"
+        if self.kernel.owner.heap.was_used:
+            return "the kernel takes memory by malloc"
+        self.start.restore()
+        try:
+            found = counted(
+                self.kernel, args=self.args, deadline=deadline_of(seconds), machine=machine, **shape
+            )
+        except LimitError:
+            return "the launch took too long to be counted for the time model"
+        return predicted(found.work, machine)
+
+
+def _without_times(report: Report, rows: Iterable[TrafficRow]) -> set[str]:
+    """What was executed of which the time model knows nothing."""
+    opcodes = {name for name in report.mix if name == "wgmma" or _is_of_images(name)}
+    for row in rows:
+        if row.requests and row.what == "updates" and row.space != "shared":
+            opcodes.add("atomics on global memory")
+        if row.requests and row.what == "copies" and ".bulk" in row.instruction:
+            opcodes.add("bulk copies")
+    return opcodes
 
 
 def _work(
@@ -104,6 +152,10 @@ def _work(
         touched=float(min(blocks * sectors * SECTOR_BYTES, _most(memory))),
         fetched=blocks * sectors * SECTOR_BYTES,
     )  # fmt: skip
+
+
+def _is_of_images(name: str) -> bool:
+    return any("[h]" in form.operands for form in OPCODES[name].forms)
 
 
 @cache

@@ -159,7 +159,7 @@ class _Trial:
         self.launches.restore()
         done = counted(
             self.kernel, case.grid, case.block, case.passed(), shared_bytes=case.shared,
-            cluster=case.cluster or 1, deadline=self.deadline,
+            cluster=case.cluster, deadline=self.deadline,
         )  # fmt: skip
         return hindered(self.kernel, done)
 

@@ -62,11 +62,15 @@ Exit status:
   2    bad input
   3    not proved, with --prove; stopped by the time limit, or out of memory
   130  Ctrl-C"""
-REPORT = """Report the memory traffic and divergence of a launch, by line of the source.
+REPORT = """Report the memory traffic, divergence and predicted time of a launch.
+
+Traffic and divergence are told by line of the source.
 
 Each row is an instruction. A request is one access of a warp. The row has the sectors (32 bytes of
 global or local memory) or the wavefronts (passes through the banks of shared memory) of a request.
 In brackets is what the same bytes need at best. A branch has the number of warps that diverged.
+The last line predicts the time on the machine, and says what limits it. That is a model, fitted to
+kernels of float arithmetic. There is none for bulk copies, wgmma, textures and global atomics.
 Arguments are those of `warploom ptx run`.
 
 \b
