@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from warploom.errors import CheckError, WarploomError, one_of, raising_line
-from warploom.ptx.field.arrays import Exact
+from warploom.ptx.field.arrays import Exact, joined
 from warploom.ptx.field.elements import NotKnown
 
 Function = Callable[..., Any]
@@ -44,6 +44,8 @@ class Reference:
         except (NotKnown, WarploomError, KeyboardInterrupt):
             raise
         except Exception as error:  # noqa: BLE001  # whatever somebody's function raises
+            if isinstance(error.__cause__, NotKnown):
+                raise error.__cause__ from None
             said = f"{type(error).__name__}: {str(error)[:300]}"
             span = raising_line(error, self.file) if self.file else None
             raise CheckError(f"the reference '{self.name}' raised {said}", span) from None
@@ -91,7 +93,7 @@ class Reference:
         return listed
 
     def _of_shape(self, made: Any, name: str, shape: tuple[int, ...]) -> Any:
-        found = made if isinstance(made, Exact) else np.asarray(made)
+        found = made if isinstance(made, Exact) else joined(np.asarray(made))
         if not isinstance(found, Exact) and found.dtype.kind not in "biuf":
             raise CheckError(
                 f"the reference '{self.name}' gives '{name}' the type {found.dtype}",

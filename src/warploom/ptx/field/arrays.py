@@ -96,7 +96,16 @@ class Exact(np.lib.mixins.NDArrayOperatorsMixin):
     def __bool__(self) -> bool:
         raise NotKnown("a branch of the reference that depends on data")
 
-    __float__ = __int__ = __index__ = __bool__
+    def __float__(self) -> float:
+        what = "an input as a number of Python, or in an array that was made without inputs"
+        raise NotKnown(f"{what}; np.zeros_like makes one of them")
+
+    __int__ = __index__ = __float__
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # what NumPy looks for
+            raise AttributeError(name)
+        raise NotKnown(f"the method or attribute '{name}' of inputs")
 
     def __iter__(self) -> Any:
         return (self[n] for n in range(len(self)))
@@ -119,10 +128,11 @@ class Exact(np.lib.mixins.NDArrayOperatorsMixin):
     def swapaxes(self, first: int, second: int) -> Exact:
         return self._with(self.numbers.swapaxes(first, second))
 
-    def ravel(self) -> Exact:
-        return self._with(self.numbers.reshape(-1))
+    def ravel(self, order: Any = "C") -> Exact:
+        return self._with(self.numbers.ravel(order))
 
-    flatten = ravel
+    def flatten(self, order: Any = "C") -> Exact:
+        return self._with(self.numbers.flatten(order))
 
     # Parameters are NumPy's, in its order, as its functions hand them on.
 
@@ -151,7 +161,8 @@ class Exact(np.lib.mixins.NDArrayOperatorsMixin):
         return found
 
     def std(self, *given: Any, **how: Any) -> Exact:
-        found: Exact = np.sqrt(self.var(*given, **how))
+        spread: Any = self.var(*given, **how)
+        found: Exact = np.sqrt(spread)
         return found
 
     def max(self, axis: Any = None, out: Any = None, keepdims: bool = False, **more: Any) -> Exact:
@@ -174,6 +185,9 @@ class Exact(np.lib.mixins.NDArrayOperatorsMixin):
 
     def dot(self, other: Any) -> Exact:
         return dot(self, other)
+
+    def clip(self, *bounds: Any, **how: Any) -> Any:
+        return clip(self, *bounds, **how)
 
     def _numbers(self, value: Any) -> Array:
         return value.numbers if isinstance(value, Exact) else self.literals.elements_of(value)
@@ -260,7 +274,7 @@ FUNCTIONS: dict[str, Function] = {
     "multiply": lambda s, x, y: s.elements.mul(x, y),
     "divide": lambda s, x, y: s.elements.mul(x, _inverse(s, y)),
     "negative": lambda s, x: s.elements.neg(x),
-    "positive": lambda _, x: x,
+    "positive": lambda _, x: x.copy(),
     "square": lambda s, x: s.elements.mul(x, x),
     "reciprocal": lambda s, x: s.elements.inverse(x),
     "exp": _exp, "exp2": lambda s, x: s.elements.exp2(x),
@@ -269,6 +283,10 @@ FUNCTIONS: dict[str, Function] = {
     "absolute": _named("abs"), "sqrt": _named("sqrt"), "sin": _named("sin"), "cos": _named("cos"),
     "tanh": _named("tanh"), "log2": _named("lg2"), "log": lambda s, x: s.elements.mul(
         s.elements.function("lg2", x), np.broadcast_to(s.elements_of(np.array(LN_2)), x.shape)
+    ),
+    "expm1": lambda s, x: s.elements.add(_exp(s, x), s.elements_of(np.full(x.shape, -1.0))),
+    "log1p": lambda s, x: FUNCTIONS["log"](
+        s, s.elements.add(x, s.elements_of(np.ones(x.shape)))
     ),
 }  # fmt: skip
 
@@ -290,11 +308,21 @@ def reduced(x: Exact, join: Function, axis: Any, keepdims: bool) -> Exact:
         made = join(e, rows[:half].reshape(-1), rows[half : 2 * half].reshape(-1))
         rows = np.concatenate([made.reshape(half, -1), rows[2 * half :]])
     shape = [1 if n in chosen else x.shape[n] for n in range(x.ndim)] if keepdims else outer
-    return Exact(x.literals, rows[0].reshape(shape))
+    return Exact(x.literals, rows[0].reshape(shape).copy())
 
 
 def _literals(*given: Any) -> Literals:
     return next(each.literals for each in given if isinstance(each, Exact))
+
+
+def joined(made: Array) -> Any:
+    """An array of elements and numbers, one by one, as one of elements; others as they are."""
+    listed = made.reshape(-1).tolist() if made.dtype.kind == "O" else []
+    if not any(isinstance(each, Exact) for each in listed):
+        return made
+    if any(np.ndim(each.numbers if isinstance(each, Exact) else each) for each in listed):
+        raise NotKnown("an array of arrays of inputs; np.stack makes one")
+    return Exact(_literals(*listed), np.array(_both(*listed)).reshape(made.shape))
 
 
 def _both(*given: Any) -> list[Array]:
@@ -406,14 +434,43 @@ def _moved(fn: Any) -> Any:
     return lambda x, *more, **how: Exact(x.literals, fn(x.numbers, *more, **how))
 
 
-def _filled(value: float) -> Any:
-    def filled(x: Exact, dtype: Any = None, **how: Any) -> Exact:
-        _refuse("zeros_like or ones_like", None, how, dtype)
-        return Exact(
-            x.literals, np.broadcast_to(x.literals.elements_of(np.array(value)), x.shape).copy()
-        )
+def full_like(x: Any, value: Any, dtype: Any = None, shape: Any = None, **how: Any) -> Exact:
+    _refuse("zeros_like, ones_like or full_like", None, how, dtype)
+    literals = _literals(x, value)
+    numbers = value.numbers if isinstance(value, Exact) else literals.elements_of(np.array(value))
+    return Exact(literals, np.broadcast_to(numbers, np.shape(x) if shape is None else shape).copy())
 
-    return filled
+
+def _filled(value: float) -> Any:
+    return lambda x, *more, **how: full_like(x, value, *more, **how)
+
+
+def clip(
+    x: Any, least: Any = None, most: Any = None, *, min: Any = None, max: Any = None, **how: Any
+) -> Any:
+    """Between two bounds, as NumPy has it: the upper one is applied last."""
+    _refuse("clip", None, how)
+    for bounds, fn in (((least, min), np.maximum), ((most, max), np.minimum)):
+        for bound in bounds:
+            x = x if bound is None else fn(x, bound)
+    return x
+
+
+def pad(x: Exact, width: Any, mode: Any = "constant", **how: Any) -> Exact:
+    """With numbers around, zeros if none is said."""
+    value = how.pop("constant_values", 0)
+    if mode != "constant" or how or np.ndim(value):
+        raise NotKnown("numpy.pad of inputs but with one number")
+    around = int(x.literals.elements_of(np.array(value)))
+    return Exact(x.literals, np.pad(x.numbers, width, constant_values=around))
+
+
+def outer(x: Any, y: Any) -> Any:
+    return np.ravel(x)[:, None] * np.ravel(y)[None, :]
+
+
+def _triangle(fn: Any) -> Any:
+    return lambda x, k=0: np.where(fn(np.ones(x.shape, bool), k), x, 0.0)
 
 
 ARRAY_FUNCTIONS: dict[str, Any] = {
@@ -428,4 +485,9 @@ ARRAY_FUNCTIONS: dict[str, Any] = {
         np.broadcast_to, np.flip, np.roll, np.repeat, np.tile, np.take, np.diagonal,
     )},
     "zeros_like": _filled(0.0), "ones_like": _filled(1.0),
+    "full_like": full_like, "clip": clip, "pad": pad, "outer": outer,
+    "tril": _triangle(np.tril), "triu": _triangle(np.triu),
+    "shape": lambda x: x.shape, "ndim": lambda x: x.ndim,
+    "size": lambda x, axis=None: x.size if axis is None else x.shape[axis],
+    "vstack": _joined(np.vstack), "hstack": _joined(np.hstack), "copy": lambda x, **_: x.copy(),
 }  # fmt: skip

@@ -20,6 +20,7 @@ from warploom.ptx.types import DTYPES
 
 Array = npt.NDArray[Any]
 Apply = Callable[..., Array]  # of elements, their numbers → their numbers
+Floats = Callable[[Array, Array], Array]  # at places: whether floats have these bits there
 SPOILT = "a float whose bits were changed, or that nobody wrote"
 
 
@@ -47,14 +48,15 @@ class Field:
             out[apart] = numbers
         return out
 
-    def written(self, numbers: Array, kind: str) -> Array:
-        """Floats by copy and thread; a constant that the type has is itself."""
+    def written(self, numbers: Array, kind: str, floats: Floats | None = None) -> Array:
+        """Floats by copy and thread. A constant is itself where `floats`, which are asked for some,
+        have its bits; of one that was rounded, or is -0, nothing but the element is known."""
         out = self.digits.encoded(numbers, kind)
         constant = self.elements["constant"][numbers]
         at = np.flatnonzero(~np.isnan(constant))
-        if at.size:
+        if at.size and floats is not None:
             plain = _bits(constant[at], kind)
-            fits = _values(plain, kind) == constant[at]
+            fits = floats(at, plain) & (_values(plain, kind) == constant[at])
             out[:, at[fits]] = plain[fits]
         return out
 
@@ -103,9 +105,11 @@ def active_of(f: Frame) -> Array | None:
 
 
 def applied(
-    f: Frame, fn: Apply, values: list[Array], kinds: list[str], result: str, note: Note
-) -> Array:
-    """A function of elements, on floats of the running threads."""
+    f: Frame, fn: Apply, values: list[Array], kinds: list[str], result: str, note: Note,
+    plain: Callable[[], Array],
+) -> Array:  # fmt: skip
+    """A function of elements, on floats of the running threads; `plain` gives what is computed of
+    them as floats."""
     active = active_of(f)
     field = field_of(f)
     copies = [by_copies(each) for each in values]
@@ -120,11 +124,39 @@ def applied(
     made = np.zeros(size, np.int64)
     made[running] = fn(*given)
     noted(field.elements, note, given, made[running], first)
-    out = field.written(made, result).view(DTYPES[result])
+
+    def floats(at: Array, bits: Array) -> Array:
+        return _has_bits(field, copies, numbers, plain, at, bits, result)
+
+    out = field.written(made, result, floats).view(DTYPES[result])
     if size == 1:
         same = (out.view(f"u{out.dtype.itemsize}") == out.view(f"u{out.dtype.itemsize}")[0]).all()
         return out[0] if same else _everywhere(f, out)
     return out.reshape(-1)
+
+
+def _has_bits(
+    field: Field, given: list[Array], numbers: list[Array], plain: Callable[[], Array],
+    at: Array, bits: Array, kind: str,
+) -> Array:  # fmt: skip
+    """Where floats are computed as these bits, at places. From constants they are looked at; from
+    what depends on inputs an infinite number is one, but a zero may be -0."""
+    known, plainly = np.ones(at.size, bool), np.ones(at.size, bool)
+    for words, number in zip(given, numbers, strict=True):
+        copies = words.view(f"u{words.dtype.itemsize}")
+        same = _at((copies == copies[0]).all(axis=0), at)
+        known &= same
+        plainly &= same | ~field.elements.is_constant(number[at])
+    endless = plainly & ~known & np.isinf(_values(bits, kind))
+    if known.any():
+        made = by_copies(plain())
+        known &= (_at(made.view(bits.dtype), at) == bits).all(axis=0)
+    return np.asarray(known | endless)
+
+
+def _at(values: Array, places: Array) -> Array:
+    """Those at places, of values that may be one for all."""
+    return values[..., places] if values.shape[-1] > 1 else np.repeat(values, places.size, axis=-1)
 
 
 def _everywhere(f: Frame, out: Array) -> Array:

@@ -49,7 +49,13 @@ class Floats:
         """By copy and element; what nobody wrote is no element's."""
         flat = self.numbers.reshape(-1)
         known = flat != UNWRITTEN
-        out = field.written(np.where(known, flat, 0), self.kind)
+        elements = np.where(known, flat, 0)
+        held = self.bits.reshape(-1)
+
+        def floats(at: Array, bits: Array) -> Array:
+            return np.asarray(bits == held[at])
+
+        out = field.written(elements, self.kind, floats)
         junk = np.random.default_rng(r.randrange(1 << 63))
         noise = junk.integers(0, 1 << 8 * out.itemsize - 1, out.shape, out.dtype, endpoint=True)
         return np.where(known, out, noise)

@@ -8,7 +8,7 @@ does. All other instructions must find the same in all copies, so that no elemen
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -52,7 +52,7 @@ def step_of(ctx: Context, ins: Instruction, plain: Callable[[], Step]) -> Step:
     if ins.opcode == "activemask" or varies(ins.operands):
         return _unknown(ctx, ins, "what differs from run to run")
     if _computes(ins):
-        return _arithmetic(ctx, ins)
+        return _arithmetic(ctx, ins, plain())
     if ins.opcode in ("setp", "set") and is_float(type_of(ins)):
         return _comparison(ctx, ins, plain())
     if ins.opcode == "cvt" and any(is_float(each) for each in types_of(ins)):
@@ -124,7 +124,7 @@ def _unclamped(e: Elements, name: str, rounds_down: bool) -> Function:
             return lambda x: e.function(name, x)
 
 
-def _arithmetic(ctx: Context, ins: Instruction) -> Step:
+def _arithmetic(ctx: Context, ins: Instruction, plain: Step) -> Step:
     refused = set(REFUSED) & set(ins.modifiers) or not set(types_of(ins)) <= ARITHMETIC
     count = _SOURCES[ins.opcode]
     if ins.opcode in ("min", "max") and len(ins.operands) == 2 + count:  # of three
@@ -139,21 +139,44 @@ def _arithmetic(ctx: Context, ins: Instruction) -> Step:
     scalar = [kind.removesuffix("x2") for kind in sources]
     size = DTYPES[scalar[0]].itemsize
     note = Note(how_of(ins.opcode), result.removesuffix("x2"), ctx.module.span(ins))
+    computed = ctx.read(ins.operands[0], result)
 
     def step(f: Frame) -> None:
         fn = function_of(field_of(f).elements, ins)
         values = [fetch(f) for fetch in fetches]
+        floats = _Once(f, plain, computed)
         with told(ctx, ins):
             if not pairs:
-                store(f, applied(f, fn, values, scalar, result, note))
+                store(f, applied(f, fn, values, scalar, result, note, floats))
                 return
+            halves = [[_half(v, n, size) for v in values] for n in (0, 1)]
             low, high = (
-                applied(f, fn, [_half(v, n, size) for v in values], scalar, scalar[0], note)
+                applied(
+                    f, fn, halves[n], scalar, scalar[0], note, partial(floats.half, n, size)
+                )
                 for n in (0, 1)
-            )
+            )  # fmt: skip
             store(f, _pair(low, high, size))
 
     return step
+
+
+class _Once:
+    """What an instruction makes of plain floats; it may write to what it reads, so that it runs
+    once, after its operands were read."""
+
+    def __init__(self, f: Frame, plain: Step, computed: Fetch) -> None:
+        self.f, self.plain, self.computed = f, plain, computed
+        self.made: Array | None = None
+
+    def __call__(self) -> Array:
+        if self.made is None:
+            self.plain(self.f)
+            self.made = self.computed(self.f).copy()
+        return self.made
+
+    def half(self, which: int, size: int) -> Array:
+        return _half(self(), which, size)
 
 
 def _half(words: Array, which: int, size: int) -> Array:
@@ -218,15 +241,20 @@ def _conversion(ctx: Context, ins: Instruction, plain: Step) -> Step:
     store = ctx.write(ins.operands[0], "b32" if pair or target == "tf32" else result)
     fetches = [ctx.read(each, source) for each in ins.operands[1:]]
     kind = target.removesuffix("x2")
+    computed = ctx.read(ins.operands[0], "b32" if pair or target == "tf32" else result)
     note = Note("narrower" if _is_narrower(kind, source) else "exact", kind, ctx.module.span(ins))
 
     def step(f: Frame) -> None:
         with told(ctx, ins):
             fn = _same(f, words, note.how == "narrower")
+            values, floats = [fetch(f) for fetch in fetches], _Once(f, plain, computed)
             made = [
-                applied(f, fn, [fetch(f)], [source], result.removesuffix("x2"), note)
-                for fetch in fetches
-            ]
+                applied(
+                    f, fn, [value], [source], result.removesuffix("x2"), note,
+                    partial(floats.half, 1 - n, 2) if pair else floats,
+                )
+                for n, value in enumerate(values)
+            ]  # fmt: skip
         if not pair:
             store(f, made[0])
             return
@@ -363,7 +391,7 @@ def _whole_halves(ctx: Context, ins: Instruction, plain: Step) -> Step:
         if not _is_predicate(each)
     ]
 
-    raised = _raised(ctx, ins)
+    raised = _raised(ctx, ins, plain)
 
     def step(f: Frame) -> None:
         values = [read(f) for read in reads]
@@ -380,13 +408,13 @@ def _whole_halves(ctx: Context, ins: Instruction, plain: Step) -> Step:
     return step
 
 
-def _raised(ctx: Context, ins: Instruction) -> Step | None:
+def _raised(ctx: Context, ins: Instruction, plain: Step) -> Step | None:
     """`shl.b32 r, x, 23` of a float whose lowest bits are an exponent."""
     amount = ins.operands[-1]
     if ins.name != "shl.b32" or not isinstance(amount, Immediate) or amount.value != EXPONENT:
         return None
     store, fetch = ctx.write(ins.operands[0], "f32"), ctx.read(ins.operands[1], "f32")
-    note = Note("exact", "f32")
+    note, computed = Note("exact", "f32"), ctx.read(ins.operands[0], "f32")
 
     def step(f: Frame) -> None:
         e = field_of(f).elements
@@ -403,7 +431,8 @@ def _raised(ctx: Context, ins: Instruction) -> Step | None:
                 raise NotKnown(f"{ins.name} of a float's bits")
             return e.exponent_of(x)
 
-        store(f, applied(f, exponents, [fetch(f)], ["f32"], "f32", note))
+        floats = _Once(f, plain, computed)
+        store(f, applied(f, exponents, [fetch(f)], ["f32"], "f32", note, floats))
 
     return step
 
