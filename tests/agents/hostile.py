@@ -83,6 +83,15 @@ def raises_its_limits(): resource.setrlimit(resource.RLIMIT_AS, (-1, -1))
 def limits_the_server(): resource.prlimit(os.getppid(), resource.RLIMIT_NOFILE, (9, 9))
 def goes_first(): os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
 def leaves_the_group(): os.setpgid(0, 0)
+def hides_its_files():
+    if ctypes.CDLL(None, use_errno=True).prctl(4, 0, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "prctl")
+def leaves_a_child_to_the_server():
+    child = ctypes.CDLL(None, use_errno=True).syscall({clone}, 0x8000 | 17, 0, 0, 0, 0)
+    if child < 0:
+        raise OSError(ctypes.get_errno(), "clone")
+    if child == 0:
+        os._exit(0)
 def makes_memory_without_a_limit(): os.memfd_create("made")
 def traces():
     if ctypes.CDLL(None, use_errno=True).ptrace(16, os.getppid(), 0, 0):

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from tests.agents import hostile
-from tests.agents.test_call import confined, processes_named
+from tests.agents.test_call import CLONE, confined, processes_named
 
 pytest.importorskip("mcp", reason="the extra mcp is not installed")
 import anyio
@@ -30,7 +30,7 @@ JUDGE: dict[str, Any] = {
 }  # fmt: skip
 ARRAYS = ["f32[32]=range", "f32[32]=zeros"]
 INCLUDES = '#include "{path}"\nextern "C" __global__ void k(float* x) {{ x[0] = 1; }}\n'
-STAYS_S = "98232.25"
+STAYS_S = f"98232.{os.getpid()}"
 
 
 @dataclass
@@ -78,7 +78,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     files = {
         "twice.ptx": hostile.TWICE, "endless.ptx": hostile.ENDLESS, "forks.py": hostile.FORKS,
         "references.py": hostile.REFERENCES, "stays.py": hostile.STAYS.format(seconds=STAYS_S),
-        "tries.py": hostile.TRIES.format(outside=str(outside), port=9),
+        "tries.py": hostile.TRIES.format(outside=str(outside), port=9, clone=CLONE),
         "floods.py": hostile.FLOODS,
         "includes.cu": INCLUDES.format(path=outside / "secret.h"),
         "above.cu": INCLUDES.format(path="../secret.h"),
@@ -226,7 +226,8 @@ def test_progress_and_cancelling(root: Path) -> None:
             await client.call_tool("judge", endless, progress_callback=note)
         assert scope.cancelled_caught
         found.answers["afterwards"] = await client.call_tool("judge", JUDGE)
-        assert processes_named("references.py::endless") == []
+        running = processes_named("references.py::endless")
+        assert [each for each in running if str(root) in each] == []
 
     found = served(root, use)
     assert found.answers["afterwards"].structured_content["meaning"] == "equal"

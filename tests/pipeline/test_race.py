@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from bench.common.loopnest.pretended import PretendedQuick
 from tests.cli.conftest import Cli, cli  # noqa: F401  # a fixture
+from tests.cli.test_schemas import schemas, wrong
 
 import warploom
 from warploom.cli import explore as command
@@ -131,6 +132,21 @@ def test_the_same_question_goes_on_from_the_store(
     assert best in pretended.seen  # measured again, beside the new ones
     assert len(set(pretended.seen) & set(before)) <= 4
     assert again.race.fresh >= 2
+
+
+def test_what_the_command_writes_is_what_its_schema_says(
+    cli: Cli,  # noqa: F811
+    tmp_path: Path,
+    pretended: PretendedQuick,
+) -> None:
+    file = tmp_path / "o.json"
+    words = ["explore", "axpy", "--size", "n=512", "--evaluations", "2", "--no-store"]
+    ran = cli(*words, "--json", str(file))
+    assert ran.status == 0, ran.err
+    assert pretended.device in ran.out
+    (record,) = json.loads(file.read_text())
+    assert record["violations"] == 0
+    assert wrong(record, schemas()["explore"]) == []
 
 
 def test_seconds_hold_and_ctrl_c_keeps_the_best(pretended: PretendedQuick) -> None:
