@@ -65,7 +65,7 @@ K(mbarrier_invalidated_too_early) { __shared__ u64 m; if (T == 0) mb_init(&m, 64
 K(mbarrier_memory_reused) { __shared__ union { u64 m; int s[2]; } u; if (T == 0) mb_init(&u.m, 64); SYNC;
   mb_arrive(&u.m);
   mb_wait(&u.m, 0);  //!
-  if (T == 0) { u.s[0] = 1; }  //!
+  if (T == 0) { mb_inval(&u.m); u.s[0] = 1; }  //!
   SYNC; b[G] = u.s[0]; }
 K(async_tracked_not_waited) { __shared__ int s[64]; __shared__ u64 m; if (T == 0) mb_init(&m, 64); SYNC;
   copy4(&s[T], a + G);  //!

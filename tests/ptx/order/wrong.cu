@@ -19,3 +19,5 @@ K(wgmma_sums_too_early) { __shared__ alignas(128) uint16_t x[64 * 16], y[8 * 16]
 K(cluster_left_too_early) { __shared__ int s[64]; s[T] = a[G]; CLUSTER_SYNC;  // cluster 2 error: which has ended
   if (RANK == 0) return; for (int i = 0; i < 3; i++) b[G] += *far(&s[T], 0); }
 K(cp_async_misaligned) { __shared__ int s[64]; copy16(&s[T & 1], a + T); COMMIT; WAIT(0); b[G] = s[0]; }  // error: misaligned
+K(mbarrier_not_made_invalid) { __shared__ union { u64 m; int s[2]; } u; if (T == 0) mb_init(&u.m, 64); SYNC;  // error: must be made invalid first
+  mb_arrive(&u.m); mb_wait(&u.m, 0); SYNC; if (T == 0) u.s[0] = 1; SYNC; b[G] = u.s[0]; }
