@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from warploom.errors import SynchronisationError
 from warploom.machine.proof import Proof, Reach
 from warploom.ptx import load
 
@@ -315,3 +316,74 @@ def test_a_sent_reduction_and_an_atomic_in_no_order() -> None:
     body = sent(other, 4)
     refused(proof_of(body, 2, cluster=2), "memory", other, body)
     assert proof_of(sent("", 4, other), 2, cluster=2).failed == ()
+
+
+# -- what is reckoned with what came in no order ---------------------------------------------------
+
+COUNTED = """mov.u32 %r5, FIRST;
+setp.ne.u32 %p1, %r1, 0;
+@%p1 bra MEET;
+st.shared.u32 [flag], %r5;
+red.shared.add.u32 [flag], SECOND;
+MEET: bar.sync 0;
+ld.shared.u32 %r6, [flag];
+setp.eq.u32 %p2, %r6, 1;
+@%p2 bra DONE;
+st.global.u32 [%rd7], 1;"""
+
+
+@pytest.mark.parametrize(("first", "second"), [("%clock", "0"), ("0", "%smid"), ("%clock", "1")])
+def test_a_sum_with_a_clock_depends_on_time(first: str, second: str) -> None:
+    """What is added to it later does not hide that; without one, it is data at most."""
+    other = COUNTED if second.isdigit() else f"mov.u32 %r7, {second};\n{COUNTED}"
+    number = second if second.isdigit() else "%r7"
+    body = other.replace("FIRST", first).replace("SECOND", number)
+    refused(proof_of(body, block=64), "order", "@%p2 bra DONE;", body)
+    plain = COUNTED.replace("FIRST", "3").replace("SECOND", "1")
+    assert proof_of(plain, block=64).reach is Reach.THIS_DATA
+
+
+def test_a_sum_that_is_sent_to_a_clock_depends_on_time() -> None:
+    """The reduction sees what the place held before."""
+    asks = "ld.shared.u32 %r9, [%r4];\nsetp.eq.u32 %p5, %r9, 1;\n@%p5 bra DONE;"
+    body = sent("", 4, asks)
+    proof = proof_of(body, 2, cluster=2)
+    assert "order" not in {each.condition for each in proof.failed}
+    clock, send = "mov.u32 %r9, %clock;\n", "@%p2 red.async"
+    held = body.replace("st.shared.u32 [%r4], 0;", f"{clock}st.shared.u32 [%r4], %r9;")
+    added = body.replace(send, f"{clock}{send}").replace("[%r6], 7,", "[%r6], %r9,")
+    for timed in (held, added):
+        refused(proof_of(timed, 2, cluster=2), "order", "@%p5 bra DONE;", timed)
+
+
+STATE = """.shared .align 8 .b64 two[2];
+setp.ne.u32 %p1, %r1, 0;
+@%p1 bra READY;
+mbarrier.init.shared.b64 [two], 64;
+mbarrier.init.shared.b64 [two+8], 64;
+READY: bar.sync 0;
+mbarrier.arrive.shared.b64 %rd8, [two];
+mbarrier.arrive.shared.b64 %rd9, [two+8];
+MADE
+ASK: mbarrier.try_wait.shared.b64 %p2, [two], %rd10;
+@!%p2 bra ASK;"""
+
+
+@pytest.mark.parametrize("made", ["mov.b64 %rd10, %rd9;", "mov.b64 %rd10, 0;"])
+def test_a_wait_takes_a_state_of_its_own_mbarrier_alone(made: str) -> None:
+    """Another one says nothing of its phase: by the manual what happens then is undefined."""
+    with pytest.raises(SynchronisationError, match="no arrival at this mbarrier gave") as found:
+        proof_of(STATE.replace("MADE", made), block=64)
+    assert found.value.span is not None
+
+
+def test_a_state_that_is_reckoned_with_is_none() -> None:
+    good = STATE.replace("MADE", "setp.eq.u32 %p3, %r1, 7;\nselp.b64 %rd10, %rd8, %rd8, %p3;")
+    assert proof_of(good, block=64).reach is Reach.ALL_DATA
+    body = STATE.replace("MADE", "add.u64 %rd10, %rd8, 0;")
+    refused(
+        proof_of(body, block=64),
+        "order",
+        "ASK: mbarrier.try_wait.shared.b64 %p2, [two], %rd10;",
+        body,
+    )

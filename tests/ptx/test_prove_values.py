@@ -129,3 +129,12 @@ def test_local_memory_that_nobody_wrote_decides_nothing(load: str, store: str, g
         proved(body)
     with pytest.raises(UninitialisedError, match="local memory"):
         proved(LOCAL + f"{store}\n{load}\nst.global.u32 [%rd1], %r8;")
+
+
+def test_what_was_an_mbarrier_holds_no_value() -> None:
+    """Until something is stored there."""
+    end = "@!%p1 mbarrier.inval.shared::cta.b64 [%r3];\nbar.sync 0;\nSTORE\n"
+    body = "bar.sync 0;\n" + end + "ld.shared.u32 %r8, [%r3];\nst.global.u32 [%rd1], %r8;"
+    with pytest.raises(UninitialisedError, match="reads shared memory that was never written"):
+        proved(body.replace("STORE", ""), threads=1)
+    proved(body.replace("STORE", "st.shared.u32 [%r3], 7;"), threads=1)

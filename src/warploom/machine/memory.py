@@ -255,10 +255,10 @@ def place(index: Array, width: int, owner: Array | None) -> Array:
     return moved
 
 
-def mark_stored(region: Region, index: Array, dtype: DType) -> None:
-    """Something was stored there; index in units of the type."""
+def mark_stored(region: Region, index: Array, dtype: DType, *, stored: bool = True) -> None:
+    """Something was stored there, or is no value any more; index in units of the type."""
     if region.written is not None:
-        region.view(dtype, marks=True)[index] = _all_marked(dtype)
+        region.view(dtype, marks=True)[index] = _all_marked(dtype) if stored else 0
 
 
 def unstored(region: Region, index: Array, dtype: DType, active: Array | None = None) -> Array:

@@ -16,6 +16,7 @@ COMMUTES = frozenset({"add", "and", "or", "xor", "min", "max"})
 # Registers of the machine that differ from run to run.
 _VARYING = (
     "%clock", "%globaltimer", "%smid", "%warpid", "%nwarpid", "%gridid", "%pm", "%nsmid",
+    "%current_graph",
 )  # fmt: skip
 
 

@@ -353,8 +353,9 @@ def landed(
     issued = barrier.phase
     if f.batch.skeleton is not None:
         f.batch.skeleton.touch(
-            copier.site.span, shared.data.size, places, width, reads=False, writes=True
-        )
+            copier.site.span, shared.data.size, places, width,
+            reads=how is not None and how.kind.reads, writes=True,
+        )  # fmt: skip
         size = shared.data.size // f.batch.blocks
         blocks = {barrier.block} | ({int(places[0]) // size} if places.size else set())
         blocks |= {int(f.batch.block_of[thread])} if across else set()

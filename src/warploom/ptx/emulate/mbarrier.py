@@ -30,7 +30,9 @@ from warploom.ptx.types import U64
 
 Array = npt.NDArray[Any]
 MOST = (1 << 20) - 1
-_PHASE = 32  # where a token has the phase; below it stands what was pending
+# A token has the phase from bit 36 on, from bit 20 on which word of its block's shared memory the
+# mbarrier is, from 1 on, and below that what was pending.
+_WORD, _PHASE = 20, 36
 
 
 @dataclass(slots=True)
@@ -40,6 +42,7 @@ class MBarrier:
     phase: int = 0
     bytes: int = 0  # expected and not there yet
     block: int = 0  # of the batch, in whose shared memory it lies
+    word: int = 0  # which one of that
     gathered: Knowledge | None = None  # what those that arrived in this phase knew
     known: Knowledge | None = None  # … in the phase before
     far: Knowledge | None = None  # what others of the cluster told, in its scope
@@ -117,6 +120,14 @@ class MBarrier:
         elif flags is not None:
             flags.wait(threads, self.known, None if scope is Scope.BLOCK else self.known_far)
 
+    def token(self) -> int:
+        """Its state, as an arrival gives it."""
+        return self.phase << _PHASE | (self.word + 1) << _WORD | self.pending
+
+    def gave(self, token: int) -> bool:
+        """Whether an arrival at it may have given a token."""
+        return token >> _WORD & ((1 << _PHASE - _WORD) - 1) == self.word + 1
+
     def answers(self, token: int, by_parity: bool) -> bool:
         """Whether the phase of a token, or of a parity, is complete. Of a parity the lowest bit
         counts: Triton's kernels ask with -1 for an odd one."""
@@ -169,8 +180,10 @@ def barriers_at(
         ):
             found = f.batch.mbarriers.get(place)
             if fresh:
-                block = place * site.width // max(1, region.data.size // f.batch.blocks)
-                found = f.batch.mbarriers[place] = MBarrier(0, 0, block=block)
+                block, word = divmod(
+                    place, max(1, region.data.size // f.batch.blocks // site.width)
+                )
+                found = f.batch.mbarriers[place] = MBarrier(0, 0, block=block, word=word)
                 occupy(f.batch, place, occupied=True)
             if found is None:
                 raise _absent(f, site, thread)
@@ -192,7 +205,7 @@ def scope_at(ins: Instruction) -> Scope:
 def arrive_at(f: Frame, site: Site, barrier: MBarrier, thread: int, count: int, bytes_: int,
               scope: Scope, releases: bool = True) -> int:  # fmt: skip
     """One arrival, which may expect bytes first; gives the token of the state before."""
-    token = barrier.phase << _PHASE | barrier.pending
+    token = barrier.token()
     if f.batch.races is not None:
         barrier.tell(f, thread, scope, releases)
     barrier.bytes += bytes_
@@ -288,7 +301,8 @@ def _inval(ctx: Context, ins: Instruction) -> Step:
 
     def step(f: Frame) -> None:
         where = np.broadcast_to(f.active_part(address(f)), (f.count,))
-        for _, chosen, index in places(f, site, where):
+        for region, chosen, index in places(f, site, where):
+            mark_stored(region, index, U64, stored=False)  # what is there is no value
             for thread, place in zip(f.index[chosen].tolist(), index.tolist(), strict=True):
                 barrier = f.batch.mbarriers.pop(place, None)
                 occupy(f.batch, place, occupied=False)
@@ -368,6 +382,9 @@ def _wait(ctx: Context, ins: Instruction) -> Step:
         answers = np.zeros(f.count, bool)
         tokens = given & given.dtype.type(1) if by_parity else given
         for at, barrier, token in _asked(f, site, address(f), tokens):
+            if not by_parity and not barrier.gave(token):
+                message = "asks with a state that no arrival at this mbarrier gave"
+                raise site.error(f, message, int(f.index[at[0]]), SynchronisationError)
             yes = barrier.answers(token, by_parity)
             if not yes and barrier.coming:
                 barrier.land()

@@ -8,7 +8,7 @@ Registers are looked at without regard to the order of instructions, and only co
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from enum import IntFlag
 
@@ -40,6 +40,7 @@ _LOADS = frozenset({"ld", "ldu"})
 _PICTURES = frozenset({"tex", "tld4", "suld", "txq", "suq"})
 _STORES = frozenset({"st", "stmatrix"})
 _ATOMICS = frozenset({"atom", "red"})
+_CARRY = frozenset({"mov", "selp", "shfl"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +147,9 @@ class TaintFlow:
         if _reduces(ins):  # others may have come to the same barrier at another place
             self.met |= guard | self.of_operands(*read) | self.taint(read_keys(ins))
             return self.met
-        return guard | self.of_operands(*read) | self.taint(read_keys(ins)) | self._own(ins)
+        made = guard | self.of_operands(*read) | self.taint(read_keys(ins)) | self._own(ins)
+        # What is reckoned with the state of an mbarrier is none that an arrival gave.
+        return made | Taint.ORDER if made & Taint.TOKEN and ins.opcode not in _CARRY else made
 
     def _own(self, ins: Instruction) -> Taint:
         """What is not followed further."""
@@ -164,9 +167,7 @@ class TaintFlow:
         if space == "local":
             return self.cells.get("local", Taint.NONE)
         strong = Taint.ORDER if STRONG & set(ins.modifiers) else Taint.NONE
-        found = Taint.NONE
-        for writer in self.seen.get(ins.start, ()):
-            found |= self.written.get(writer, Taint.ORDER)
+        found = self._held(ins)
         if space == "generic":  # it may be any memory
             found |= self.cells.get("local", Taint.NONE)
         if space != "shared":
@@ -183,7 +184,9 @@ class TaintFlow:
             guard = self.of.get(ins.predicate.key, Taint.NONE) if ins.predicate else Taint.NONE
             value = guard | self.of_operands(*ins.operands[1:])
         elif ins.opcode in _ATOMICS and _commutes(ins) and not self.mixed:
-            value = Taint.DATA | self.of_operands(*ins.operands[-1:])
+            # One that ends later has its mbarrier last, of which it reckons with nothing.
+            adds = ins.operands[1:2] if "async" in ins.modifiers else ins.operands[-1:]
+            value = Taint.DATA | self.of_operands(*adds) | self._held(ins, self.barriers)
         elif ins.opcode in _ATOMICS or ins.opcode == "mbarrier":
             value = Taint.DATA | Taint.ORDER
         elif ins.opcode == "wmma":
@@ -212,6 +215,13 @@ class TaintFlow:
             if space == "generic":  # it may be either
                 self.cells["local"] = self.cells.get("local", Taint.NONE) | value
         return self.written[ins.start] != before or self.cells.get(cell, Taint.NONE) != kept
+
+    def _held(self, ins: Instruction, but: Set[int] = frozenset()) -> Taint:
+        """What the shared memory depends on that an instruction sees, but what these wrote."""
+        found = Taint.NONE
+        for writer in self.seen.get(ins.start, frozenset()) - but:
+            found |= self.written.get(writer, Taint.ORDER)
+        return found
 
     def of_map(self, ins: Instruction) -> Taint:
         """What the tensor maps depend on that an instruction reads in memory."""
