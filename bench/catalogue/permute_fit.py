@@ -24,8 +24,11 @@ from bench.harness import RESULTS, ROOT, arguments
 
 from warploom.catalogue.permute.box import Box
 from warploom.catalogue.permute.cost import expected, usually
-from warploom.catalogue.permute.launch import Spec
+from warploom.catalogue.permute.gather import Gather
+from warploom.catalogue.permute.launch import Candidate, Place, Spec
+from warploom.catalogue.permute.problem import Movement
 from warploom.catalogue.permute.rule import candidates
+from warploom.catalogue.permute.runs import gathers
 
 # A later one stands for the same launch.
 FILES = ("rows_2", "rows_1", "probe_1", "probe_2", "probe_3", "rows_3", "probe_5", "rows_4")
@@ -54,7 +57,7 @@ def points(files: Sequence[Path]) -> list[Point]:
     for name, each in times.items():
         if name not in known:
             continue
-        for candidate in candidates(movement_of(known[name])):
+        for candidate in _launches(movement_of(known[name])):
             part = candidate.part()
             kernel = next((k for k in _names(part.spec) if k in each), "")
             taken, blocks = each.get(kernel, (0.0, None))
@@ -63,6 +66,15 @@ def points(files: Sequence[Path]) -> list[Point]:
                 del each[kernel]
                 found.append((name, candidate.work.features, taken))
     return found
+
+
+def _launches(moved: Movement) -> list[Candidate]:
+    """What could do a movement, the cheapest first; then what gathers are now."""
+    found = candidates(moved)
+    now = [each for each in found if isinstance(each.spec, Gather)]
+    others = [each for each in found if each not in now]
+    earlier = [*gathers(Place(moved), whole=True), *others]
+    return [*sorted(earlier, key=lambda each: each.cost), *now]
 
 
 def _names(spec: Spec) -> Iterator[str]:

@@ -9,6 +9,7 @@ import pytest
 
 import warploom
 from warploom.catalogue.permute import call, convert, rule
+from warploom.catalogue.permute.fields import Fields
 from warploom.catalogue.permute.planes import Planes
 from warploom.catalogue.permute.problem import movement, slabs
 from warploom.errors import CheckError, DeviceError
@@ -90,7 +91,7 @@ def test_every_launch_that_could_do_a_conversion_does_it(
 
     monkeypatch.setattr(rule, "candidates", kept)
     warploom.permute(x, (2, 0, 1), device="simulator", **how)
-    assert set(seen) == {"WindowTileTrue", "WindowTileFalse", "Gather", "Box"}
+    assert set(seen) == {"WindowTileTrue", "WindowTileFalse", "Gather", "Box", "Fields"}
     for name, each in seen.items():
         monkeypatch.setattr(call, "parts", lambda *_, each=each, **__: [each.part()])
         call._plans.clear()
@@ -122,6 +123,29 @@ def test_few_fields_are_converted_in_registers(
     found = warploom.permute(x, axes, dtype=target, device="simulator", **how)
     call._plans.clear()
     assert np.array_equal(found, by_numpy(x, axes, target, **how))
+
+
+@pytest.mark.parametrize("device", ["simulator", "c", "ptx"])
+@pytest.mark.parametrize("target", ["uint8", "float16", "float32", "float64"])
+def test_fields_are_taken_apart_into_planes_that_begin_anywhere(
+    target: str, device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of odd sizes, in two blocks: most planes begin inside of a word."""
+    shape, axes = (2, 31, 41, 3), (0, 3, 1, 2)
+    x = np.random.default_rng(0).integers(0, 25, shape).astype(np.uint8)
+    how: dict[str, Any] = {"scale": [1, 2, 4], "shift": [3, 0, 1], "along": 3}
+    chosen = rule.candidates
+
+    def apart(*given: Any) -> Any:
+        return [each for each in chosen(*given) if isinstance(each.spec, Fields)][-1:]
+
+    monkeypatch.setattr(rule, "candidates", apart)
+    call._plans.clear()
+    found = warploom.permute(x, axes, dtype=target, device=device, **how)
+    plain = warploom.permute(x, axes, device=device)
+    call._plans.clear()
+    assert np.array_equal(found, by_numpy(x, axes, target, **how))
+    assert np.array_equal(plain, x.transpose(axes))
 
 
 def test_factors_go_on_where_a_movement_is_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:

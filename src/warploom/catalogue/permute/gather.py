@@ -4,7 +4,8 @@
 
 Nothing is exchanged, so no shared memory is used. It serves where neighbours of y are mostly
 neighbours of x: rows that stay whole, with what changes at their ends. A block has a window of the
-run, which begins at a multiple of `align` elements of y.
+run, which begins at a multiple of `align` elements of y; where runs are short, it has several, and
+some of its threads for each.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from warploom.kernel.ir import Kernel
 class Gather(OfWords):
     """`times` words of `out` elements for each of so many threads, elements of so many bytes;
     digits of the run; `grid` axes of blocks, of which the first counts windows. `strided`: steps of
-    the run do not lie side by side in y. `to`: elements are converted before they are written."""
+    the run do not lie side by side in y. `rows`: runs of a block, each wholly in a window; the
+    grid's second axis counts so many at once. `to`: elements are converted before they are written.
+    """
 
     bytes: int
     times: int
@@ -34,12 +37,18 @@ class Gather(OfWords):
     beyond: int = 0
     strided: bool = False
     streaming: tuple[bool, bool] = (False, False)
+    rows: int = 1
     to: Conversion | None = None
+
+    @property
+    def across(self) -> int:
+        """Threads of a window."""
+        return self.threads // self.rows
 
     @property
     def count(self) -> int:
         """Elements of a window."""
-        return self.times * self.threads * self.out
+        return self.times * self.across * self.out
 
     @property
     def shared_bytes(self) -> int:
@@ -49,12 +58,14 @@ class Gather(OfWords):
     def name(self) -> str:
         sides = f"{self.times}_{self.threads}_{self.grid}{self.beyond}{self.digits}"
         ways = marked("scw", (self.strided, *self.streaming))
+        ways += f"_{self.rows}rows" if self.rows > 1 else ""
         how = "" if self.to is None else self.to.name
         return f"permute_gather_{self.bytes}_{sides}_{self.align}_{self.out}{ways}{how}"
 
 
 def gather_kernel(spec: Gather) -> Kernel:
-    what = f"Copies {spec.count} elements of {spec.bytes} bytes in each block, in order of y."
+    count = spec.count * spec.rows
+    what = f"Copies {count} elements of {spec.bytes} bytes in each block, in order of y."
     doc = f"{what}\nNothing is exchanged between threads."
     k = Builder(spec.name, block=spec.threads, doc=doc)
     GatherWriter(spec, k).write()
@@ -69,29 +80,51 @@ class GatherWriter:
         self.blocks = Grid(k, spec.grid, spec.beyond, spec.factors)
         self.q = Side(k, "q", spec.digits, spec.factors)
         self.lead = k.scalar("q_lead")
+        self.stop: Expr = lift(0)
+        if spec.rows > 1:
+            self.row_count = k.scalar("row_count")
+            ways = ("read", "write", "factor") if spec.factors else ("read", "write")
+            self.row = {way: k.scalar(f"row_{way}") for way in ways}
         self.convert = None if spec.to is None else Converter(k, spec.to)
         if spec.out > 1 and spec.digits == 1:
             k.require(self.q.reads[0].ge(0))
             k.require(self.x_size.gt((spec.out - 1) * self.q.reads[0]))
         if not spec.strided:
-            for each in (*self.blocks.writes, self.blocks.first_write):
+            rows = (self.row["write"],) if spec.rows > 1 else ()
+            for each in (*self.blocks.writes, self.blocks.first_write, *rows):
                 k.require(each.ge(0))
 
     def write(self) -> None:
         k, spec = self.k, self.spec
         self.read, self.written, digits = self.blocks.begin()
+        self.thread: Expr = k.thread
         self.first = k.let("first", digits[0] * self.q.chunk)
+        is_there = self._row(digits[1]) if spec.rows > 1 else None
         self._window((digits[0] + 1).eq(self.blocks.counts[0]))
+        if is_there is not None:  # a window without steps
+            self.stop = k.let("until", select(is_there, self.stop, lift(0)))
         self.held = k.registers("held", spec.dtype, spec.times * spec.out * spec.unit)
         if spec.to is not None:
             self.made = k.registers("made", spec.to.target, spec.out)
         with k.loop("n", spec.times) as n:
-            step = k.let("step", (k.thread + n * spec.threads) * spec.out - self.late)
+            step = k.let("step", (self.thread + n * spec.across) * spec.out - self.late)
             self._word(n * spec.out, step)
         with k.loop("n", spec.times) as n:
             self._store(n)
         if spec.out > 1:
             self._ends()
+
+    def _row(self, digit: Expr) -> Expr:
+        """Finds the run that a thread has, and whether it is there; if not, it reads the last."""
+        k, spec = self.k, self.spec
+        self.thread = k.let("along", k.thread % spec.across)
+        own, left = k.thread // spec.across, self.row_count - digit * spec.rows
+        row = k.let("row", maximum(minimum(own, left - 1), lift(0)))
+        self.read = k.let("row_from", self.read + row * self.row["read"])
+        self.written = k.let("row_to", self.written + row * self.row["write"])
+        if spec.factors:
+            self.blocks.factor = k.let("row_first", self.blocks.factor + row * self.row["factor"])
+        return own.lt(left)
 
     def _window(self, is_last: Expr) -> None:
         """Where the window begins and ends: steps from the beginning of the block's chunk."""
@@ -137,7 +170,7 @@ class GatherWriter:
     def _store(self, n: Expr) -> None:
         k, spec = self.k, self.spec
         out, width = spec.out, spec.out * spec.unit
-        word = k.thread + n * spec.threads
+        word = self.thread + n * spec.across
         step = word * out - self.late
         to: Expr
         if spec.strided:
@@ -171,11 +204,11 @@ class GatherWriter:
     def _ends(self) -> None:
         """One element for each of a few threads."""
         k, out = self.k, self.spec.out
-        end = at_ends(k.thread, out, self.late, self.stop, self.first.eq(0))
+        end = at_ends(self.thread, out, self.late, self.stop, self.first.eq(0))
         step = k.let("end", end.step)
         to = k.let("end_to", self.written + step)
         fits = to.ge(0).and_(to.lt(self.y_size))
-        with k.when(k.thread.lt(2 * out).and_(end.inside).and_(fits)):
+        with k.when(self.thread.lt(2 * out).and_(end.inside).and_(fits)):
             self._load(lift(0), step, "end_at")
             if self.convert is not None:
                 self._convert(0, 0, step)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from warploom.catalogue.permute.box import Box, box_kernel
 from warploom.catalogue.permute.cost import Work
 from warploom.catalogue.permute.cuts import ONE, Cut
+from warploom.catalogue.permute.fields import Fields, fields_kernel
 from warploom.catalogue.permute.frame import added, reciprocal
 from warploom.catalogue.permute.gather import Gather, gather_kernel
 from warploom.catalogue.permute.padded import Padded, padded_kernel
@@ -22,7 +23,7 @@ from warploom.catalogue.permute.tile import WindowTile, tile_kernel
 from warploom.catalogue.permute.vector import Vectors, vector_kernel
 from warploom.kernel.ir import Kernel
 
-Spec = WindowTile | Box | Gather | Vectors | Planes | Padded
+Spec = WindowTile | Box | Gather | Vectors | Planes | Fields | Padded
 
 GRIDS = (2, 3, 5, MOST_AXES + 1)  # axes that blocks are counted out over
 MOST_BEYOND = 65535  # blocks along the second and third axis of a grid
@@ -80,6 +81,8 @@ def kernel_of(spec: Spec) -> Kernel:
             return gather_kernel(spec)
         case Planes():
             return planes_kernel(spec)
+        case Fields():
+            return fields_kernel(spec)
         case Padded():
             return padded_kernel(spec)
 

@@ -7,7 +7,8 @@ any.
 A block has a run of y. Where it begins is divided into steps of the axes once; a thread adds its
 own steps and carries them over, by a product where an axis may begin again several times, by a
 comparison where it is longer than the run. Steps are found once for a word of y that is in one row,
-and most words are wholly inside of x.
+and most words are wholly inside of x. Where rows are short, most warps have a word of two rows: all
+words are made alike then, each element from the one row or the next.
 """
 
 from __future__ import annotations
@@ -80,12 +81,13 @@ def padded_kernel(spec: Padded) -> Kernel:
 @dataclass(frozen=True, slots=True)
 class _Place:
     """Where an element is: its step along the first axis, that axis' coordinate if it has a frame,
-    its place in x, and whether all other coordinates are inside."""
+    its place in x, whether all other coordinates are inside, and in which row of its run it is."""
 
     own: Expr
     value: Expr | None
     at: Expr
     beside: Expr
+    row: Expr
 
 
 class _PaddedWriter:
@@ -136,6 +138,8 @@ class _PaddedWriter:
             self._get(held, where, place.at, self._inside(place, 0))
         elif spec.even:
             self._row(held, where, place)
+        elif spec.close and not spec.long[0] and len(spec.framed) > 1:
+            self._either_row(held, where, place)
         else:
             with k.when((place.own + spec.out).le(self.sizes[0])):
                 self._row(held, where, place)
@@ -160,6 +164,24 @@ class _PaddedWriter:
             for i in range(out):
                 self._get(held, where + i, place.at + i, self._inside(place, i))
 
+    def _either_row(self, held: RegisterArray, where: Expr, place: _Place) -> None:
+        """Each element is of this row or of the next, without a branch."""
+        k, out = self.k, self.spec.out
+        left = k.let("left_in_row", self.sizes[0] - place.own)
+        after = self._place(place.row + 1, 1, row=True)
+        here = k.let("here", select(place.beside, place.at, lift(-out)))  # -out is in no case in x
+        there = k.let("there", select(after.beside, after.at - left, lift(-out)))
+        for i in range(out):
+            is_here = left.gt(i)
+            at = k.let(f"either{i}", select(is_here, here, there) + i)
+            inside = at.ge(0).and_(at.lt(self.x_size))
+            if place.value is not None and after.value is not None:
+                values = select(is_here, place.value, after.value - left)
+                value = k.let(f"middle{i}", values + i)
+                extent = self.extents[self.spec.framed[0]]
+                inside = value.ge(0).and_(value.lt(extent)).and_(inside)
+            self._get(held, where + i, at, inside)
+
     def _two_rows(self, held: RegisterArray, where: Expr, word: Expr, place: _Place) -> None:
         """The end of a row and the beginning of the next one, which is found once."""
         k = self.k
@@ -174,13 +196,14 @@ class _PaddedWriter:
             if here.value is not None and there.value is not None:
                 value = k.let(f"middle{i}", select(is_here, here.value, there.value))
             inside = select(is_here, *beside).ne(0)
-            self._get(held, where + i, at, self._inside(_Place(place.own, value, at, inside), 0))
+            found = _Place(place.own, value, at, inside, place.row)
+            self._get(held, where + i, at, self._inside(found, 0))
 
     def _further(self, place: _Place, steps: Expr) -> _Place:
         """So many steps further in the same row."""
         at = place.at + steps * self.steps[0] * self.reads[0]
         value = None if place.value is None else place.value + steps * self.steps[0]
-        return _Place(place.own, value, at, place.beside)
+        return _Place(place.own, value, at, place.beside, place.row)
 
     def _inside(self, place: _Place, i: int) -> Expr:
         """Whether the i-th element of a row is in x."""
@@ -224,18 +247,22 @@ class _PaddedWriter:
             rest = k.let(f"left{i}", rest // size)
         self.starts.append(rest)
 
-    def _place(self, step: Expr, number: int) -> _Place:
-        """Where an element of the run is."""
+    def _place(self, step: Expr, number: int, row: bool = False) -> _Place:
+        """Where an element of the run is; or the first one of a row of it."""
         k, spec = self.k, self.spec
         at: Expr = self.first
         sums: dict[int, Expr] = {}
-        carried, last, first = step, len(self.sizes) - 1, step
+        carried, last, first, rows = step, len(self.sizes) - 1, step, step
         for i, size in enumerate(self.sizes):
-            own: Expr = k.let(f"own{i}_{number}", self.starts[i] + carried)
-            if i < last:
-                carried = k.let(f"times{i}_{number}", self._times(own, i))
-                own = k.let(f"rest{i}_{number}", own - carried * size)
-            first = own if i == 0 else first
+            if i == 0 and row:
+                own: Expr = lift(0)
+            else:
+                own = k.let(f"own{i}_{number}", self.starts[i] + carried)
+                if i < last:
+                    carried = k.let(f"times{i}_{number}", self._times(own, i))
+                    own = k.let(f"rest{i}_{number}", own - carried * size)
+            if i == 0:
+                first, rows = own, carried
             coordinate = spec.framed[i]
             if coordinate:
                 known = sums.get(coordinate, lift(0) - self.lows.get(coordinate, lift(0)))
@@ -250,7 +277,7 @@ class _PaddedWriter:
                 value = inner
                 continue
             beside = beside.and_(inner.ge(0)).and_(inner.lt(self.extents[coordinate]))
-        return _Place(first, value, k.let(f"at{number}", at), beside)
+        return _Place(first, value, k.let(f"at{number}", at), beside, rows)
 
     def _times(self, own: Expr, i: int) -> Expr:
         """How often an axis begins again before a step."""

@@ -23,12 +23,14 @@ def of_gather(spec: Gather, q: Cut) -> float:
     """Each element by itself, wherever it is; words of y side by side."""
     used = min(1.0, q.chunk / spec.count)  # others load what a neighbour loads
     firsts = np.arange(0, q.chunk, max(1, q.chunk // SAMPLES))[:SAMPLES, None]
-    steps = np.minimum(firsts + np.arange(LANES) * spec.out, q.chunk - 1)
+    lanes = min(LANES, spec.across)
+    steps = np.minimum(firsts + np.arange(lanes) * spec.out, q.chunk - 1)
     lines = np.sort(_offsets(q, steps) * spec.bytes // LINE, axis=1)
     different = 1 + (np.diff(lines, axis=1) != 0).sum(axis=1)
     warps = spec.times * spec.threads / LANES
-    read = warps * spec.out * (used * float(different.mean()) + 1 - used)
-    return read + warps * used * max(1.0, spec.out * spec.bytes * LANES / LINE)
+    read = warps * spec.out * LANES / lanes * (used * float(different.mean()) + 1 - used)
+    line = spec.out * spec.bytes * lanes / LINE
+    return read + warps * used * LANES / lanes * max(1.0, line)
 
 
 def _offsets(cut: Cut, steps: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

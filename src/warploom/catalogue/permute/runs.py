@@ -18,12 +18,14 @@ from warploom.catalogue.permute.cuts import (
     numbered,
     side_by_side,
 )
+from warploom.catalogue.permute.fields import Fields
 from warploom.catalogue.permute.frame import MOST_STEPS
 from warploom.catalogue.permute.gather import Gather
 from warploom.catalogue.permute.launch import (
     Candidate,
     Part,
     Place,
+    Spec,
     beyond,
     box_part,
     counted,
@@ -38,6 +40,7 @@ from warploom.catalogue.permute.tiles import reading
 THREADS = 256
 TIMES = {1: (4, 8, 16), 2: (4, 8, 16), 4: (4, 8, 16), 8: (4, 8), 16: (2, 4)}  # words of a thread
 FEW = (1, 2)  # where blocks are few
+ROWS = (2, 4, 8, 16, 32)  # short runs of a block
 LEAST = 32  # bytes that a thread has under way in long runs, or as many as 8 loads
 BOX_BYTES = 16 << 10
 PLANE_WORDS = 16  # of a thread
@@ -49,61 +52,106 @@ def candidates(place: Place) -> Iterator[Candidate]:
     moved = place.moved
     if not moved.axes or moved.axes[0].write != 1:
         return
-    yield from _gathers(place)
+    yield from gathers(place)
     yield from _planes(place)
+    yield from _fields(place)
     yield from _boxes(place)
 
 
 # -- rows that stay whole --------------------------------------------------------------------------
 
 
-def _gathers(place: Place) -> Iterator[Candidate]:
+def gathers(place: Place, whole: bool = False) -> Iterator[Candidate]:
+    """Gathers of runs of one axis, of two, and so on. `whole`: windows keep all steps that they are
+    tried with, as in earlier records."""
     moved = place.moved
     side = contiguous(moved.axes, "write")[:MOST_AXES]
+    small = moved.count * moved.bytes < FEW_BYTES
     for digits in (side[: count + 1] for count in range(len(side))):
-        small = moved.count * moved.bytes < FEW_BYTES
+        seen: set[Spec] = set()
         for times in (*(FEW if small else ()), *TIMES[moved.bytes]):
-            found = _gather(place, digits, times)
-            if found is not None:
+            found = _gather(place, digits, times, whole)
+            if found is not None and found.spec not in seen:
+                seen.add(found.spec)
                 yield found
+        others = [axis for axis in moved.axes if axis not in digits]
+        if others and others[0].write > 0:
+            yield from _several_rows(place, digits, others[0])
 
 
-def _gather(place: Place, digits: Sequence[Axis], times: int) -> Candidate | None:
-    moved, size = place.moved, place.moved.bytes
-    out = max(1, 4 // moved.written_bytes)
-    align = max(out, SECTOR // moved.written_bytes)
-    numbers = numbered(digits, plain=False)
-    to = None if moved.to is None else moved.to.to
-    spec = Gather(size, times, THREADS, align, out, len(numbers), to=to)
-    span = moved.read_span[1] - moved.read_span[0]
-    if len(digits) == 1 and not 0 <= (out - 1) * digits[0].read < span:
-        spec = replace(spec, out=1)
-    q = cut(numbers, spec.count, align, align - 1)
+def _gather(place: Place, digits: Sequence[Axis], times: int, whole: bool) -> Candidate | None:
+    """Windows of a run, as many threads and steps as they need."""
+    spec, numbers = _of_digits(place, digits, times)
+    q = cut(numbers, spec.count, spec.align, spec.align - 1)
     if q is None or spec.count + q.inner >= MOST_STEPS:
         return None
-    large = moved.count * size >= FEW_BYTES and q.chunks > 1
-    if large and times * spec.out * size < LEAST and times * spec.out < LEAST // 4:
+    if q.chunks > 1 and not _under_way(place, spec):
         return None
-    blocks = q.chunks * (moved.count // q.count)
-    each = 13 + spec.out * (2 + (2 * len(digits) - 1) * (len(digits) > 1))
+    needed = times if whole else -(-(q.chunk + spec.align - 1) // (THREADS * spec.out))
+    return _gathered(place, replace(spec, times=min(times, needed)), q)
+
+
+def _several_rows(place: Place, digits: Sequence[Axis], row: Axis) -> Iterator[Candidate]:
+    """Short runs, several of them in a block: some of its threads for each."""
+    spec, numbers = _of_digits(place, digits, 1)
+    count = math.prod(axis.size for axis in digits)
+    words = -(-(count + spec.out - 1) // spec.out)
+    if words > 4 * THREADS:
+        return
+    for rows in ROWS:
+        times = -(-words * rows // THREADS)
+        each = replace(spec, times=times, align=spec.out, rows=rows)
+        if rows <= 2 * row.size and times <= TIMES[1][-1] and _under_way(place, each):
+            yield _gathered(place, each, Cut(tuple(numbers), count, 1), row)
+
+
+def _of_digits(place: Place, digits: Sequence[Axis], times: int) -> tuple[Gather, tuple[Axis, ...]]:
+    moved = place.moved
+    out = max(1, 4 // moved.written_bytes)
+    numbers = numbered(digits, plain=False)
+    span = moved.read_span[1] - moved.read_span[0]
+    if len(digits) == 1 and not 0 <= (out - 1) * digits[0].read < span:
+        out = 1
+    align = max(1, SECTOR // moved.written_bytes)
+    to = None if moved.to is None else moved.to.to
+    return Gather(moved.bytes, times, THREADS, align, out, len(numbers), to=to), numbers
+
+
+def _under_way(place: Place, spec: Gather) -> bool:
+    """Whether the threads of a long movement have enough loads under way."""
+    moved, loads = place.moved, spec.times * spec.out
+    small = moved.count * moved.bytes < FEW_BYTES
+    return small or loads * moved.bytes >= LEAST or loads >= LEAST // 4
+
+
+def _gathered(place: Place, spec: Gather, q: Cut, row: Axis = ONE) -> Candidate:
+    moved, size = place.moved, place.moved.bytes
+    digits = sum(axis is not ONE for axis in q.digits)
+    blocks = q.chunks * (moved.count // (q.count * row.size)) * -(-row.size // spec.rows)
+    each = 13 + spec.out * (2 + (2 * digits - 1) * (digits > 1))
     total = math.ceil(moved.count * moved.mean_bytes)
     work = Work(
-        "gather", size, total, total / blocks,
-        side_by_side(q) * size, _ends(place, q), THREADS * (60 + times * each),
-        times * spec.out * max(1, size // 4), len(digits) - 1, lines=of_gather(spec, q),
+        "gather", size, total, total / blocks, side_by_side(q) * size, _ends(place, q),
+        THREADS * (60 + 15 * (row is not ONE) + spec.times * each),
+        spec.times * spec.out * max(1, size // 4), digits - 1, lines=of_gather(spec, q),
     )  # fmt: skip
-    return Candidate(work, spec, lambda: gather_part(spec, place, q))
+    return Candidate(work, spec, lambda: gather_part(spec, place, q, row))
 
 
-def gather_part(spec: Gather, place: Place, q: Cut) -> Part:
-    others = [axis for axis in place.moved.axes if axis not in q.digits]
-    outer = q.outer()
-    grid = counted([outer, *others], spec.grid)
+def gather_part(spec: Gather, place: Place, q: Cut, row: Axis = ONE) -> Part:
+    held = {*q.digits, row} - {ONE}
+    others = [axis for axis in place.moved.axes if axis not in held]
+    if spec.rows > 1:
+        steps = (spec.rows * each for each in (row.read, row.write, row.factor))
+        others = [Axis(-(-row.size // spec.rows), *steps), *others]
+    grid = counted([q.outer(), *others], spec.grid)
     spec = replace(spec, grid=len(grid), beyond=beyond(grid))
     made = part(spec, place, grid, {"q": q}, 1, spec.align, spec.unit)
     single = len(q.digits) == 1
     times = 0 if single else -(-(spec.align - 1) // q.inner)
-    return replace(made, scalars=made.scalars | leading(made, times, times * q.inner, q))
+    rows = {"row_count": row.size, "row_read": row.read, "row_write": row.write}
+    rows["row_factor"] = row.factor
+    return replace(made, scalars=made.scalars | leading(made, times, times * q.inner, q) | rows)
 
 
 def _ends(place: Place, q: Cut) -> float:
@@ -263,6 +311,47 @@ def _planes(place: Place) -> Iterator[Candidate]:
         4096, 5.0 * chunk * spec.group * size,
     )  # fmt: skip
     yield Candidate(work, spec, make)
+
+
+def _fields(place: Place) -> Iterator[Candidate]:
+    """Fields side by side in x, in planes of y that begin anywhere."""
+    moved = place.moved
+    read, e = reading(moved), moved.axes[0]
+    if not read or read[0] is e or any(min(axis.read, axis.write) < 0 for axis in moved.axes):
+        return
+    fields = read[0]
+    if max(moved.bytes, moved.written_bytes) > 8 or e.factor or not 1 < fields.size <= MOST_FIELDS:
+        return
+    if (fields.read, e.read, e.write) != (1, fields.size, 1):
+        return
+    to = None if moved.to is None else moved.to.to
+    for times in (4, 2, 1):
+        spec = Fields(moved.bytes, fields.size, times, THREADS, to=to)
+        q = cut((e,), spec.chunk, spec.chunk, spec.align - 1)
+        if q is not None and spec.shared_bytes <= 2 * BOX_BYTES:
+            yield _apart(place, spec, fields, replace(q, chunk=spec.chunk))
+
+
+def _apart(place: Place, spec: Fields, fields: Axis, q: Cut) -> Candidate:
+    moved = place.moved
+    others = [axis for axis in moved.axes if axis not in (fields, *q.digits)]
+    grid = counted([q.outer(), *others])
+    spec = replace(spec, grid=len(grid), beyond=beyond(grid))
+
+    def make() -> Part:
+        made = part(spec, place, grid, {"q": q}, spec.wide, spec.align)
+        scalars = {"plane": fields.write, "field_factor": fields.factor}
+        return replace(made, scalars=made.scalars | scalars)
+
+    total = math.ceil(moved.count * moved.mean_bytes)
+    blocks = q.chunks * (moved.count // (q.count * fields.size))
+    word = 10 + spec.out * (2 if spec.to is None else 5)
+    each = 80 + 7 * spec.loads + spec.fields * (40 + spec.times * word)
+    work = Work(
+        "fields", moved.bytes, total, total / blocks, 4096, q.chunk * moved.written_bytes,
+        THREADS * each, spec.loads * max(1, moved.bytes // 4),
+    )  # fmt: skip
+    return Candidate(work, spec, make)
 
 
 def _in_words(place: Place, spec: Planes, sides: Sequence[int], others: Sequence[Axis]) -> bool:

@@ -44,6 +44,7 @@ MANY_BLOCKS = 1200  # fewer are not enough for all multiprocessors to end togeth
 FEW_BLOCKS = 264  # two for each multiprocessor of a large GPU: below, tiles are smaller
 SHARED_BYTES = 48 << 10  # of a block
 SIDES = (16, 32, 64, 128, 256)
+SHORT = 8  # of a side of x that is no longer
 FEWER = 4  # chunks along p than along q: then those of p come first
 LINEAR = 128  # steps of a whole row that is read as a part of a longer run
 
@@ -174,7 +175,8 @@ def _shapes(place: Place, p: tuple[Axis, ...], q: tuple[Axis, ...]) -> Iterator[
     )
     count = math.prod(axis.size for axis in p)
     for q_side in _sides(math.prod(axis.size for axis in q) + align - 1, 32 * out):
-        for side in _sides(count + word - 1, 32 * word):
+        short = [SHORT] if count + word - 1 <= SHORT else []
+        for side in (*short, *_sides(count + word - 1, 32 * word)):
             p_side = side - (word - 1)
             tile = replace(usual, p=p_side, q=q_side)
             if word == 1:
