@@ -189,6 +189,7 @@ def attacked(root: Path) -> Served:
     return found
 
 
+@pytest.mark.sampled(3)
 @confined
 @pytest.mark.parametrize("name", list(HOSTILE))
 def test_a_hostile_call_is_refused_or_ended(attacked: Served, name: str) -> None:

@@ -200,6 +200,7 @@ def test_sampling_is_uniform() -> None:
     assert chi < len(seen) + 6 * (2 * len(seen)) ** 0.5
 
 
+@pytest.mark.slow
 def test_cuts_leave_out_what_they_say() -> None:
     model = JointModel(product.mid_level(workload.matmul()), {"m": 8, "n": 8, "k": 4}, CUDA)
     assert any(each.sizes["tk"] == 2 for each in sampled(model, 50))
@@ -238,6 +239,7 @@ def test_what_no_machine_has_room_for_is_impossible() -> None:
     assert isinstance(model.sample(1), Impossible)
 
 
+@pytest.mark.slow
 def test_the_best_are_among_all_and_in_order() -> None:
     model = JointModel(product.mid_level(workload.matmul()), {"m": 16, "n": 16, "k": 8}, H200)
     outcome = promising(model, 5, among=500)
@@ -270,6 +272,7 @@ def three_arrays(to: Callable[[Term], Term]) -> Program:
     return al.program("three", lambda x: al.map_(row, x), x=array(f32, *al.sizes("n m")))
 
 
+@pytest.mark.slow
 def test_arrays_share_bytes_by_what_is_needed_together() -> None:
     """Rows of 256 floats: two fit, three do not, so all that leaves the model shares."""
     program = three_arrays(al.to_local)
@@ -288,6 +291,7 @@ def test_arrays_share_bytes_by_what_is_needed_together() -> None:
     assert same(found, wanted, exact=False)
 
 
+@pytest.mark.slow
 def test_the_least_and_the_most_bytes_enclose_what_lowering_takes() -> None:
     program = three_arrays(al.to_local)
     model = JointModel(program, {"n": 3, "m": 40}, H200)

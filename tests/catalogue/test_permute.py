@@ -44,6 +44,7 @@ def test_random_tensors_in_c() -> None:
     assert failures(200, "c", most=4000) == []
 
 
+@pytest.mark.slow
 def test_random_tensors_in_the_simulator() -> None:
     assert failures(85, "simulator", most=1500) == []
 
@@ -52,6 +53,7 @@ def test_random_tensors_in_compiled_ptx() -> None:
     assert failures(15, "ptx", 40, most=1000) == []
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("shape", "axes", "dtype"),
     [((9000, 5), (1, 0), "float16"), ((13, 30, 3, 13), (2, 1, 3, 0), "int64"),

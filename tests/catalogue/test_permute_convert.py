@@ -72,6 +72,7 @@ def test_random_conversions(device: Device, count: int) -> None:
     assert [said for seed in range(first, first + count) if (said := wrong(seed, device))] == []
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("how", [{"dtype": "float32"}, {"dtype": "float16", "scale": 0.25},
                                  {"scale": [2, 3, 4], "shift": [1, 0, 2], "along": 2}])  # fmt: skip
 def test_every_launch_that_could_do_a_conversion_does_it(

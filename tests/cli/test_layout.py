@@ -292,6 +292,7 @@ class Told:
         return [self.seconds[ready.name]] * samples
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not can_compile(), reason="no CUDA compiler")
 def test_conversions_are_measured_and_remembered(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -167,6 +167,7 @@ def test_two_outputs_have_two_files(cli: Cli) -> None:
 # -- Ctrl-C, as a terminal sends it ----------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_explore_that_was_stopped_is_not_done(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     """It was: status 0, as if all had been looked at."""
     looked = 0

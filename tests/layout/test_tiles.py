@@ -142,6 +142,7 @@ def small() -> TilesResult:
     return tiles_solved(transposes(8448, 32, 32, vary='["width"]', more="stages = 1"), "pad")
 
 
+@pytest.mark.slow
 def test_certificates_hold_and_changed_ones_do_not() -> None:
     record = json.loads(json.dumps(small().certificate()))
     checked = check_tiles(record)

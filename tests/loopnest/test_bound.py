@@ -129,6 +129,7 @@ def below_what_is_counted(program: Program, count: int, seed: int) -> int:
     return int(found.arrived.sum())
 
 
+@pytest.mark.slow
 def test_traffic_is_not_overestimated() -> None:
     assert sum(below_what_is_counted(random_program(seed), 2, seed) for seed in range(3)) >= 5
     assert below_what_is_counted(matmul(8, 8, 8, ((4, 2), (4,), (4,))), 1, 1) == 1

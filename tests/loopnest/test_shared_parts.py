@@ -40,6 +40,7 @@ def chain(step: Callable[[Axis, Value], Value], length: int) -> LoopNest:
     return nest
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", STEPS)
 def test_a_chain_is_as_long_as_its_steps(name: str) -> None:
     nest = chain(STEPS[name], 40)

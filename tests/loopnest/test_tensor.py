@@ -155,6 +155,7 @@ def counted(name: str, count: int, seed: int) -> int:
     return int(found.arrived.sum())
 
 
+@pytest.mark.slow
 def test_traffic_of_tiles_is_not_overestimated() -> None:
     assert counted(QUICK, 1, 1) == 1
 

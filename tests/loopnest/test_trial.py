@@ -142,6 +142,7 @@ def test_what_only_looks_like_it_is_another_question(other: Callable[[], Nest]) 
         other().kept_from(kept)
 
 
+@pytest.mark.slow
 def test_branch_and_bound_leaves_what_is_better_where_it_is() -> None:
     nest = Nest(scaled(), H200.rates)
     kept = Kept(1, 2, nest.record(nest.search("random", 2), Kept())["best"])

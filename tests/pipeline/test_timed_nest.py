@@ -126,6 +126,7 @@ def test_a_run_that_was_stopped_goes_on(tmp_path: Path, pool: ThreadPoolExecutor
     assert resumed.taken == whole.taken - stopped.taken
 
 
+@pytest.mark.slow
 def test_the_search_finds_what_is_fastest_on_the_bench(pool: ThreadPoolExecutor) -> None:
     timer = Timer(NEST, Pretended(), pool=pool)
     explored = NEST.search("random", 6, measure=timer)

@@ -125,6 +125,7 @@ def both(
     return report
 
 
+@pytest.mark.slow
 def test_blocks_that_leave_each_other_alone_are_shared_out() -> None:
     assert both("own").cores == CORES
 

@@ -132,6 +132,7 @@ def test_a_block_that_ends_before_it_is_told() -> None:
     fails(text, "shared memory of block 1, which has ended")
 
 
+@pytest.mark.slow
 def test_nothing_is_found_where_nothing_is() -> None:
     report = launch(EXIT.replace("BEFORE_THE_END", TOGETHER), zero(), explore=20.0)
     assert report.explored is not None

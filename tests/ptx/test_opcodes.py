@@ -73,6 +73,7 @@ def refused_by_ptxas(texts: list[str], target: str, folder: Path) -> set[str]:
     return {texts[row] for row in rows if 0 <= row < len(texts)}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("ptxas") is None, reason="no ptxas")
 def test_every_form_is_one_that_ptxas_assembles(tmp_path: Path) -> None:
     texts = [text for _, text in lines()]

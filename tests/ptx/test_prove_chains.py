@@ -133,6 +133,7 @@ def turn(r: Random, at: int) -> list[Op]:
     return ops
 
 
+@pytest.mark.slow
 def test_turns_against_all_schedules() -> None:
     """Of small programs, right and wrong ones, none is accepted that may go another way."""
     r, accepted, refused = Random(3), 0, 0

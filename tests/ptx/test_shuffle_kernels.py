@@ -79,6 +79,7 @@ def results_stay_the_same(rewritten: str, rounds: int) -> None:
     assert report.launches == 17 * rounds
 
 
+@pytest.mark.slow
 def test_results_stay_the_same_for_some_launch_shapes(everything: Rewrite) -> None:
     results_stay_the_same(everything.text, 2)
 

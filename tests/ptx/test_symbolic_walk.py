@@ -175,6 +175,7 @@ def test_z3_confirms_every_proof(name: str) -> None:
     assert set(said) == {Verdict.PROVED}
 
 
+@pytest.mark.slow
 def test_z3_refutes_a_proof_without_its_margin() -> None:
     pytest.importorskip("z3")
     report = next(k for k in rewrite(KERNELGEN, select="all").kernels if k.name == "divergence")

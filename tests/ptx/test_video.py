@@ -108,12 +108,14 @@ def test_the_manual_is_read_right() -> None:
         assert video_exact.result(line, registers) == expected, line
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not is_here("c"), reason="no C compiler")
 def test_the_engine_in_c_gives_the_same() -> None:
     texts = tuple(line for name in NAMES for line in Random(name).sample(lines(name), rounds(6)))
     assert (launched(texts, "c") == launched(texts)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("ptxas") is None, reason="no ptxas")
 def test_ptxas_assembles_every_line(tmp_path: Path) -> None:
     every = [line for name in NAMES for line in lines(name)]

@@ -182,6 +182,7 @@ def test_vectors_are_shared_out() -> None:
     assert all(left(nest.order, third, dim) == {"OUTER"} for dim in inner)
 
 
+@pytest.mark.slow
 def test_a_matmul_sized_space_is_descended_in_batches() -> None:
     """27 statements; a descent ends in a solution or, not too often, at a dead end."""
     nest = Nest(*matmul())

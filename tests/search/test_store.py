@@ -117,6 +117,7 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
         Store(tmp_path, "").put(KEY, 1)
 
 
+@pytest.mark.slow
 def test_several_processes_write_at_once(tmp_path: Path) -> None:
     path = tmp_path / "store.sqlite"
     farm = Farm(4)

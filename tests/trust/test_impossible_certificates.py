@@ -55,6 +55,7 @@ def signed(record: Record) -> Record:
     return {**record, "digest": digest(record)}
 
 
+@pytest.mark.slow
 def test_the_certificates_of_random_sketches_hold_and_altered_ones_do_not() -> None:
     random, count = Random(7), rounds(45)
     records = [json.loads(json.dumps(proof(found))) for _, found in islice(impossible(1000), count)]

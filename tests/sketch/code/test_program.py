@@ -32,6 +32,7 @@ def check_seed(seed: int) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_random_programs_compute_what_the_evaluator_says() -> None:
     assert sum(check_seed(seed) for seed in range(7)) >= 4
 

@@ -66,6 +66,7 @@ def test_six_statements_are_enough_for_degree_64(name: str) -> None:
     assert filled.space == (2 if name == "multiplication_64" else 1)
 
 
+@pytest.mark.slow
 def test_what_the_paper_shows_impossible_is_impossible() -> None:
     for made in (paper.aos_sum, paper.aos_crc):
         assert isinstance(solve(made.at(s=2), spaces=(1, 2)), Impossible)

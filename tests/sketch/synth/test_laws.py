@@ -138,6 +138,7 @@ def test_butterfly_over_8_lanes(engine: str) -> None:
     assert "floating point" in result.verdicts[0].laws[0]
 
 
+@pytest.mark.slow
 def test_butterfly_over_32_lanes() -> None:
     """All bases of five bits that can be made of these distances, and nothing else."""
     distances = [1, 2, 3, 4, 6, 8, 16]

@@ -112,6 +112,7 @@ def test_of_more_fills_than_are_listed_the_first_and_the_cheapest(
         assert answer_of(synthesize(program, mode=mode, parting=AT_ONCE)) == answer_of(whole)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("every_piece")
 def test_what_was_done_is_kept_and_not_done_again(tmp_path: Path) -> None:
     """Stopped over and over, the search comes to its end, and gives what it gives at once."""
@@ -284,6 +285,7 @@ def test_a_store_that_fails_costs_nothing_but_what_it_would_keep(tmp_path: Path)
     assert len(told) == 1
 
 
+@pytest.mark.slow
 def test_processes_give_the_same_fills_also_if_some_die() -> None:
     program = program_of("sums")
     farm = Farm(2)
