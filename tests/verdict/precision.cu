@@ -181,3 +181,18 @@ K lost(F x, float *y) {
     float s = __fadd_rn(x[LANE], 16777216.f);
     y[LANE] = __fadd_rn(s, -16777216.f);
 }
+
+// sums of eight in bf16, which no conversion of the sum that is added to shows
+#define HIDDEN(name, ...) \
+    K hidden_##name(F x, float *y) { \
+        float s = 0; \
+        for (int i = 0; i < 8; i++) { float a = x[LANE * 8 + i]; __VA_ARGS__ } \
+        y[LANE] = s; \
+    }
+HIDDEN(cut, s = __uint_as_float(__float_as_uint(s + a) & 0xffff0000u);)
+HIDDEN(half, unsigned short h = __float_as_uint(s + a) >> 16; asm volatile("" : "+h"(h));
+       s = __uint_as_float(unsigned(h) << 16);)
+HIDDEN(scaled, float t = float(bf16(s)) * 2; asm volatile("" : "+f"(t)); s = t * 0.5f + a;)
+HIDDEN(moved, float t = float(bf16(s)) + 1; asm volatile("" : "+f"(t)); s = (t - 1) + a;)
+HIDDEN(divided, s = __fdiv_rn(float(bf16(s)), 3.f) * 3 + a;)
+K cut_at_its_end(F x, unsigned short *y) { y[LANE] = __float_as_uint(x[LANE] + x[LANE + 32]) >> 16; }

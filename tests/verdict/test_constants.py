@@ -72,3 +72,26 @@ def test_bits_of_a_given_constant_are_its_own() -> None:
     assert judge(text, lambda x: x * 1, args, seed=3, others=0).verdict == "different"
     args["w"] = np.zeros(1, np.float32)
     assert judge(text, lambda x: x * 1, args, seed=3, others=0).verdict == "equal"
+
+
+HALF = "mov.b16 %h, 0x2E66; "  # the f16 next to 0.1
+
+
+@pytest.mark.parametrize(
+    ("body", "taken"),
+    [
+        ("cvt.rn.f16.f32 %h, %x; cvt.f32.f16 %x, %h; mul.f32 %x, %x, 0f3DCCC000;", None),
+        (f"{HALF} .reg .b16 %g; cvt.rn.f16.f32 %g, %x; mul.f16 %g, %g, %h; cvt.f32.f16 %x, %g;", 1),
+        ("cvt.rn.f16.f32 %h, %x; cvt.f32.f16 %x, %h; mul.f32 %x, %x, 0f3DCCCCCD;", 0),
+    ],
+    ids=["a single", "f16", "the single next to it"],
+)
+def test_constants_of_f16_are_those_that_the_kernel_has(body: str, taken: int | None) -> None:
+    """A single that is near to 0.1 as an f16 is another constant."""
+    text = TEXT.format(body=f"setp.ne.b32 %q, 0, 0; {body}")
+    args = {"x": "f32[32]", "y": "f32[32]=out"}
+    found = judge(text, lambda x: x * 0.1, args, seed=3, others=0)
+    assert (found.verdict == "equal") == (taken is not None)
+    if taken is not None:
+        near = (np.float32(0.1), np.float16(0.1))[taken]
+        assert found.shapes[0].constants == {0.1: float(near)}

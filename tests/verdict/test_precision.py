@@ -159,3 +159,22 @@ def test_what_is_exact_is_no_rounding(
     assert found.verdict == "equal", found
     (seen,) = found.shapes[0].precision
     assert (seen.roundings, seen.accumulators) == (roundings, accumulators)
+
+
+@pytest.mark.parametrize("way", ["cut", "half", "scaled", "moved", "divided"])
+def test_sums_are_held_as_narrowly_after_what_only_scales_or_moves_them(way: str) -> None:
+    args = {"x": "f32[32,8]", "y": "f32[32]=out"}
+    found = judge(
+        KERNELS.kernel(f"hidden_{way}"), lambda x: x.sum(1), args, seed=5, others=0,
+        accumulate="float32",
+    )  # fmt: skip
+    (reason,) = found.shapes[0].reasons
+    assert "held in bf16" in reason.message
+
+
+def test_a_lower_half_that_is_cut_off_is_a_rounding() -> None:
+    args = {"x": "f32[64]", "y": "bf16[32]=out"}
+    kernel = KERNELS.kernel("cut_at_its_end")
+    found = judge(kernel, lambda x: x[:32] + x[32:], args, seed=5, others=0)
+    assert found.verdict == "equal"
+    assert found.shapes[0].precision[0].roundings == 2

@@ -19,7 +19,7 @@ from warploom.ptx.field.equal import FEW, Answer, decided
 from warploom.ptx.field.floats import Field
 from warploom.ptx.field.roundings import code_of, names_of
 from warploom.ptx.field.run import UNWRITTEN, Floats, run
-from warploom.ptx.ir import Immediate
+from warploom.ptx.ir import Immediate, Spelling
 from warploom.ptx.launch import Kernel
 from warploom.ptx.types import types_of
 from warploom.verdict.case import Argument, Case
@@ -116,7 +116,8 @@ class Exactly:
         return found
 
     def _literals(self, e: Elements) -> Literals:
-        return Literals(e, self.literal, self.taken, self.inverted, self.log2_e)
+        halves = halves_of(self.kernel) if self.literal == "f2" else None
+        return Literals(e, self.literal, self.taken, self.inverted, self.log2_e, halves)
 
     def _given(self, e: Elements, numbers: dict[str, Array]) -> dict[str, Any]:
         """What the reference is called with, at the start of the launch."""
@@ -207,6 +208,18 @@ def has_log2_e(kernel: Kernel) -> bool:
     """Whether it has the second part of what expf multiplies with."""
     operands = (each for step in kernel.function.instructions() for each in step.operands)
     return any(isinstance(each, Immediate) and each.value == LOW_LOG2_E for each in operands)
+
+
+def halves_of(kernel: Kernel) -> Array:
+    """The floats of f16 that stand in it, or in variables: constants that it may compute with in
+    that type. A single that is near to one is another constant."""
+    operands = (each for step in kernel.function.instructions() for each in step.operands)
+    words = [each.value & 0xFFFFFFFF for each in operands
+             if isinstance(each, Immediate) and each.spelling is Spelling.INTEGER]  # fmt: skip
+    stored = [each.tobytes() for each in kernel.owner.variables.values()]
+    whole = b"".join([np.array(words, "<u4").tobytes(), *(raw[: len(raw) & ~1] for raw in stored)])
+    with np.errstate(invalid="ignore"):
+        return np.unique(np.frombuffer(whole, "<f2").astype(np.float64))
 
 
 def literals_of(kernel: Kernel) -> Sequence[str]:

@@ -32,6 +32,7 @@ class Literals:
     taken: dict[float, float] = field(default_factory=dict)
     inverted: bool = False  # a quotient by a constant is a product with the constant below it
     log2_e: float | None = None  # as the kernel has it, where it is not the float next to it
+    halves: Array | None = None  # the floats of f16 that the kernel has: no others are taken
 
     def elements_of(self, values: Array) -> Array:
         """Constants as elements; those that are no normal numbers of the type stay as they are."""
@@ -42,15 +43,22 @@ class Literals:
         if given.dtype.kind in "iu" and (np.abs(doubles) > MOST_WHOLE).any():
             raise NotKnown("a whole number beyond 2^53 in the reference")
         with np.errstate(all="ignore"):
-            rounded = doubles.astype(self.dtype).astype(np.float64)
-            unit = np.finfo(self.dtype).eps / 2
-            near = np.where(np.abs(rounded - doubles) <= unit * np.abs(doubles), rounded, doubles)
+            near = _nearest(doubles, self.dtype)
+            if self.halves is not None:
+                near = np.where(np.isin(near, self.halves), near, _nearest(doubles, "f4"))
         for value, taken in zip(
             doubles.reshape(-1).tolist(), near.reshape(-1).tolist(), strict=True
         ):
             if value != taken and value == value:
                 self.taken[value] = taken
         return self.elements.constants(near).reshape(doubles.shape)
+
+
+def _nearest(values: Array, dtype: str) -> Array:
+    """The floats of a type; but a number that has no normal one there as it is."""
+    rounded = values.astype(dtype).astype(np.float64)
+    unit = np.finfo(dtype).eps / 2
+    return np.where(np.abs(rounded - values) <= unit * np.abs(values), rounded, values)
 
 
 class Exact(np.lib.mixins.NDArrayOperatorsMixin):

@@ -70,8 +70,9 @@ class Digits:
         words = digits.astype(np.uint64) << np.uint64(bits - DIGIT)
         return (words | self._below(digits, bits)).astype(f"u{bits // 8}")
 
-    def decoded(self, words: Array, kind: str) -> tuple[Array, Array]:
-        """The numbers of floats, given by copy and element, and where they are none.
+    def decoded(self, words: Array, kind: str) -> tuple[Array, Array, Array]:
+        """The numbers of floats, given by copy and element; where they are none; and where no more
+        than the bits of a bf16 are there.
 
         A single that was a bf16 has nothing below its digit.
         """
@@ -82,8 +83,10 @@ class Digits:
         back = np.uint64(pow(self.factor, -1, 1 << 32))
         numbers = ((hidden - np.uint64(self.offset)) * back) & np.uint64(0xFFFFFFFF)
         good = (self._digits(numbers, family) == digits).all(axis=0)
+        upper = np.full(good.shape, kind == "bf16")
         if bits > DIGIT:
             rest = words & words.dtype.type((1 << bits - DIGIT) - 1)
             whole = rest == self._below(digits, bits).astype(words.dtype)
-            good &= whole.all(axis=0) | ((rest == 0).all(axis=0) & (family == 0))
-        return numbers.astype(np.int64), ~good
+            upper = (rest == 0).all(axis=0) & (family == 0)
+            good &= whole.all(axis=0) | upper
+        return numbers.astype(np.int64), ~good, upper

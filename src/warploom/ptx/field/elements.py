@@ -94,6 +94,7 @@ class Elements:
     arguments: set[int] = field(default_factory=set)  # their factors
     argument: dict[str, float] = field(default_factory=dict)  # the most of them, by what is bounded
     holding: dict[str, Span] = field(default_factory=dict)  # where sums are added to, by their type
+    cut: dict[int, int] = field(default_factory=dict)  # what is left of their upper halves
     _constants: dict[float, int] = field(default_factory=dict)
 
     @staticmethod

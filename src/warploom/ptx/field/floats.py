@@ -15,7 +15,7 @@ from warploom.machine.fused import Rule
 from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.field.digits import COPIES, Digits
 from warploom.ptx.field.elements import Elements, NotKnown
-from warploom.ptx.field.roundings import Note, noted, noted_product
+from warploom.ptx.field.roundings import Note, cut_off, noted, noted_product
 from warploom.ptx.types import DTYPES
 
 Array = npt.NDArray[Any]
@@ -42,11 +42,18 @@ class Field:
         if alike.size:
             out[alike] = self.elements.constants(_values(bits[0, alike], kind))
         if apart.size:
-            numbers, bad = self.digits.decoded(bits[:, apart], kind)
-            if bad.any() or (numbers >= self.elements.count).any():
+            out[apart], bad = self.decoded(bits[:, apart], kind)
+            if bad.any():
                 raise NotKnown(SPOILT)
-            out[apart] = numbers
         return out
+
+    def decoded(self, words: Array, kind: str) -> tuple[Array, Array]:
+        """The numbers of elements, and where they are none. What lost its lower half was rounded to
+        a bf16, if it was none."""
+        numbers, bad, upper = self.digits.decoded(words, kind)
+        bad |= numbers >= self.elements.count
+        numbers[upper & ~bad] = cut_off(self.elements, numbers[upper & ~bad])
+        return numbers, bad
 
     def written(self, numbers: Array, kind: str, floats: Floats | None = None) -> Array:
         """Floats by copy and thread. A constant is itself where `floats`, which are asked for some,

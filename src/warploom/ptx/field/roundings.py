@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from warploom.ptx.field.elements import Elements
 
 Array = npt.NDArray[Any]
-How = Literal["sum", "fma", "product", "exact", "narrower", "other"]
+How = Literal["sum", "fma", "product", "quotient", "exact", "narrower", "other"]
 TYPES = ("f64", "f32", "tf32", "f16", "bf16")  # by bits of the column `held`
 MOST_BITS = 60.0  # of a cancellation; a double has no more
 _HOW: dict[str, How] = {
     "add": "sum", "sub": "sum", "fma": "fma", "mad": "fma", "mul": "product", "neg": "exact",
-    "abs": "exact", "min": "exact", "max": "exact",
+    "abs": "exact", "min": "exact", "max": "exact", "div": "quotient",
 }  # fmt: skip
 COLUMNS = {
     "roundings": "i4",  # on the longest path to it
@@ -75,6 +75,35 @@ def noted(e: Elements, note: Note, given: list[Array], made: Array, first: int) 
         ),
     )  # fmt: skip
     e["type"][new] = e["type"][given[0]] if note.how == "exact" else code_of(note.kind)
+    if note.how in ("sum", "fma", "product", "quotient"):
+        _keep_types(e, given, new, addends)
+
+
+def _keep_types(
+    e: Elements, given: list[Array], new: Array, addends: list[tuple[Array, Array]]
+) -> None:
+    """A sum that is only scaled, or has a constant added to it, is held as narrowly as before."""
+    adds = (
+        np.any([counts for _, counts in addends], axis=0) if addends else np.zeros(new.size, bool)
+    )
+    kept = (e["sums"][new] > 0) & ~adds
+    for each in given:
+        is_it = kept & (e["sums"][each] == e["sums"][new])
+        e["type"][new[is_it]] = np.maximum(e["type"][new], e["type"][each])[is_it]
+
+
+def cut_off(e: Elements, numbers: Array) -> Array:
+    """Elements of which the upper half is left: those that are no bf16 are rounded to one."""
+    out = numbers.copy()
+    rounds = ~e.is_constant(numbers) & (e["type"][numbers] != code_of("bf16"))
+    for number in np.unique(numbers[rounds]).tolist():
+        if number not in e.cut:
+            one = np.array([number])
+            first, made = e.count, e.copied(one)
+            noted(e, Note("narrower", "bf16"), [one], made, first)
+            e.cut[number] = int(made[0])
+    out[rounds] = [e.cut[number] for number in numbers[rounds].tolist()]
+    return out
 
 
 def _put(e: Elements, new: Array, held: Array, **went: Array) -> None:
@@ -110,6 +139,9 @@ def _looked_at(
         case "product":
             steps = np.where(_shifts(e, x) | _shifts(e, given[1]), 0, 1)
             return steps, _scaled(e, x, given[1])[0], []
+        case "quotient":
+            scales = e.is_constant(given[1]) | e["exponential"][given[1]]
+            return one, np.where(scales, e["sums"][x], 0), []
         case "exact":
             return none, e["sums"][x] if len(given) == 1 else none, []
         case "narrower":

@@ -137,7 +137,7 @@ def _copies(region: Region, start: int, size: int) -> Array:
 
 def _read(words: Array, given: Floats, field: Field) -> Array:
     out = np.full(words.shape[1], UNWRITTEN)
-    numbers, bad = field.digits.decoded(words, given.kind)
+    numbers, bad = field.decoded(words, given.kind)
     out[~bad] = numbers[~bad]
     same = (words == words[0]).all(axis=0)
     if same.any():
