@@ -111,7 +111,7 @@ class Foretold:
 
 def _without_times(report: Report, rows: Iterable[TrafficRow]) -> set[str]:
     """What was executed of which the time model knows nothing."""
-    opcodes = {name for name in report.mix if name == "wgmma" or _is_of_images(name)}
+    opcodes = {name for name in report.mix if name == "wgmma" or is_of_images(name)}
     for row in rows:
         if row.requests and row.what == "updates" and row.space != "shared":
             opcodes.add("atomics on global memory")
@@ -154,8 +154,9 @@ def _work(
     )  # fmt: skip
 
 
-def _is_of_images(name: str) -> bool:
-    return any("[h]" in form.operands for form in OPCODES[name].forms)
+def is_of_images(name: str) -> bool:
+    """Whether an opcode asks of textures or surfaces."""
+    return any(each.startswith("[h") for form in OPCODES[name].forms for each in form.operands)
 
 
 @cache
