@@ -45,7 +45,8 @@ WITHIN = {
     "clock": (1.5, 1.98), "launch": (500, 5000), "memory": (3000, 4800), "l2": (4000, 20000),
     "access": (1, 8), "move": (0.2, 1), "special": (1, 32), "shuffle": (1, 8), "product": (8, 64),
     "iteration": (1, 8), "line": (0.5, 2), "sector": (0.25, 2), "wavefront": (1, 1.5),
-    "begin": (200, 4000), "global_wait": (200, 1200), "shared_wait": (20, 200),
+    "begin": (200, 4000), "global_wait": (200, 1200), "memory_wait": (1, 1200),
+    "shared_wait": (20, 200),
     "barrier_wait": (10, 200), "dependent": (0.2, 8), "own_registers": (10, 40), "spill": (0.1, 4),
     "together": (1, 8), "hidden": (1, 8), "beside": (1, 8),
 }  # fmt: skip

@@ -9,6 +9,7 @@ import pytest
 from bench.common.kernel import kernels
 from bench.common.loopnest.running import implementations
 
+from warploom.emit.cuda import cuda
 from warploom.index.ir import Const
 from warploom.kernel.build import Builder
 from warploom.kernel.dtype import f32
@@ -19,6 +20,7 @@ from warploom.loopnest.build import LoopNest
 from warploom.loopnest.lower import lower
 from warploom.loopnest.space import NestSpace
 from warploom.machine.report import Report
+from warploom.runtime.compile import compile_cuda
 
 
 def ran(kernel: Kernel, scalars: dict[str, int | float] | None = None) -> Report:
@@ -64,21 +66,20 @@ def test_sectors_that_iterations_share_count_once(step: int, sectors: int) -> No
 
 
 def parts_of_sectors(streaming: bool) -> Kernel:
-    """Each thread reads four neighbours, one after the other, for which its warp reads each of
-    their sixteen sectors four times."""
+    """Each thread reads four neighbours, one after the other, and writes four, for which its warp
+    has each of their sixteen sectors four times."""
     k = Builder("parts", block=32)
-    x, y = k.array("x", f32, 128 * 10, const=True), k.array("y", f32, 32 * 10)
+    x, y = k.array("x", f32, 128 * 10, const=True), k.array("y", f32, 128 * 10)
     k.grid(10)
-    total, one = k.register("total", f32, 0.0), k.register("one", f32)
+    one = k.register("one", f32)
     with k.loop("i", 4) as i:
         k.set(one, x[k.block_x * 128 + k.thread * 4 + i])
-        k.set(total, total + one)
-    y[k.block_x * 32 + k.thread] = total
+        y[k.block_x * 128 + k.thread * 4 + i] = one
     made = k.done()
 
     def again(stmt: Stmt) -> Stmt:
         match stmt:
-            case Load():
+            case Load() | Store():
                 return replace(stmt, streaming=streaming)
             case For():
                 return replace(stmt, body=tuple(map(again, stmt.body)))
@@ -87,12 +88,38 @@ def parts_of_sectors(streaming: bool) -> Kernel:
     return replace(made, body=tuple(map(again, made.body)))
 
 
-def test_streaming_loads_are_not_kept_for_the_next_iteration() -> None:
+def test_streaming_stores_are_not_kept_for_the_next_iteration() -> None:
+    """Loads are: of 579 measured gesummv, those with streaming loads took no longer."""
     kept, again = (work_of(parts_of_sectors(streaming)) for streaming in (False, True))
-    assert (kept.sectors, again.sectors) == (16 + 4, 4 * 16 + 4)
-    assert (kept.touched, again.touched) == (32 * 10 * 20, 32 * 10 * 68)
+    assert (kept.sectors, again.sectors) == (16 + 16, 16 + 4 * 16)
+    assert (kept.touched, again.touched) == (32 * 10 * 32, 32 * 10 * 80)
     assert again.fetched == again.touched
     assert kept.requests == again.requests
+
+
+def rows_folded(loads: int, trips: int) -> Kernel:
+    """Each iteration loads some elements and adds them up."""
+    k = Builder("rows", block=32)
+    x, y = k.array("x", f32, 32 * loads * trips, const=True), k.array("y", f32, 32)
+    total = k.register("total", f32, 0.0)
+    some = [k.register(f"x{n}", f32) for n in range(loads)]
+    with k.loop("i", trips, unroll=False) as i:
+        for n, each in enumerate(some):
+            k.set(each, x[(i * loads + n) * 32 + k.thread])
+        for each in some:
+            k.set(total, total + each)
+    y[k.thread] = total
+    return k.done()
+
+
+@pytest.mark.parametrize("loads", [4, 10, 40])
+def test_iterations_wait_together_as_the_compiler_unrolls_them(loads: int) -> None:
+    """Long bodies are left as they are, so that each iteration waits."""
+    kernel = rows_folded(loads, 100)
+    text = compile_cuda(cuda(kernel), "sm_90", contract=False).text
+    unrolled = text.count("ld.global") // loads
+    assert unrolled == {4: 4, 10: 2, 40: 1}[loads]
+    assert work_of(kernel).global_rounds == 100 / unrolled
 
 
 def test_what_all_blocks_read_is_touched_once() -> None:

@@ -4,7 +4,7 @@ One block in the middle of the grid stands for all. A statement counts as often 
 it say, as its first iteration does it: addresses are computed for all threads there, and so are
 sectors, lines and passes through banks. Sectors that several statements or iterations of a block
 touch count once, as far as `ITERATIONS` of the innermost loops show it, but again for each request
-of a streaming access, which asks for nothing to be kept; some neighbours in each direction of the
+of a streaming store, which asks for nothing to be kept; some neighbours in each direction of the
 grid tell what blocks have in common. A load in a loop that changes neither its
 address nor its memory counts once: compilers do it before the loop.
 """
@@ -36,6 +36,9 @@ from warploom.machine.work import Work
 ITERATIONS = 32  # of inner loops that are looked at for sectors that are touched again
 BLOCKS = 4  # neighbours in each direction of the grid, which tell what blocks have in common
 AT_ONCE = 4  # iterations that a compiler lets wait together, where no barrier is between them
+# It makes them one where they have so many instructions together, as NVRTC does: what is computed,
+# each access with its address, and the loop's own.
+UNROLLED, OWN = 115, 3
 LINE_BYTES = CUDA.line_bytes
 REGISTER_BYTES = 4
 SPECIAL = ir.FLOAT_ONLY | {"/"}
@@ -105,7 +108,7 @@ class _Count:
         self.lets: dict[str, Expr] = {}
         self.of: dict[str, float] = defaultdict(float)
         self.warps = -(-kernel.threads // kernel.warp_size)
-        self.instructions = np.zeros(self.warps)
+        self.instructions, self.addresses = np.zeros((2, self.warps))
         shared = [each for each in kernel.body if isinstance(each, ir.Shared)]
         self.places = offsets(shared)
         self.pool = pool_bytes(shared)
@@ -202,9 +205,11 @@ class _Count:
         if stays:
             self._issue("iterations", times, active)
             self.rounds.append(_Round())
+        before = self.instructions.max() + self.addresses.max()
         self._body(stmt.body, (*around, own), active)
         if stays:
-            self._waited(self.rounds.pop(), times / (1 if meets else min(trips, AT_ONCE)))
+            size = (self.instructions.max() + self.addresses.max() - before) / times + OWN
+            self._waited(self.rounds.pop(), times / (1 if meets else _at_once(trips, size)))
 
     def _waited(self, seen: _Round, times: float) -> None:
         self.of["global_rounds"] += times * seen.loaded
@@ -216,6 +221,8 @@ class _Count:
         if name:
             self.of[name] += times * int(warps.sum())
         self.instructions += times * warps
+        if name in ("requests", "shared_requests"):
+            self.addresses += times * warps
 
     def _rows(self, each: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """One row for each warp; threads that are missing are not active, and at the last place."""
@@ -256,7 +263,7 @@ class _Count:
             sent = self._outside(stmt, times, addresses, rows, width)
             depends = [each for each in loops if each.var in named]
             own = self._touch(stmt.array, index, guard, depends, active, width)
-            if stmt.streaming:
+            if stmt.streaming and isinstance(stmt, ir.Store):
                 self.touched[stmt.array].again += max(0.0, sent - own)
             self.rounds[-1].loaded |= here and isinstance(stmt, ir.Load)
         elif stmt.array in self.places:
@@ -364,6 +371,15 @@ def _different(some: Ints) -> Ints:
     ordered = np.sort(some)
     found: Ints = ordered[np.diff(ordered, prepend=ordered[:1] - 1) != 0]
     return found
+
+
+def _at_once(trips: int, size: float) -> int:
+    """Iterations of so many instructions that wait together.
+
+    >>> [_at_once(100, size) for size in (10, 27, 33, 60)]
+    [4, 4, 2, 1]
+    """
+    return min(trips, next((n for n in (AT_ONCE, 2) if n * size <= UNROLLED), 1))
 
 
 def _needed(

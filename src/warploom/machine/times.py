@@ -32,7 +32,8 @@ class Times:
     """Cycles, unless it says otherwise, at `clock` (GHz). Of an instruction of a warp: `access`
     (to memory), `move` (of a register), `special` (functions, divisions), `shuffle`, `product` (of
     a tensor core), `iteration` (of a loop that stays one). Of L1: `line` and `sector` that pass.
-    Of shared memory: `wavefront`. Waits: `begin` and end of a block, `global_wait`, `shared_wait`,
+    Of shared memory: `wavefront`. Waits: `begin` and end of a block, `global_wait`, `memory_wait`
+    more for each but the first where L2 does not keep what is loaded, `shared_wait`,
     `barrier_wait`, and `dependent` for each instruction of the longest warp. `own_registers` are
     those beside the declared ones, `spill` what lacking ones cost, of the need. `memory` and `l2`
     are bytes in a nanosecond; `launch` is in nanoseconds. Needs that are done beside each other,
@@ -55,6 +56,7 @@ class Times:
     wavefront: float
     begin: float
     global_wait: float
+    memory_wait: float
     shared_wait: float
     barrier_wait: float
     dependent: float
@@ -110,15 +112,17 @@ def predicted(work: Work, machine: Machine) -> Prediction:
     need = _joined(times.together, *needs.values()) * (1 + times.spill * spilled)
     busiest = np.ceil(work.blocks / rates.processors)
     waves = np.maximum(1.0, busiest / np.minimum(room, busiest))
+    # What several blocks load at once comes from memory for all of them; `begin` has one wait.
+    beyond = np.clip(work.touched / rates.l2_bytes - 1, 0.0, 1.0)
     wait = (
         times.begin
         + times.global_wait * work.global_rounds
+        + times.memory_wait * beyond * np.maximum(0.0, work.global_rounds - 1)
         + times.shared_wait * work.shared_rounds
         + times.barrier_wait * work.barriers
         + times.dependent * work.longest
     )
     processor = _joined(times.hidden, busiest * need, waves * wait) / times.clock
-    beyond = np.clip(work.touched / rates.l2_bytes - 1, 0.0, 1.0)
     memory = beyond * work.touched / times.memory
     l2 = work.fetched / times.l2
     parts = {name: busiest * each / times.clock for name, each in needs.items()}

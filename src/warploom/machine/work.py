@@ -16,7 +16,7 @@ import numpy as np
 @dataclass(frozen=True, slots=True)
 class Work:
     """Counts of one block, but for `blocks` and what is of the whole launch: `touched`, bytes of
-    global memory that all blocks touch together (streaming accesses keep nothing, so that what
+    global memory that all blocks touch together (streaming stores keep nothing, so that what
     comes again counts again), and `fetched`, those that each asks for, summed.
 
     Instructions are those of warps. `longest` is how many the busiest warp has. `sectors` are

@@ -5,7 +5,7 @@ the machine's record has times, implementations are compared by those that the m
 are drawn of each strategy; then what is near to the best is drawn again and again. They are counted
 in outline, and the best few again as the kernels that they become. Where there are
 no times, what comes of a strategy stands, unless the search of the nest itself finds something far
-better by the bound; and threads that compute the same count as often as they do.
+better by the bound.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 
 from warploom.errors import CheckError, InternalError, WarploomError, spelled
-from warploom.loopnest.repeated import repeated
 from warploom.loopnest.strategies.form import Variant
 from warploom.pipeline.drawn import Asked, leaves_of, packed
 from warploom.pipeline.nest import FREE, NOTHING_KEPT, TRIAL_LEAST, Explored, Kept, Nest, recipe_of
@@ -34,31 +33,26 @@ from warploom.search.outcome_json import Record
 DRAWN, AT_ONCE = 12, 4  # of each strategy
 NEAR_AT_ONCE = 8  # near the best
 BY_KERNEL = 3  # of the best, which are lowered
-PREDICTED = 16  # of those drawn, by their costs, of each variant of a strategy as many
+PREDICTED = 16  # of those drawn, by their bounds, of each variant of a strategy as many
 BESIDE = 3  # next to the best, near which others are drawn, too
 NEAR = 6  # draws near the best, where no seconds are given
-FAR_BETTER = 0.5  # of the cost of what a strategy gave
+FAR_BETTER = 0.5  # of the bound of what a strategy gave
 DRAWING, SHARE = 0.3, 0.75  # of the time: for draws of strategies, and also for those near the best
 MOST = 0.9  # of the time, until a strategy has given anything
-ALIKE = 1.1  # costs that differ by less are one: then blocks of usual size come first
+ALIKE = 1.1  # bounds that differ by less are one: then blocks of usual size come first
 USUAL = 256  # threads of a block
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _First:
-    """An implementation by a strategy. Its `cost` is its bound, times what is repeated; `time` is
-    what it is compared by."""
+    """An implementation by a strategy; `time` is what it is compared by."""
 
     variant: Variant
     nest: Nest
     candidate: Candidates
-    cost: float
+    bound: float
     rank: tuple[float, float]
     time: float = math.inf
-
-    @property
-    def bound(self) -> float:
-        return float(self.nest.bound(self.candidate)[0])
 
 
 def modelled(
@@ -93,7 +87,7 @@ def modelled(
     if first is None:
         return found
     if free and found.candidate is not None and not nest.has_times:
-        if _cost(nest, found.candidate) < FAR_BETTER * first.cost:
+        if nest.bound(found.candidate)[0] < FAR_BETTER * first.bound:
             return replace(found, trial=nest.tried(found.candidate, budget.at_least(TRIAL_LEAST)))
     elif free:
         earlier = None if own_best is None else nest.again(own_best)
@@ -245,11 +239,7 @@ def _drawn(variant: Variant, own: Nest, budget: Budget, seed: int) -> Iterator[_
 
 
 def _first(variant: Variant, own: Nest, leaf: Candidates) -> _First:
-    cost = _cost(own, leaf)
+    bound = float(own.bound(leaf)[0])
     threads = math.prod(own.implementation(leaf).levels)
-    rank = math.floor(math.log(max(cost, 1e-3), ALIKE)), abs(math.log2(threads / USUAL))
-    return _First(variant, own, leaf, cost, rank)
-
-
-def _cost(nest: Nest, leaf: Candidates) -> float:
-    return float(nest.bound(leaf)[0]) * repeated(nest.implementation(leaf))
+    rank = math.floor(math.log(max(bound, 1e-3), ALIKE)), abs(math.log2(threads / USUAL))
+    return _First(variant, own, leaf, bound, rank)

@@ -1,8 +1,4 @@
-"""How much of what an implementation issues is work that another thread does as well.
-
-A bound on the time says nothing of threads that compute the same beside each other: they cost no
-more time as long as nothing else waits for them. As a ranking they come after those that do not.
-"""
+"""How much of what an implementation issues is work that another thread does as well."""
 
 from __future__ import annotations
 
