@@ -446,3 +446,10 @@ def test_a_conversion_by_matrices_is_shown_too() -> None:
     found = warploom.convert_layout("(32,6):(1,32)", "(32,6):(6,1)")
     assert found.way == "matrices"
     assert "instead of ldmatrix" in warploom.show(found).html
+
+
+def test_a_name_is_looked_up_once() -> None:
+    """A search at each use would cost as much as half a launch."""
+    vars(warploom).pop("permute", None)
+    found = warploom.permute
+    assert vars(warploom)["permute"] is found

@@ -126,7 +126,9 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'warploom' has no attribute '{name}'")
     module, attribute = _PUBLIC[name]
     found = import_module(module)
-    return found if attribute is None else getattr(found, attribute)
+    found = found if attribute is None else getattr(found, attribute)
+    globals()[name] = found  # the next time it is there: a search costs as much as half a launch
+    return found
 
 
 def _inline(record: object) -> str:

@@ -31,18 +31,30 @@ class Driver:
 
     def _enqueue(self, config: Any, function: int, table: Any, extra: int | None) -> int:
         c = config.contents
-        addresses = [ctypes.c_uint64.from_address(table[at]).value for at in (0, 2)]
-        number = ctypes.c_int32.from_address(table[1]).value
+        if table:
+            addresses = [ctypes.c_uint64.from_address(table[at]).value for at in (0, 2)]
+            number = ctypes.c_int32.from_address(table[1]).value
+        else:
+            asked = (ctypes.c_void_p * 5).from_address(extra or 0)
+            assert (asked[0], asked[2], asked[4]) == (1, 2, None)
+            assert ctypes.c_size_t.from_address(asked[3] or 0).value == 24
+            memory = asked[1] or 0  # the address after a number begins at a multiple of 8
+            addresses = [ctypes.c_uint64.from_address(memory + at).value for at in (0, 16)]
+            number = ctypes.c_int32.from_address(memory + 8).value
+            extra = None
         sides = tuple(c.grid), tuple(c.block)
         self.given.append((sides, c.shared_bytes, c.stream, function, addresses, number, extra))
         return self.status
 
 
 @pytest.mark.skipif(c_compiler() is None, reason="no C compiler")
-def test_a_launch_has_its_addresses_stream_and_configuration() -> None:
+@pytest.mark.parametrize("beside", [[], [bytes(16)]])  # a table that is passed by value
+def test_a_launch_has_its_addresses_stream_and_configuration(
+    beside: list[bytes],
+) -> None:
     driver = Driver()
     function = Function(driver, 0, None, 77)  # type: ignore[arg-type]
-    table = Table([0, (-5).to_bytes(4, "little", signed=True), 0])
+    table = Table([0, (-5).to_bytes(4, "little", signed=True), 0, *beside])
     made = launcher.quick(function, ((3, 2, 1), (64, 1, 1)), table, 0, 2, (16, -8))
     assert made is not None
     launch, held = made

@@ -2,6 +2,8 @@
 
 A launch by ctypes costs more than the driver's own part of it. Where there is a C compiler, a few
 lines of C become a function of Python; it needs no headers, as its few names are of the stable ABI.
+Addresses and numbers of 32 bits lie in one buffer as the kernel has them, which the driver copies
+at once; with other arguments it gets the table of their places.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import ctypes
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -20,6 +23,7 @@ from warploom.runtime.driver import Function, LaunchConfig, Sides, Table
 
 Quick: TypeAlias = Callable[[int, int, int], int]  # x, y, stream → what the driver says
 
+_END, _POINTER, _SIZE = 0, 1, 2  # what the driver calls the parts of a buffer
 _FOREIGN: Any = ctypes.CFUNCTYPE(None).__bases__[0]  # what functions of libraries are
 _FLAGS = ("-O2", "-shared", "-fPIC")
 _TEXT = """\
@@ -39,7 +43,7 @@ typedef struct {
 typedef struct {
   int (*enqueue)(const Config *, void *, void **, void **);
   void *function;
-  void **table;
+  void **table, **buffer;
   u64 *x, *y;
   long long x_begin, y_begin;
   Config config;
@@ -54,7 +58,7 @@ static PyObject *launch(PyObject *self, PyObject *const *args, long count) {
   *l->x = x + l->x_begin;
   *l->y = y + l->y_begin;
   l->config.stream = (void *)stream;
-  return PyLong_FromLong(l->enqueue(&l->config, l->function, l->table, 0));
+  return PyLong_FromLong(l->enqueue(&l->config, l->function, l->table, l->buffer));
 }
 
 static struct { const char *name; void *method; int flags; const char *doc; } method = {
@@ -69,6 +73,7 @@ class _Launch(ctypes.Structure):
         ("enqueue", ctypes.c_void_p),
         ("function", ctypes.c_void_p),
         ("table", ctypes.c_void_p),
+        ("buffer", ctypes.c_void_p),
         ("x", ctypes.c_void_p),
         ("y", ctypes.c_void_p),
         ("x_begin", ctypes.c_longlong),
@@ -101,15 +106,45 @@ def quick(
     enqueue: Any = function.driver.library.cuLaunchKernelEx
     if made is None or not isinstance(enqueue, _FOREIGN):
         return None
-    held = _Launch(
-        ctypes.cast(enqueue, ctypes.c_void_p).value,
-        function.address,
-        ctypes.addressof(table.memory),
-        ctypes.addressof(table.cells[x]),
-        ctypes.addressof(table.cells[y]),
-        *begins,
-    )
+    buffer = _Buffer.of(table)
+    if buffer is None:
+        places = [ctypes.addressof(table.memory), 0]
+        places += [ctypes.addressof(table.cells[each]) for each in (x, y)]
+    else:
+        first = ctypes.addressof(buffer.memory)
+        places = [0, ctypes.addressof(buffer.asked)]
+        places += [first + buffer.offsets[each] for each in (x, y)]
+    held = _Launch(ctypes.cast(enqueue, ctypes.c_void_p).value, function.address, *places, *begins)
     for name, three in zip(("grid", "block"), sides, strict=True):
         setattr(held.config, name, (ctypes.c_uint * 3)(*three))
     held.config.shared_bytes = function.shared_bytes
-    return made(ctypes.addressof(held)), (held, table, function)
+    return made(ctypes.addressof(held)), (held, table, buffer, function)
+
+
+@dataclass(frozen=True, slots=True)
+class _Buffer:
+    """Arguments as they lie in a kernel's memory, where each begins, and how the driver is told."""
+
+    memory: Any
+    offsets: tuple[int, ...]
+    size: Any
+    asked: Any
+
+    @classmethod
+    def of(cls, table: Table) -> _Buffer | None:
+        """None if an argument is no address and no number of 32 bits."""
+        sizes = [ctypes.sizeof(cell) for cell in table.cells]
+        if any(
+            size != 4 and not isinstance(cell, ctypes.c_uint64)
+            for size, cell in zip(sizes, table.cells, strict=True)
+        ):
+            return None
+        offsets, end = [], 0
+        for size in sizes:
+            offsets.append(-(-end // size) * size)
+            end = offsets[-1] + size
+        memory, size_of_it = ctypes.create_string_buffer(max(1, end)), ctypes.c_size_t(end)
+        for cell, offset, size in zip(table.cells, offsets, sizes, strict=True):
+            ctypes.memmove(ctypes.addressof(memory) + offset, ctypes.addressof(cell), size)
+        told = (_POINTER, ctypes.addressof(memory), _SIZE, ctypes.addressof(size_of_it), _END)
+        return cls(memory, tuple(offsets), size_of_it, (ctypes.c_void_p * 5)(*told))

@@ -20,7 +20,7 @@ from warploom.catalogue.permute.tiles import FEW_BLOCKS
 from warploom.errors import DeviceError
 
 OUT = {1: 4, 2: 4, 4: 4, 8: 2, 16: 1}  # elements that are written by one access
-TIMES = 4  # of these by a thread
+TIMES = 8  # of these by a thread
 
 
 def frame_parts(

@@ -87,8 +87,10 @@ def _gather(place: Place, digits: Sequence[Axis], times: int, whole: bool) -> Ca
         return None
     if q.chunks > 1 and not _under_way(place, spec):
         return None
-    needed = times if whole else -(-(q.chunk + spec.align - 1) // (THREADS * spec.out))
-    return _gathered(place, replace(spec, times=min(times, needed)), q)
+    needed = -(-(q.chunk + spec.align - 1) // (THREADS * spec.out))
+    least = replace(spec, times=needed)
+    idle = 4 * needed < 3 * times and _under_way(place, least)
+    return _gathered(place, least if idle and not whole else spec, q)
 
 
 def _several_rows(place: Place, digits: Sequence[Axis], row: Axis) -> Iterator[Candidate]:
@@ -131,8 +133,8 @@ def _gathered(place: Place, spec: Gather, q: Cut, row: Axis = ONE) -> Candidate:
     each = 13 + spec.out * (2 + (2 * digits - 1) * (digits > 1))
     total = math.ceil(moved.count * moved.mean_bytes)
     work = Work(
-        "gather", size, total, total / blocks, side_by_side(q) * size, _ends(place, q),
-        THREADS * (60 + 15 * (row is not ONE) + spec.times * each),
+        "gather" if row is ONE else "rows", size, total, total / blocks, side_by_side(q) * size,
+        _ends(place, q), THREADS * (60 + 15 * (row is not ONE) + spec.times * each),
         spec.times * spec.out * max(1, size // 4), digits - 1, lines=of_gather(spec, q),
     )  # fmt: skip
     return Candidate(work, spec, lambda: gather_part(spec, place, q, row))
@@ -304,11 +306,11 @@ def _planes(place: Place) -> Iterator[Candidate]:
             scalars[name] = value // (of_y if way.startswith(("write", "y_")) else unit)
         return replace(made, scalars=scalars)
 
-    size = moved.bytes * fields.size
+    count = chunk * spec.group * fields.size
     total = math.ceil(moved.count * moved.mean_bytes)
+    each = max(5.0 * moved.bytes, 15.0 if moved.to is not None else 0.0)
     work = Work(
-        "planes", moved.bytes, total, chunk * spec.group * fields.size * moved.mean_bytes, 4096,
-        4096, 5.0 * chunk * spec.group * size,
+        "planes", moved.bytes, total, count * moved.mean_bytes, 4096, 4096, each * count
     )  # fmt: skip
     yield Candidate(work, spec, make)
 
@@ -328,7 +330,8 @@ def _fields(place: Place) -> Iterator[Candidate]:
     for times in (4, 2, 1):
         spec = Fields(moved.bytes, fields.size, times, THREADS, to=to)
         q = cut((e,), spec.chunk, spec.chunk, spec.align - 1)
-        if q is not None and spec.shared_bytes <= 2 * BOX_BYTES:
+        few = moved.count < 2 * spec.chunk * fields.size * FEW_BLOCKS
+        if q is not None and spec.shared_bytes <= 2 * BOX_BYTES and (times > 1 or few):
             yield _apart(place, spec, fields, replace(q, chunk=spec.chunk))
 
 
@@ -345,8 +348,8 @@ def _apart(place: Place, spec: Fields, fields: Axis, q: Cut) -> Candidate:
 
     total = math.ceil(moved.count * moved.mean_bytes)
     blocks = q.chunks * (moved.count // (q.count * fields.size))
-    word = 10 + spec.out * (2 if spec.to is None else 5)
-    each = 80 + 7 * spec.loads + spec.fields * (40 + spec.times * word)
+    word = 6 + spec.out * (2 if spec.to is None else 3)
+    each = 40 + 4 * spec.loads + spec.fields * (20 + spec.times * word)
     work = Work(
         "fields", moved.bytes, total, total / blocks, 4096, q.chunk * moved.written_bytes,
         THREADS * each, spec.loads * max(1, moved.bytes // 4),
