@@ -139,7 +139,8 @@ UNKNOWN: tuple[tuple[str, str], ...] = (
      "mov.b32 %f2, %r4; add.f32 %f9, %f2, %f0;", "a float whose bits were changed"),
     ("popc.b32 %r3, %r1; cvt.rn.f32.u32 %f9, %r3;", "popc.b32 of a float's bits"),
     ("sub.f32 %f2, %f0, %f0; div.rn.f32 %f9, %f1, %f2;", "a division by what is always zero"),
-    ("red.global.add.f32 [%d2], %f0; mov.f32 %f9, %f0;", "red.global.add.f32 of floats"),
+    ("red.global.add.noftz.f16x2 [%d2], %r1; mov.f32 %f9, %f0;", "f16x2 of floats"),
+    ("atom.global.add.f32 %f2, [%d2], %f0; mov.f32 %f9, %f2;", "atom.global.add.f32 of floats"),
     ("match.any.sync.b32 %r3, %r1, -1; cvt.rn.f32.u32 %f9, %r3;",
      "match.any.sync.b32 of a float's bits"),
 )  # fmt: skip

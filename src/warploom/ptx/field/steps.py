@@ -17,6 +17,7 @@ import numpy.typing as npt
 from warploom.ptx.emulate.context import Context, Fetch, Step
 from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.emulate.shape import parts
+from warploom.ptx.field.atomics import sum_of
 from warploom.ptx.field.digits import DIGIT
 from warploom.ptx.field.elements import Elements, NotKnown
 from warploom.ptx.field.floats import active_of, applied, by_copies, field_of
@@ -60,9 +61,9 @@ def step_of(ctx: Context, ins: Instruction, plain: Callable[[], Step]) -> Step:
     if ins.opcode in PRODUCTS:
         return _product(ctx, ins, plain())
     if ins.opcode in REDUCED or "reduce" in ins.modifiers:
-        return _unknown(ctx, ins, f"{ins.name} of floats") if _floating(ins) else _checked(
-            ctx, ins, plain(), split_operands(ins)[1]
-        )  # fmt: skip
+        if _floating(ins):
+            return _atomic(ctx, ins)
+        return _checked(ctx, ins, plain(), split_operands(ins)[1])
     if ins.opcode in MOVES and (ins.opcode, *ins.modifiers[:1]) != ("st", "async"):
         return _checked(ctx, ins, plain(), _steering(ins))
     if ins.opcode in BITWISE:
@@ -293,6 +294,21 @@ FOLLOWED = frozenset({"f16", "bf16", "tf32", "f32"})
 
 def _floating(ins: Instruction) -> bool:
     return any(is_float(each) for each in types_of(ins))
+
+
+def _atomic(ctx: Context, ins: Instruction) -> Step:
+    """A sum in memory; its place must not depend on floats."""
+    step = sum_of(ctx, ins)
+    if step is None:
+        return _unknown(ctx, ins, f"{ins.name} of floats")
+    where = tuple(each for each in ins.operands if isinstance(each, Address))
+    checked = _checked(ctx, ins, step, where)
+
+    def told_of(f: Frame) -> None:
+        with told(ctx, ins):
+            checked(f)
+
+    return told_of
 
 
 def _product(ctx: Context, ins: Instruction, plain: Step) -> Step:

@@ -231,6 +231,8 @@ def _uncovered(ins: Instruction, used: set[str]) -> str:
         read = isinstance(to, Register) and to.key in used
         if read or {"acquire", "acq_rel"} & set(ins.modifiers):
             return "what this atomic sees depends on who came first"
+        if "cas" in ins.modifiers:
+            return "whether this swap is made depends on who came first"
     return ""
 
 
