@@ -74,7 +74,8 @@ def test_a_product_is_coalesced_and_no_thread_repeats_another() -> None:
     work = work_of(kernel)
     assert work.blocks >= 64
     assert kernel.threads >= 64
-    assert work.blocks * work.arithmetic * H200.lanes == pytest.approx(2 * 1024**3, rel=0.05)
+    # A product and its sum are one instruction; sums of tiles are added up.
+    assert 1 <= work.blocks * work.arithmetic * H200.lanes / 1024**3 < 1.2
     assert work.lines <= 8 * work.requests
     (spread,) = candidate.spreads
     used = {int(run[-1]) for run in spread.runs.values() if run not in BY_THREAD}

@@ -194,6 +194,15 @@ def dtype_of(value: Value) -> DType:
                 assert_never(value)
 
 
+def added(left: Value, right: Value) -> Operation:
+    """A sum. A product of floats that is added rounds once, together with it."""
+    for product, other in ((left, right), (right, left)):
+        match product:
+            case Operation("*", factors) if dtype_of(product).is_float:
+                return Operation("fma", (*factors, other))
+    return Operation("+", (left, right))
+
+
 def number_like(value: Value | float, other: Value) -> Value:
     """A Python number as a constant of the other value's type; a value as it is."""
     if isinstance(value, Arithmetic):

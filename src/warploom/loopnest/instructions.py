@@ -18,7 +18,16 @@ from dataclasses import dataclass, replace
 from warploom.errors import CheckError, Span, UnsupportedError
 from warploom.index.ir import Expr, substitute, variables
 from warploom.kernel.dtype import DType
-from warploom.kernel.ir import Choose, Compare, FromIndex, Number, Operation, Value, dtype_of
+from warploom.kernel.ir import (
+    Choose,
+    Compare,
+    FromIndex,
+    Number,
+    Operation,
+    Value,
+    added,
+    dtype_of,
+)  # fmt: skip
 from warploom.kernel.traverse import map_value
 from warploom.loopnest import ir, tiling
 from warploom.loopnest.check import check
@@ -400,11 +409,8 @@ class _Emission:
 
 
 def folding(op: ir.Fold, value: Value, running: ir.Running) -> Value:
-    """One step of a fold; a product that is added up rounds once."""
-    match value:
-        case Operation("*", factors) if op == "+" and value_is_float(value):
-            return Operation("fma", (*factors, running))
-    return Operation(op, (running, value))
+    """One step of a fold."""
+    return added(running, value) if op == "+" else Operation(op, (running, value))
 
 
 def fused(value: Value) -> Value:
@@ -412,17 +418,11 @@ def fused(value: Value) -> Value:
 
     def found(each: Value) -> Value:
         match each:
-            case Operation("+", (Operation("*", factors), other)) if value_is_float(other):
-                return Operation("fma", (*factors, other))
-            case Operation("+", (other, Operation("*", factors))) if value_is_float(other):
-                return Operation("fma", (*factors, other))
+            case Operation("+", (left, right)):
+                return added(left, right)
         return each
 
     return map_value(value, lambda expr: expr, found)
-
-
-def value_is_float(value: Value) -> bool:
-    return dtype_of(value).is_float
 
 
 def _stem(name: str) -> str:

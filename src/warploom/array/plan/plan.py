@@ -69,7 +69,7 @@ from warploom.array.types import Array, Tuple, Type, Vector, array, dtype_of
 from warploom.errors import InternalError, UnsupportedError
 from warploom.index.ir import Const, Expr, Var
 from warploom.kernel import ir as kernel
-from warploom.kernel.ir import Cast, Compare, Number, Operation, Value
+from warploom.kernel.ir import Cast, Compare, Number, Operation, Value, added
 
 ZERO = Const(0)
 
@@ -454,6 +454,8 @@ class _Planner:
         self, ready: Term, path: Path, value: Callable[[Term, Path], Value]
     ) -> Value:  # fmt: skip
         match ready:
+            case Apply(Compute("+"), _, (left, right)):
+                return added(value(left, path), value(right, path))
             case Apply(Compute(op), _, arguments):
                 return Operation(op, tuple(value(each, path) for each in arguments))
             case Apply(Copy(), _, (argument,)):
