@@ -176,6 +176,12 @@ def test_an_atomic_whose_result_is_not_read_orders_nothing(first: str, then: str
     refused(proof_of(body, 2), "memory", first, body)
 
 
+def test_an_atomic_of_a_vector_that_is_read_depends_on_who_came_first() -> None:
+    line = "atom.global.add.v2.f32 {%f1, %f2}, [%rd1], {%f1, %f2};"
+    body = f".reg .f32 %f<3>;\nmov.f32 %f1, 0f3F800000;\nmov.f32 %f2, %f1;\n{line}\n"
+    refused(proof_of(f"{body}st.global.f32 [%rd7], %f2;", 1), "memory", line, body)
+
+
 def test_atomics_that_order_nothing_are_proved() -> None:
     body = COUNT.replace("FIRST", ADD).replace("THEN", "fence.acq_rel.gpu;")
     body = body.replace("fence.acq_rel.gpu;\nred", "red")

@@ -50,3 +50,13 @@ NUMBER = "cvt.rn.f32.u32 %f0, %r11;\n"
 def test_what_a_product_depends_on(given: str, used: str, reach: Reach) -> None:
     body = PRODUCT.replace("GIVEN", given).replace("USED", used)
     assert proved(body, threads=128).reach is reach
+
+
+@pytest.mark.parametrize("value", ["%clock", "7"])
+def test_a_product_depends_on_what_lies_in_shared_memory(value: str) -> None:
+    body = PRODUCT.replace("GIVEN", KEPT).replace("USED", BRANCH)
+    body = body.replace(
+        "st.shared.u32 [%r9], 0;", f"mov.u32 %r11, {value};\nst.shared.u32 [%r9], %r11;"
+    )
+    reach = Reach.THIS_DATA if value.isdigit() else Reach.THIS_SCHEDULE
+    assert proved(body, threads=128).reach is reach

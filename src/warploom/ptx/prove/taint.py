@@ -133,9 +133,9 @@ class TaintFlow:
         if ins.opcode == "wmma":
             return guard | Taint.DATA | self.of_operands(*read) | self._loaded(ins)
         if ins.opcode == "wgmma":  # with its sums, and whether these are kept
-            return guard | Taint.DATA | self.of_operands(*ins.operands)
+            return guard | Taint.DATA | self.of_operands(*ins.operands) | self._in_shared()
         if ins.opcode in _PICTURES:
-            return guard | Taint.DATA
+            return guard | Taint.DATA | self.cells.get("global", Taint.NONE)
         if ins.opcode == "atom":  # of a grid that meets, only whether its bit turns is asked
             return Taint.NONE if ins.start in self.flags else Taint.DATA | Taint.ORDER
         if ins.opcode == "mbarrier":
@@ -237,6 +237,10 @@ class TaintFlow:
         """What a bulk copy takes from shared memory: any of what was written there."""
         if "bulk" not in ins.modifiers or "shared::cta" not in ins.modifiers:
             return Taint.NONE
+        return self._in_shared()
+
+    def _in_shared(self) -> Taint:
+        """What anything in shared memory may depend on, but for mbarriers."""
         found = Taint.NONE
         for start, taint in self.written.items():
             found |= taint if start not in self.barriers else Taint.NONE

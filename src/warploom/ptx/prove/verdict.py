@@ -14,8 +14,8 @@ from warploom.ptx.emulate.asked import Asked
 from warploom.ptx.emulate.code import Code
 from warploom.ptx.emulate.driver import WORKSPACE
 from warploom.ptx.emulate.skeleton import MAY_DEPEND, NOWHERE, Act, Recorded
-from warploom.ptx.ir import Instruction, Register
-from warploom.ptx.known import STRONG, space_of
+from warploom.ptx.ir import Instruction
+from warploom.ptx.known import STRONG, keys_of, registers, space_of
 from warploom.ptx.prove.conditions import check, outlives, waived
 from warploom.ptx.prove.flags import FlagLoops, check_flags, counted_on
 from warploom.ptx.prove.registers import check_meetings, check_registers
@@ -227,8 +227,7 @@ def _uncovered(ins: Instruction, used: set[str]) -> str:
     if ins.opcode in ("ld", "ldu") and STRONG & set(ins.modifiers) and space_of(ins) != "param":
         return MAY_DEPEND
     if ins.opcode == "atom":
-        to = ins.operands[0]
-        read = isinstance(to, Register) and to.key in used
+        read = any(key in used for each in registers(ins.operands[:1]) for key in keys_of(each))
         if read or {"acquire", "acq_rel"} & set(ins.modifiers):
             return "what this atomic sees depends on who came first"
         if "cas" in ins.modifiers:
