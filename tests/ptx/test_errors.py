@@ -343,3 +343,25 @@ def test_an_error_does_not_repeat_a_name_without_end() -> None:
     with pytest.raises(UnsupportedError) as error:
         ptx.load(text).kernel("k").launch(1, 32, [])
     assert len(str(error.value)) < 1000
+
+
+def hopper(body: str) -> ptx.Report:
+    text = f"{HEADER.replace('sm_80', 'sm_90a')}.visible .entry k()\n{{\n{body}\nret;\n}}\n"
+    return ptx.load(text, "k.ptx").kernel("k").launch(1, 128, [], races=True, prove=True)
+
+
+@pytest.mark.parametrize("number", ["-1", "99999999999999999999", "0x1ffffffffffffffff"])
+def test_a_wait_for_products_leaves_so_many_groups_as_there_can_be(number: str) -> None:
+    with pytest.raises((MalformedError, ParseError), match=r"leaves -1 groups|is no number"):
+        hopper(f"wgmma.wait_group.sync.aligned {number};")
+    hopper("wgmma.wait_group.sync.aligned 0xffffffffffffffff;")
+
+
+def test_the_sums_of_a_product_are_several_registers() -> None:
+    product = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 %f1, %rd1, %rd1, %p1, 1, 1, 0, 0;"
+    registers = ".reg .f32 %f<9>; .reg .b64 %rd<2>; .reg .pred %p<2>; mov.f32 %f1, 0f00000000;"
+    values = "mov.u64 %rd1, 0; setp.eq.u64 %p1, %rd1, 1;"
+    with pytest.raises(WarploomError, match="wgmma") as found:
+        hopper(f"{registers} {values}\n{product}")
+    assert found.value.span is not None
+    assert found.value.span.source.text.splitlines()[found.value.span.line - 1] == product

@@ -118,9 +118,9 @@ def number(text: str) -> Immediate | None:
         case "double":
             return Immediate(text, int(digits, 16), Spelling.DOUBLE)
         case "hex":
-            return Immediate(text, int(match.group("hex"), 16), Spelling.INTEGER)
+            return _whole(text, int(match.group("hex"), 16))
         case "bin":
-            return Immediate(text, int(match.group("bin"), 2), Spelling.INTEGER)
+            return _whole(text, int(match.group("bin"), 2))
         case "dec":
             return _decimal_integer(text, match.group("dec"))
         case _:
@@ -132,8 +132,13 @@ def _decimal_integer(text: str, digits: str) -> Immediate | None:
     if len(digits) > 1 and digits[0] == "0":
         if not set(digits) <= set("01234567"):
             return None
-        return Immediate(text, int(digits, 8), Spelling.INTEGER)
-    return Immediate(text, int(digits), Spelling.INTEGER)
+        return _whole(text, int(digits, 8))
+    return _whole(text, int(digits))
+
+
+def _whole(text: str, value: int) -> Immediate | None:
+    """None where it does not fit 64 bits."""
+    return None if value >> 64 else Immediate(text, value, Spelling.INTEGER)
 
 
 def negate(value: Immediate) -> Immediate:

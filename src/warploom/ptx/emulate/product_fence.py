@@ -84,11 +84,12 @@ class _Watched:
         if ins.opcode == "wgmma" and ins.modifiers[0] == "mma_async":
             self.sums[ins.start] = self._slots(ins.operands[0])
             left = ins.operands[1]
-            self.left[ins.start] = self._slots(left) if isinstance(left, Vector) else 0
+            self.left[ins.start] = self._slots(left)
             self.shapes[ins.start] = next(w for w in ins.modifiers if w.startswith("m64n"))
 
     def _slots(self, operand: Any) -> Bits:
-        keys = [k for r in operand.elements if isinstance(r, Register) for k in keys_of(r)]
+        elements = operand.elements if isinstance(operand, Vector) else ()
+        keys = [k for r in elements if isinstance(r, Register) for k in keys_of(r)]
         return _bits(self.code.slots[key] for key in keys if key in self.code.slots)
 
     def _copied(self) -> Bits:

@@ -393,6 +393,10 @@ def groups(ctx: Context, ins: Instruction) -> Step:
     newest = (
         ins.operands[0].value if ins.operands and isinstance(ins.operands[0], Immediate) else None
     )
+    if newest is not None:
+        if newest < 0:
+            raise ctx.fail(f"{ins.name} leaves {newest} groups", ins)
+        newest = min(newest, _MOST_GROUPS)
 
     def step(f: Frame) -> None:
         come(f)
@@ -410,6 +414,7 @@ def groups(ctx: Context, ins: Instruction) -> Step:
     return step
 
 
+_MOST_GROUPS = 1 << 31  # that a wait may leave: as many as there can be
 _KINDS: dict[str, Callable[[Context, Instruction], Step]] = {"mma_async": mma_async}
 
 
