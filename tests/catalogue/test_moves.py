@@ -327,6 +327,43 @@ def test_more_tensors_than_a_launch_takes(monkeypatch: pytest.MonkeyPatch) -> No
     assert seen == [8, 8, 4]
 
 
+IMAGE: Any = np.zeros((1, 2, 3, 4), np.float32)
+
+
+@pytest.mark.parametrize("call", [
+    lambda x: moves.pad([1], 1), lambda x: moves.pad(x, 1, "x"), lambda x: moves.pad(x, 1, None),
+    lambda x: moves.pad(x, 1, [1]), lambda x: moves.pad(x, 10**12),
+    lambda x: moves.crop([1], [None]), lambda x: moves.crop(x, ["ab", None, None, None]),
+    lambda x: moves.crop(x, [1, None, None, None]), lambda x: moves.crop(x, 4),
+    lambda x: moves.crop(x, [slice(0, 2, 0), None, None, None]),
+    lambda x: moves.split(x, "a"), lambda x: moves.split(x, 2.0), lambda x: moves.split(x, True),
+    lambda x: moves.split(x, [1.0, 2.0], 2), lambda x: moves.concatenate(x),
+    lambda x: moves.concatenate(3), lambda x: moves.concatenate([x > 0, x.astype(np.uint8)]),
+    lambda x: moves.interleave(3), lambda x: moves.deinterleave(x, 2.0, 3),
+    lambda x: moves.windows(x, 2), lambda x: moves.windows(x, (1,) * 5),
+    lambda x: moves.windows(x, (2.0, 2)), lambda x: moves.im2col([1], 2),
+    lambda x: moves.im2col(x, 2.0), lambda x: moves.im2col(x, None),
+    lambda x: moves.col2im(x, (2, 2), 1), lambda x: moves.col2im(x[0], "ab", 1),
+    lambda x: moves.take([1], [0]), lambda x: moves.take(x, [[0], [1, 2]], 1),
+])  # fmt: skip
+def test_what_is_no_movement_is_refused_in_a_sentence(call: Any) -> None:
+    with pytest.raises((CheckError, DeviceError)):
+        call(IMAGE)
+
+
+def test_truth_values_and_generators_are_put_together() -> None:
+    truths = IMAGE == 0
+    assert same(moves.concatenate((each for each in (truths, ~truths)), 1),
+                np.concatenate([truths, ~truths], 1))  # fmt: skip
+    assert same(moves.interleave([truths, ~truths], 3)[..., 0::2], truths)
+
+
+def test_frames_of_zeros_of_both_signs() -> None:
+    for value in (0.0, -0.0):
+        found = moves.pad(np.ones(2, np.float32), 1, value)
+        assert np.signbit(found[0]) == np.signbit(value)
+
+
 def test_an_axis_that_is_none_is_refused() -> None:
     for axis in (2, "1", [1], None):
         with pytest.raises(CheckError, match="has no axis"):

@@ -206,6 +206,24 @@ def test_what_no_kernel_computes_is_refused(how: dict[str, Any], said: str) -> N
         warploom.permute(np.zeros((3, 400), np.float32), (1, 0), **how)
 
 
+def test_what_is_no_option_of_a_conversion_is_never_ignored() -> None:
+    """A call whose options nobody understands is refused; it does not move the tensor as it is."""
+    x = np.ones((2, 3), np.float32)
+    for how in (
+        {"scale": 2, "along": "a"}, {"scale": 2, "along": True}, {"scale": [[1, 2]]},
+        {"scale": "2"}, {"scale": {}}, {"scale": 10**400}, {"dtype": [1]}, {"shift": 1j},
+    ):  # fmt: skip
+        with pytest.raises((CheckError, DeviceError)):
+            warploom.permute(x, (1, 0), **how)  # type: ignore[arg-type]
+
+
+def test_zeros_of_both_signs_are_two_calls() -> None:
+    x = np.full((2, 3), -0.0, np.float32)
+    for shift in (0.0, -0.0):
+        found = warploom.permute(x, (1, 0), shift=shift)
+        assert np.signbit(found).all() == np.signbit(shift)
+
+
 def test_complex_numbers_are_not_converted() -> None:
     with pytest.raises(CheckError, match="complex numbers are moved"):
         warploom.permute(np.zeros((2, 3), np.complex64), (1, 0), dtype="complex128")

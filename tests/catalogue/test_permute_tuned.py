@@ -54,7 +54,7 @@ def test_the_fastest_is_taken_and_kept(tmp_path: Path, monkeypatch: pytest.Monke
     assert len({type(each.spec) for each in several}) > 2
     wanted = several[-1]
     bench = Bench(wanted.spec.name)
-    (found,) = tuned_parts(moved, (0, 0), bench, 30.0, store)
+    (found,) = tuned_parts(moved, (0, 0), bench, 300.0, store)  # of a busy machine
     assert (found.spec, found.scalars) == (wanted.spec, wanted.scalars)
     assert bench.seen >= len(several)
     again = Bench("")

@@ -24,16 +24,17 @@ from itertools import accumulate
 from typing import Any
 
 from warploom.catalogue.permute import column_call
+from warploom.catalogue.permute.axes import count_of
 from warploom.catalogue.permute.call import permute
 from warploom.catalogue.permute.column_call import Pair, counts, several, windows_of
 from warploom.catalogue.permute.frame_call import pad
-from warploom.catalogue.permute.joined import again, known_as, together
+from warploom.catalogue.permute.joined import again, known_as, seen, together
 from warploom.catalogue.permute.take_call import take
 from warploom.errors import CheckError, DeviceError, located
 from warploom.index.ir import whole_number
 from warploom.runtime.callable import Device
 from warploom.runtime.library import blank, library
-from warploom.runtime.view import library_of, view
+from warploom.runtime.view import library_of
 
 __all__ = [
     "col2im", "concatenate", "crop", "deinterleave", "im2col", "interleave", "pad", "permute",
@@ -44,21 +45,30 @@ __all__ = [
 @located
 def crop(x: Any, ranges: Sequence[Any], *, device: Device = "auto") -> Any:
     """A part of a tensor, as a tensor of its own: for each axis a slice, (start, stop), or None."""
-    if len(ranges) != x.ndim:
-        raise CheckError(f"{len(ranges)} ranges for {x.ndim} axes", advice="None leaves an axis")
-    kept = tuple(each if isinstance(each, slice) else slice(*(each or (None,))) for each in ranges)
+    count = count_of(x)
+    if not isinstance(ranges, list | tuple) or len(ranges) != count:
+        raise CheckError(f"{ranges!r:.40} for {count} axes", advice="None leaves an axis")
+    kept = tuple(_range(each) for each in ranges)
     return _copied(x[kept], device)
 
 
 @located
 def split(x: Any, sizes: int | Sequence[int], axis: int = 0, *, device: Device = "auto") -> Any:
     """Parts of these sizes along an axis, each a tensor of its own; or so many alike."""
-    at = _axis(axis, x.ndim)
+    at = _axis(axis, count_of(x))
     count = x.shape[at]
-    if isinstance(sizes, int):
-        if sizes < 1 or count % sizes:
-            raise CheckError(f"an axis of {count} in {sizes} parts", advice="give their sizes")
-        sizes = [count // sizes] * sizes
+    if isinstance(sizes, list | tuple):
+        numbers = [whole_number(each) for each in sizes]
+        if None in numbers:
+            raise CheckError(f"sizes are whole numbers, not {sizes!r:.40}")
+        sizes = [each for each in numbers if each is not None]
+    else:
+        parts = whole_number(sizes)
+        if parts is None or parts < 1 or count % parts:
+            raise CheckError(
+                f"an axis of {count} in {sizes!r:.20} parts", advice="give their sizes"
+            )
+        sizes = [count // parts] * parts
     if sum(sizes) != count or min(sizes, default=0) < 0:
         raise CheckError(f"parts of {tuple(sizes)} along an axis of {count}")
     starts = [sum(sizes[:i]) for i in range(len(sizes))]
@@ -71,6 +81,7 @@ def split(x: Any, sizes: int | Sequence[int], axis: int = 0, *, device: Device =
 @located
 def concatenate(parts: Sequence[Any], axis: int = 0, *, device: Device = "auto") -> Any:
     """Tensors one after the other along an axis; all other sizes are the same."""
+    parts = _listed(parts)
     known = known_as(parts, ("concatenate", axis, device))
     found = again(known, parts)
     if found is not None:
@@ -111,7 +122,7 @@ def interleave(parts: Any, axis: int = 0, *, device: Device = "auto") -> Any:
             return together(known, given, _longer(first.shape, at, count), targets, device)
 
         return library(first).recorded(run, lambda g: tuple(deinterleave(g, count, at)), *parts)
-    at = _axis(axis, parts.ndim - 1)
+    at = _axis(axis, count_of(parts, "parts") - 1)
     order = (*range(1, at + 2), 0, *range(at + 2, parts.ndim))
     return permute(parts, order, device=device).reshape(
         _longer(parts.shape[1:], at, parts.shape[0])
@@ -121,9 +132,10 @@ def interleave(parts: Any, axis: int = 0, *, device: Device = "auto") -> Any:
 @located
 def deinterleave(x: Any, count: int, axis: int = 0, *, device: Device = "auto") -> Any:
     """A tensor whose first axis counts the parts that were interleaved along an axis."""
-    at = _axis(axis, x.ndim)
-    if count < 1 or x.shape[at] % count:
-        raise CheckError(f"an axis of {x.shape[at]} in {count} parts")
+    at = _axis(axis, count_of(x))
+    parts = whole_number(count)
+    if parts is None or parts < 1 or x.shape[at] % parts:
+        raise CheckError(f"an axis of {x.shape[at]} in {count!r:.20} parts")
     apart = x.reshape((*x.shape[:at], x.shape[at] // count, count, *x.shape[at + 1 :]))
     order = (at + 1, *(axis for axis in range(apart.ndim) if axis != at + 1))
     return permute(apart, order, device=device)
@@ -135,8 +147,11 @@ def windows(
 ) -> Any:
     """All windows of these sizes along the last axes, each `step` after the one before: their
     places are axes where those were, and their elements follow as the last ones."""
+    axes = count_of(x)
+    if not isinstance(size, list | tuple) or len(size) > axes:
+        raise CheckError(f"windows of {size!r:.40} in {axes} axes", advice="a size for each axis")
     count = len(size)
-    steps = several(step, count, "step")
+    size, steps = several(size, count, "size"), several(step, count, "step")
     found = _windowed(x, list(range(x.ndim - count, x.ndim)), size, steps, [1] * count)
     return _copied(found, device)
 
@@ -171,6 +186,12 @@ def col2im(
     """The images of this size whose windows these are, as by `torch.nn.functional.fold`; zero where
     no window is. Windows that overlap would have to be added up, and are refused."""
     sides, steps, around, apart = how = windows_of(kernel, stride, padding, dilation)
+    size = several(size, 2, "size")
+    if count_of(columns, "columns") != 3:
+        raise CheckError(
+            f"a tensor of {columns.ndim} axes",
+            advice="columns are of shape (N, C · kernel, windows)",
+        )
     spans = [(side - 1) * each + 1 for side, each in zip(sides, apart, strict=True)]
     if any(step < span for step, span in zip(steps, spans, strict=True)):
         raise CheckError(
@@ -219,6 +240,31 @@ def _axis(axis: int, count: int) -> int:
     return number % count
 
 
+def _range(given: Any) -> slice:
+    """A part of an axis as a call gives it."""
+    ends: Sequence[Any] = ("",)
+    if given is None:
+        ends = (None,)
+    elif isinstance(given, slice):
+        ends = (given.start, given.stop, given.step)
+    elif isinstance(given, list | tuple) and len(given) == 2:
+        ends = given
+    if any(each is not None and whole_number(each) is None for each in ends) or 0 in ends[2:]:
+        raise CheckError(f"{given!r:.40} is no part of an axis", advice="(start, stop), or None")
+    return slice(*ends)
+
+
+def _listed(parts: Any) -> Sequence[Any]:
+    """Tensors that are to be put together, as a list or tuple."""
+    if isinstance(parts, list | tuple):
+        return parts
+    if hasattr(parts, "ndim") or not hasattr(parts, "__iter__"):
+        raise CheckError(
+            f"'parts' is of type {type(parts).__name__}", advice="give a list of tensors"
+        )
+    return list(parts)
+
+
 def _slice(x: Any, axis: int, part: slice) -> Any:
     return x[(*[slice(None)] * axis, part)]
 
@@ -231,15 +277,17 @@ def _alike(parts: Sequence[Any], axis: int) -> tuple[Any, int]:
     """The first of several tensors, and the axis: all have its type, device and other sizes."""
     if not parts:
         raise CheckError("there are no tensors to put together")
-    first, *others = views = [view(each, "parts") for each in parts]
-    at = _axis(axis, parts[0].ndim)
+    first, *others = [seen(each) for each in parts]
+    at = _axis(axis, count_of(parts[0], "parts"))
     wanted = [n for i, n in enumerate(first.shape) if i != at]
     for each in others:
         if [n for i, n in enumerate(each.shape) if i != at] != wanted:
             raise CheckError(f"tensors of {first.shape} and {each.shape} along axis {at}")
         if (each.dtype, each.where, each.device) != (first.dtype, first.where, first.device):
             raise DeviceError("tensors of several types or devices", advice="convert them first")
-    return views[0].owner, at
+    if len({str(each.dtype) for each in parts}) > 1:  # types that are moved as bytes
+        raise DeviceError("tensors of several types", advice="convert them first")
+    return parts[0], at
 
 
 def _windowed(

@@ -1,12 +1,14 @@
-"""Orders of axes as calls give them: numbers, or a name."""
+"""Axes as calls give them: how many a tensor has, orders of them as numbers or by a name."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from warploom.catalogue.permute.problem import MOST_AXES
-from warploom.errors import CheckError
+from warploom.errors import CheckError, DeviceError
 from warploom.index.ir import whole_number
+from warploom.runtime.view import view
 
 Axes = tuple[int, ...]
 NAMES = {"transposed": 2, "channels_last": 3, "channels_first": 3}  # and the fewest axes
@@ -33,6 +35,15 @@ def named_axes(name: str, count: int) -> Axes:
     if name == "channels_last":
         return (*batch, *range(len(batch) + 1, count), len(batch))
     return (*batch, last, *others[len(batch) :])
+
+
+def count_of(array: Any, name: str = "x") -> int:
+    """How many axes a tensor has; what is none is refused by its name."""
+    count = getattr(array, "ndim", None)
+    if not isinstance(count, int):
+        view(array, name)
+        raise DeviceError(f"'{name}' does not tell its axes", advice="give a NumPy array of it")
+    return count
 
 
 def checked_axes(axes: Sequence[int] | str, count: int) -> Axes:

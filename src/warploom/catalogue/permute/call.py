@@ -68,13 +68,13 @@ def permute(
     [[[0.0, 3.0], [6.0, 9.0]], [[1.0, 4.0], [7.0, 10.0]], [[2.0, 5.0], [8.0, 11.0]]]
     """
     try:
+        if dtype is not None or scale is not None or shift is not None or along is not None:
+            how = dtype, scale, shift, along
+            return _converted(x, axes, out, device, stream, how, _seconds(tune))
+        if tune is not False:
+            return _converted(x, axes, out, device, stream, None, _seconds(tune))
         try:
             reader = READERS.get(x.__class__) or reader_of(x)
-            if dtype is not None or scale is not None or shift is not None or along is not None:
-                how = dtype, scale, shift, along
-                return _converted(x, axes, out, device, stream, how, _seconds(tune))
-            if tune is not False:
-                return _converted(x, axes, out, device, stream, None, _seconds(tune))
             if reader is None:
                 return _unread(x, axes, out, device, stream)
             key, pointer = reader(x)
@@ -155,12 +155,16 @@ def _converted(
     wanted = None if out is None else READERS.get(out.__class__) or reader_of(out)
     if reader is None or (out is not None and wanted is None):
         return _unread(x, axes, out, device, stream, how, seconds)
-    key, pointer = reader(x)
-    out_key, to = (None, 0) if wanted is None else wanted(out)
-    axes = tuple(axes) if isinstance(axes, list) else axes
-    late = pointer & _MASK, to & OUT_MASK
-    known: Hashable = key, axes, device, late, out_key, how, seconds
-    found = _plans.get(known)
+    try:
+        key, pointer = reader(x)
+        out_key, to = (None, 0) if wanted is None else wanted(out)
+        axes = tuple(axes) if isinstance(axes, list) else axes
+        late = pointer & _MASK, to & OUT_MASK
+        told = None if how is None else (how[0], repr(how[1:]))  # 0.0 is equal to -0.0, 1 to True
+        known: Hashable = key, axes, device, late, out_key, told, seconds
+        found = _plans.get(known)
+    except (RuntimeError, TypeError, AttributeError):  # no memory, or nothing that is hashed
+        return _unread(x, axes, out, device, stream, how, seconds)
     if found is None:
         found = _remembered(known, planned(x, axes, out, device, how, seconds))
     return found(x, out, pointer, to, stream)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
+from warploom.catalogue.permute.axes import count_of
 from warploom.catalogue.permute.frame_call import planned_frames, remembered
 from warploom.catalogue.permute.launched import Run
 from warploom.catalogue.permute.padded import Frame
@@ -21,7 +22,7 @@ Four = tuple[tuple[int, ...], ...]  # sizes, steps, frame and dilation, along bo
 def im2col(
     x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, device: Device, stream: Any
 ) -> Any:
-    if x.ndim != 4:
+    if count_of(x) != 4:
         raise CheckError(f"a tensor of {x.ndim} axes", advice="images are of shape (N, C, H, W)")
     how = windows_of(kernel, stride, padding, dilation)
     places = counts(x.shape[2:], how)
@@ -45,7 +46,10 @@ def windows_of(kernel: Any, stride: Any, padding: Any, dilation: Any) -> Four:
 
 def several(given: Sequence[int] | int, count: int, name: str) -> tuple[int, ...]:
     """One whole number for all axes, or one for each."""
-    numbers = (given,) * count if isinstance(given, int) else tuple(given)
+    try:
+        numbers = (given,) * count if isinstance(given, int) else tuple(given)
+    except TypeError:
+        numbers = ()
     if len(numbers) != count or any(whole_number(each) is None for each in numbers):
         raise CheckError(f"'{name}' is a whole number, or {count} of them, not {given!r:.40}")
     return numbers

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from warploom.errors import CheckError, DeviceError
-from warploom.index.ir import Expr
+from warploom.index.ir import Expr, whole_number
 from warploom.kernel.build import Builder, cast, fma
 from warploom.kernel.dtype import DType, f32, f64, from_numpy
 from warploom.kernel.ir import Cell, Value, dtype_of
@@ -124,7 +124,10 @@ def asked(
                 advice="write along=, the axis of x whose steps have one each",
             )
         return Asked(Conversion(source, target, True), factors or (1.0,), shifts or (0.0,))
-    axis = along + len(shape) * (along < 0)
+    number = whole_number(along)
+    if number is None:
+        raise CheckError(f"'along' is the number of an axis, not {along!r:.40}")
+    axis = number + len(shape) * (number < 0)
     if not 0 <= axis < len(shape):
         raise CheckError(f"the tensor has no axis {along}", advice=f"it has {len(shape)}")
     steps = shape[axis]
@@ -155,15 +158,16 @@ def _numbers(given: Any, name: str) -> Factors | None:
     if given is None:
         return None
     try:
-        numbers = np.asarray(given, np.float64).reshape(-1)
-    except (TypeError, ValueError, RuntimeError):
-        numbers = np.zeros(0)
-    if not numbers.size or np.ndim(given) > 1:
+        numbers = np.asarray(given, np.float64)
+        right = numbers.size > 0 and numbers.ndim < 2 and np.asarray(given).dtype.kind in "biuf"
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        right = False
+    if not right:
         raise CheckError(
             f"'{name}' is a number, or several in a row, not {given!r:.40}",
             advice="as a float, a tuple, or an array in host memory",
         )
-    return tuple(float(each) for each in numbers)
+    return tuple(float(each) for each in numbers.reshape(-1))
 
 
 def type_named(dtype: Any) -> DType:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
+from warploom.catalogue.permute.axes import count_of
 from warploom.catalogue.permute.call import device_of, permute
 from warploom.catalogue.permute.frames import frame_parts
 from warploom.catalogue.permute.launched import Run, run_of
@@ -21,6 +23,7 @@ from warploom.runtime.view import View, is_complex, view
 
 Widths = tuple[tuple[int, int], ...]
 REMEMBERED = 1024
+MOST = 1 << 48  # elements of a result
 _plans: dict[Hashable, Run] = {}
 
 
@@ -39,8 +42,10 @@ def pad(
     tensor is taken by `moves.crop`, not by widths below zero.
     """
     check_device(device)
-    known = _widths(widths, x.ndim)
-    asked: Hashable = "pad", known, value, type(value)
+    known = _widths(widths, count_of(x))
+    if not isinstance(value, int | float | complex | np.number | np.bool_):
+        raise CheckError(f"{value!r:.40} is no number", advice="as in moves.pad(x, widths, 0)")
+    asked: Hashable = "pad", known, repr(value), type(value)  # 0.0 is equal to -0.0
     return remembered(x, asked, lambda: _padded(x, known, value, device), device, stream)
 
 
@@ -107,6 +112,8 @@ def planned_frames(
     as a dense one lies; `back` makes the gradient of x."""
     bits = bits_of(x)
     source = view(x if bits is None else bits(x), "x")
+    if math.prod(shape) >= MOST:
+        raise CheckError(f"a result of {math.prod(shape)} elements", advice="give smaller widths")
     if x.ndim > MOST_AXES:
         raise CheckError(f"a tensor of {x.ndim} axes", advice=f"at most {MOST_AXES}")
     if source.strides is None:

@@ -66,10 +66,10 @@ def together(
 ) -> Any:
     """A new tensor, whose `targets` are views of it: where each of the parts goes."""
     out = blank(parts[0], shape)
-    begin = _seen(out).pointer
-    views, found = [_seen(each) for each in parts], []
+    begin = seen(out).pointer
+    views, found = [seen(each) for each in parts], []
     for number, (source, target) in enumerate(zip(views, targets(out), strict=True)):
-        to = _seen(target)
+        to = seen(target)
         found += [(each, number, to.pointer - begin) for each in copied(source, to, device)]
     where, made, pointers = device_of(views[0], device), bundles(found), [v.pointer for v in views]
     if where != "cuda":
@@ -85,7 +85,7 @@ def together(
     return out
 
 
-def _seen(array: Any) -> View:
+def seen(array: Any) -> View:
     bits = bits_of(array)
     return view(array if bits is None else bits(array), "parts")
 

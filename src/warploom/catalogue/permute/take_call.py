@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from warploom.catalogue.formula import rows_gradient
+from warploom.catalogue.permute.axes import count_of
 from warploom.catalogue.permute.call import device_of, permute
 from warploom.catalogue.permute.joined import Again, Known, again, known_as, remember
 from warploom.catalogue.permute.problem import WIDEST
@@ -37,7 +38,7 @@ def take(
     if found is not None:
         return found
     check_device(device)
-    count = x.ndim
+    count = count_of(x)
     at = whole_number(axis)
     if at is None or not -count <= at < count:
         raise CheckError(f"the tensor has no axis {axis!r:.20}", advice=f"it has {count}")
@@ -53,7 +54,10 @@ def take(
 def _numbers(x: Any, indices: Any, size: int) -> Any:
     """The indices where x is, as one of two types; those that are in host memory are checked."""
     if isinstance(indices, list | tuple):
-        indices = np.array(indices, None if len(indices) else np.int64)
+        try:
+            indices = np.array(indices, None if len(indices) else np.int64)
+        except ValueError:  # rows of several lengths
+            indices = np.zeros((1, 1))
     known = view(indices, "indices")
     if len(known.shape) != 1 or known.dtype.is_float or known.dtype.is_code:
         raise CheckError(
