@@ -16,7 +16,7 @@ from warploom.array.language.evaluate import evaluate
 from warploom.array.language.ir import Apply, Program, Term, walk
 from warploom.array.types import array
 from warploom.errors import CheckError
-from warploom.kernel.dtype import bf16, f16, f32, i32
+from warploom.kernel.dtype import bf16, e4m3, f16, f32, i32
 from warploom.machine.record import CUDA
 
 
@@ -94,8 +94,8 @@ def test_conversions() -> None:
     assert run_candidate(model.plan, candidate, x)[1].tolist() == [1, -2, 2**31 - 1]
 
 
-def test_numbers_of_16_bits_are_converted_by_what_they_stand_for() -> None:
-    """As kernels do it: half floats as NumPy has them, bfloat16 by its bits."""
+def test_codes_are_converted_by_what_they_stand_for() -> None:
+    """As kernels do it: half floats as NumPy has them, others by their bits."""
 
     def halved(v: Term) -> Term:
         return al.convert(f32, v) * 0.5
@@ -104,6 +104,7 @@ def test_numbers_of_16_bits_are_converted_by_what_they_stand_for() -> None:
     for dtype, given, wanted in (
         (f16, x.astype(np.float16), np.array([0.5, -1.0, 1.5], np.float16)),
         (bf16, np.array([0x3F80, 0xC000, 0x4040], np.uint16), [0x3F00, 0xBF80, 0x3FC0]),
+        (e4m3, np.array([0x38, 0xC0, 0x44], np.uint8), [0x30, 0xB8, 0x3C]),
     ):
         floats = al.program("floats", lambda x: al.map_(halved, x), x=array(dtype, 3))
         assert of(np.ndarray, evaluate(floats, given)).tolist() == [0.5, -1.0, 1.5]

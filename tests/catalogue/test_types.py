@@ -41,7 +41,7 @@ def test_every_type_on_the_simulator(name: str, given: dict[str, Parameter], dty
 
 
 @pytest.mark.sampled(2, each="device")
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float8_e5m2"])
 @pytest.mark.parametrize(("name", "given"), [MOVING[1], ADDING[0], ADDING[1]])
 @pytest.mark.parametrize("device", ["c", "ptx"])
 def test_codes_on_every_device(
@@ -121,7 +121,7 @@ def test_complex_numbers_are_pairs() -> None:
     assert caught.value.advice.startswith("complex numbers are taken as pairs")
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float8_e5m2"])
 def test_own_sketches_of_codes(dtype: str) -> None:
     adding = warploom.compile(
         warploom.Sketch.from_file(ROOT / "examples" / "sketches" / "sums.swflow"), dtype=dtype
@@ -140,7 +140,9 @@ def test_own_sketches_of_codes(dtype: str) -> None:
             assert [each for each in found if each.wrong] == []
     x = np.arange(24, dtype=np.float32)
     kind = DType(dtype)
-    assert (decoded(adding(coded(x, kind)), kind) == x.reshape(-1, 3).sum(axis=1)).all()
+    codes = coded(x, kind)
+    sums = decoded(codes, kind).reshape(-1, 3).sum(axis=1)
+    assert (adding(codes).view(kind.storage) == coded(sums, kind)).all()
 
 
 def test_torch_tensors_of_bfloat16_in_host_memory(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Numbers of sixteen bits: stored and moved as codes, computed in float32, rounded once."""
+"""Numbers of sixteen and eight bits: stored and moved as codes, computed in f32, rounded once."""
 
 from __future__ import annotations
 
@@ -15,24 +15,85 @@ from warploom.catalogue import entries
 from warploom.catalogue.entry import Parameter
 from warploom.errors import CheckError, DeviceError
 from warploom.kernel.build import Builder, cast, choose, from_index
-from warploom.kernel.dtype import DType, bf16, coded, decoded, f16, f32, f64, i32, u16, u32
+from warploom.kernel.dtype import (
+    Codes,
+    DType,
+    bf16,
+    coded,
+    decoded,
+    e4m3,
+    e5m2,
+    f16,
+    f32,
+    f64,
+    i32,
+    u16,
+    u32,
+)
 from warploom.kernel.evaluate import run
 from warploom.kernel.ir import Kernel
 from warploom.kernel.stored import computes, retyped, stored_as
 from warploom.runtime.callable import load
 
-CODES = (f16, bf16)
-EVERY = np.arange(1 << 16, dtype=np.uint16)
+CODES = (f16, bf16, e4m3, e5m2)
+
+
+def every(dtype: DType) -> Codes:
+    """All codes of a type."""
+    return np.arange(1 << 8 * dtype.bytes).astype(dtype.storage)
 
 
 def test_every_code_is_read_and_written_back() -> None:
     for dtype in CODES:
-        numbers = decoded(EVERY, dtype)
+        codes = every(dtype)
+        numbers = decoded(codes, dtype)
         back = coded(numbers, dtype)
-        known = ~np.isnan(numbers)
-        assert (back[known] == EVERY[known]).all()
-        assert (back[~known] == 0x7FFF).all()
-    assert (decoded(EVERY, f16)[:0x7C00] == EVERY[:0x7C00].view(np.float16)).all()
+        known = np.isfinite(numbers) if dtype.bytes == 1 else ~np.isnan(numbers)
+        assert (back[known] == codes[known]).all()
+        assert (back[np.isnan(numbers)] == (1 << 8 * dtype.bytes - 1) - 1).all()
+    assert (decoded(every(f16), f16)[:0x7C00] == every(f16)[:0x7C00].view(np.float16)).all()
+
+
+# By hand, from the definitions of the two formats.
+KNOWN = {
+    e4m3: {1.0: 0x38, -1.75: 0xBE, 448.0: 0x7E, 1e9: 0x7E, -np.inf: 0xFE, 2.0**-9: 0x01, 17.0: 0x58,
+           2.0**-10: 0x00, 1.5 * 2.0**-9: 0x02, 19.0: 0x5A, -0.0: 0x80},
+    e5m2: {1.0: 0x3C, -1.75: 0xBF, 57344.0: 0x7B, 1e9: 0x7B, np.inf: 0x7B, 2.0**-16: 0x01,
+           2.0**-17: 0x00, 1.5 * 2.0**-16: 0x02, 9.0: 0x48, 11.0: 0x4A, -0.0: 0x80},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", KNOWN, ids=repr)
+def test_numbers_of_eight_bits(dtype: DType) -> None:
+    given = np.array(list(KNOWN[dtype]), np.float32)
+    assert list(coded(given, dtype)) == list(KNOWN[dtype].values())
+    assert np.isnan(decoded(np.array([0x7F, 0xFF], np.uint8), dtype)).all()
+    assert np.isinf(decoded(np.array([0x7C], np.uint8), e5m2))[0]
+    assert decoded(np.array([0x7C], np.uint8), e4m3)[0] == 384
+
+
+@pytest.mark.parametrize("dtype", [e4m3, e5m2], ids=repr)
+def test_all_numbers_become_codes_of_eight_bits_everywhere(dtype: DType) -> None:
+    """Every float whose first sixteen bits are the same, and those half way between two codes."""
+    k = Builder("narrowed", block=64)
+    n = k.scalar("n")
+    x, y = k.array("x", f32, n, const=True), k.array("y", dtype, n)
+    k.grid((n + 63) // 64)
+    i = k.let("i", k.block_x * 64 + k.thread)
+    v = k.register("v", f32)
+    k.set(v, x.at(i, when=i.lt(n)))
+    y.put(i, cast(dtype, v), when=i.lt(n))
+    kernel = k.done()
+    half = np.arange(1 << 16, dtype=np.uint32) << np.uint32(16)
+    given = np.concatenate([half, half + np.uint32(1), half + np.uint32(0x8000)]).view(np.float32)
+    wanted = np.zeros(len(given), np.uint8)
+    run(kernel, [given, wanted])
+    assert (wanted == coded(given, dtype)).all()
+    for device in ("c", "ptx", "opencl"):
+        if is_here(device):
+            found = np.zeros_like(wanted)
+            load(kernel, device)(given, found)
+            assert (found == wanted).all(), device
 
 
 @given(
@@ -77,10 +138,10 @@ def squares(width: int = 4) -> Kernel:
 
 @pytest.mark.parametrize("dtype", CODES, ids=repr)
 def test_all_codes_on_all_devices(dtype: DType) -> None:
-    kernel = stored_as(squares(), dtype)
-    others = np.random.default_rng(0).integers(0, 1 << 16, (3, 1 << 16)).astype(np.uint16)
-    x = np.concatenate([EVERY[None], others]).T.reshape(-1).copy()
-    wanted = np.zeros(2 << 16, np.uint16)
+    kernel, count = stored_as(squares(), dtype), len(every(dtype))
+    others = np.random.default_rng(0).integers(0, count, (3, count)).astype(dtype.storage)
+    x = np.concatenate([every(dtype)[None], others]).T.reshape(-1).copy()
+    wanted = np.zeros(2 * count, dtype.storage)
     run(kernel, [x, wanted])
     for device in ("c", "ptx"):
         if is_here(device):
@@ -127,9 +188,16 @@ def test_what_only_moves_moves_as_bits() -> None:
     run(kernel, [3, x, y])
     run(retyped(kernel, u16, f16), [3, x.view(np.float16), z])
     assert (z.view(np.uint16) == y).all()  # NaNs as they were
+    few = entry.kernel(m=5, n=7, dtype="float8_e4m3fn")
+    assert {each.dtype for each in few.arrays} == {e4m3}
+    bits, moved = x.astype(np.uint8), np.zeros(len(x), np.uint8)
+    run(few, [3, bits, moved])
+    assert (moved == y.astype(np.uint8)).all()
     assert computes(squares())
     with pytest.raises(CheckError, match="cannot have f16 for u32"):
         retyped(kernel, u32, f16)
+    with pytest.raises(CheckError, match="cannot have e5m2 for u16"):
+        retyped(kernel, u16, e5m2)
     with pytest.raises(CheckError, match="f32 is no code"):
         stored_as(squares(), f32)
 

@@ -85,6 +85,8 @@ from warploom.index.ir import Expr as Index
 from warploom.index.laws import simplify
 from warploom.kernel.dtype import DType
 from warploom.kernel.dtype import bf16 as bf16
+from warploom.kernel.dtype import e4m3 as e4m3
+from warploom.kernel.dtype import e5m2 as e5m2
 from warploom.kernel.dtype import f16 as f16
 from warploom.kernel.dtype import f32 as f32
 from warploom.kernel.dtype import i32 as i32

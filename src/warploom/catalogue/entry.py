@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from warploom.errors import CheckError, nearest
 from warploom.index.ir import whole_number
-from warploom.kernel.dtype import DType, coded, decoded, f32, u16
+from warploom.kernel.dtype import DType, coded, decoded, f32
 from warploom.kernel.ir import Kernel
 from warploom.kernel.stored import stored_as
 from warploom.kernel.wide import with_index
@@ -159,9 +159,10 @@ class Entry:
 
     def _plain(self, settings: Parameters) -> dict[str, Parameter]:
         """Settings for the numbers that codes stand for, or for their bits if they only move."""
-        if "dtype" not in settings or self.code(settings) is None:
+        code = self.code(settings)
+        if "dtype" not in settings or code is None:
             return dict(settings)
-        return {**settings, "dtype": (f32 if self.computes else u16).value}
+        return {**settings, "dtype": f32.value if self.computes else code.storage.name}
 
     def program(self, **given: Parameter) -> Program | None:
         """The sketch whose fill the kernel uses."""

@@ -39,6 +39,8 @@ _VECTOR = {
     DType.U8: "uchar",
     DType.F16: "ushort",
     DType.BF16: "ushort",
+    DType.E4M3: "uchar",
+    DType.E5M2: "uchar",
 }
 _SHUFFLE = {
     "idx": "__shfl_sync",

@@ -65,6 +65,8 @@ _C_TYPES = {
     DType.U8: "unsigned char",
     DType.F16: "unsigned short",
     DType.BF16: "unsigned short",
+    DType.E4M3: "unsigned char",
+    DType.E5M2: "unsigned char",
 }
 _C_FUNCTIONS: dict[Operator, tuple[str, str]] = {
     "abs": ("fabsf", "fabs"),
@@ -110,7 +112,8 @@ OPENCL = Dialect(
     language="opencl",
     types=_C_TYPES
     | {DType.I64: "long", DType.U64: "ulong", DType.U32: "uint", DType.U8: "uchar"}
-    | {DType.U16: "ushort", DType.I8: "char", DType.F16: "ushort", DType.BF16: "ushort"},
+    | {DType.U16: "ushort", DType.I8: "char", DType.F16: "ushort", DType.BF16: "ushort"}
+    | {DType.E4M3: "uchar", DType.E5M2: "uchar"},
     thread=("get_local_id(0)", "get_local_id(1)", "get_local_id(2)"),
     block=("get_group_id(0)", "get_group_id(1)", "get_group_id(2)"),
     shared="__local",

@@ -83,7 +83,7 @@ def _helper_text(name: str, dialect: Dialect) -> str:
     if match is None:
         raise InternalError(f"no text for a helper '{name}'")
     what, on, target, source = match.groups()
-    if what is None and "f16" in (target[-3:], source[-3:]):
+    if what is None and (_BY_NAME[target].is_code or _BY_NAME[source].is_code):
         return code_text(name, dialect)
     if what is None and _BY_NAME[target].is_float:
         return _rounding(name, _BY_NAME[source], dialect)

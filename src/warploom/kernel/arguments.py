@@ -136,7 +136,7 @@ def _match(
 
 
 def _check_array(param: ir.ArrayParam, given: Described) -> None:
-    bits = param.dtype.is_code and given.dtype is DType.U16  # codes as NumPy has all of them
+    bits = param.dtype.is_code and given.dtype.value == param.dtype.storage.name  # as NumPy has it
     if given.dtype is not param.dtype and not bits:
         raise DeviceError(
             f"'{param.name}' holds {given.dtype.value}, but the kernel takes {param.dtype.value}",

@@ -1,7 +1,8 @@
 """Element types of kernels: their name, size and NumPy equivalent.
 
-Numbers of sixteen bits are *codes*: they are stored and moved, and nothing is computed in them.
-What is computed is computed in `f32`, and rounded when it becomes a code again.
+Floating-point numbers of sixteen and eight bits are *codes*: they are stored and moved, and nothing
+is computed in them. What is computed is computed in `f32`, and rounded when it becomes a code
+again.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from warploom.errors import DeviceError
-from warploom.machine.narrow import FORMATS, encode
+from warploom.machine import narrow
 
 
 class DType(Enum):
@@ -31,16 +32,18 @@ class DType(Enum):
     U8 = "uint8"
     F16 = "float16"
     BF16 = "bfloat16"
+    E4M3 = "float8_e4m3fn"  # no infinity
+    E5M2 = "float8_e5m2"
 
     @property
     def numpy(self) -> np.dtype[Any]:
-        """As NumPy has it, which has no `bfloat16`: there its bits stand for it."""
-        return np.dtype("uint16" if self is DType.BF16 else self.value)
+        """As NumPy has it; where it has no such type the bits stand for it."""
+        return np.dtype(_BITS.get(self, self.value))
 
     @property
     def storage(self) -> np.dtype[Any]:
         """As evaluators hold it: a code by its bits, so that none is changed on the way."""
-        return np.dtype("uint16") if self.is_code else self.numpy
+        return np.dtype(f"uint{8 * self.bytes}") if self.is_code else self.numpy
 
     @property
     def bytes(self) -> int:
@@ -49,7 +52,7 @@ class DType(Enum):
     @property
     def is_code(self) -> bool:
         """Whether it is only stored and moved, and converted from and to `f32`."""
-        return self in (DType.F16, DType.BF16)
+        return self is DType.F16 or self in _BITS
 
     @property
     def computed(self) -> DType:
@@ -83,17 +86,22 @@ class DType(Enum):
         return self.name.lower()
 
 
+_BITS = {DType.BF16: "uint16", DType.E4M3: "uint8", DType.E5M2: "uint8"}  # NumPy lacks these
+
 f32, f64 = DType.F32, DType.F64
 i32, u32, i64, u64 = DType.I32, DType.U32, DType.I64, DType.U64
 i16, u16, i8, u8 = DType.I16, DType.U16, DType.I8, DType.U8
 f16, bf16 = DType.F16, DType.BF16
+e4m3, e5m2 = DType.E4M3, DType.E5M2
 
 Codes = np.ndarray[Any, np.dtype[Any]]
 
 
 def decoded(bits: Codes, dtype: DType) -> Codes:
     """Codes as the numbers that they stand for, as `float32`."""
-    codes = np.asarray(bits).view(np.uint16)
+    codes = np.asarray(bits).view(dtype.storage)
+    if dtype.bytes == 1:
+        return np.asarray(narrow.decoded(repr(dtype))[codes], np.float32)
     if dtype is DType.F16:
         with np.errstate(all="ignore"):
             return codes.view(np.float16).astype(np.float32)
@@ -101,10 +109,12 @@ def decoded(bits: Codes, dtype: DType) -> Codes:
 
 
 def coded(numbers: Codes, dtype: DType) -> Codes:
-    """Numbers as the nearest codes, ties to even; every NaN as one."""
+    """Numbers as the nearest codes, ties to even; every NaN as one. What is beyond all numbers of
+    eight bits becomes the largest of them, as GPUs have it."""
     with np.errstate(all="ignore"):  # what is beyond all codes, and signalling NaNs
         wide = np.asarray(numbers, np.float32).astype(np.float64)
-        return encode(wide, FORMATS[repr(dtype)], "rn", False, None).astype(np.uint16)
+        made = narrow.encode(wide, narrow.FORMATS[repr(dtype)], "rn", dtype.bytes == 1, None)
+        return made.astype(dtype.storage)
 
 
 def from_numpy(dtype: object) -> DType:

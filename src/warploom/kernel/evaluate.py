@@ -107,7 +107,7 @@ def run(
 
 
 def _held(array: Array, dtype: DType) -> Array:
-    """A view of the array's memory, with f16 and bf16 as their bits."""
+    """A view of the array's memory, with codes as their bits."""
     return array.view(dtype.storage) if dtype.is_code else array
 
 

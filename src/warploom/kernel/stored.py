@@ -1,5 +1,5 @@
 """A kernel of `f32` whose arrays hold codes: loads widen, stores round, and that is the only
-rounding to sixteen bits.
+rounding to fewer bits.
 
     v = x[i];       →   code = x[i];  v = f32(code);
     y[i] = e;       →   y[i] = f16(e);
@@ -25,7 +25,7 @@ _ELEMENT = f"e{INVENTED}"
 def stored_as(kernel: ir.Kernel, dtype: DType) -> ir.Kernel:
     """The kernel with all arrays of `f32` held as codes; it computes as it did."""
     if not dtype.is_code:
-        raise CheckError(f"{dtype!r} is no code", advice="use f16 or bf16")
+        raise CheckError(f"{dtype!r} is no code", advice="use f16, bf16, e4m3 or e5m2")
     narrow = {each.name for each in kernel.arrays if each.dtype is DType.F32}
     constants = {each.name for each in kernel.arrays if each.space == "constant"}
     passed = _Pass(narrow - constants, narrow & constants, dtype)

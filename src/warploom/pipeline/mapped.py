@@ -33,6 +33,7 @@ from warploom.emit.parts import with_notes
 from warploom.errors import DeviceError, spelled
 from warploom.kernel.dtype import DType, coded, decoded
 from warploom.kernel.ir import Kernel
+from warploom.machine.narrow import FORMATS
 from warploom.machine.record import machine_named
 from warploom.native import require_c
 from warploom.runtime import rig
@@ -49,7 +50,7 @@ ROOM = 1e-3  # difference between two orders of summation, of the largest elemen
 SMALLEST = 1e-2  # inputs are about 1: of sums that cancel nothing is left to compare with
 MOST_ELEMENTS, MOST_OPERATIONS = 1 << 24, 1 << 16  # for the evaluator: a few seconds
 # From a code to the next one, of its size: two orders of summation may be rounded to either.
-STEP = {DType.F16: 2.0**-10, DType.BF16: 2.0**-7}
+STEP = {each: 2.0 ** -FORMATS[repr(each)].fraction_bits for each in DType if each.is_code}
 UNWRITTEN = 0x5A  # in every byte: nobody takes it for a result
 
 

@@ -48,6 +48,8 @@ _SCALAR: dict[DType, Callable[[Any], Any]] = {
     DType.U8: ctypes.c_uint8,
     DType.F16: ctypes.c_uint16,
     DType.BF16: ctypes.c_uint16,
+    DType.E4M3: ctypes.c_uint8,
+    DType.E5M2: ctypes.c_uint8,
 }
 
 

@@ -20,6 +20,9 @@ from warploom.kernel.dtype import DType, from_numpy
 Where: TypeAlias = Literal["host", "gpu"]
 Shape: TypeAlias = tuple[int, ...]
 
+_WITHOUT_NUMPY = {
+    f"torch.{each.value}": each for each in DType if each.is_code and each.numpy == each.storage
+}
 _UNMASKED = "fill what is masked: x.filled(0), or give x.data"
 _DLPACK_HOST = (1, 3)  # plain and pinned memory
 _DLPACK_GPU = (2, 13)  # device and managed memory
@@ -165,9 +168,10 @@ def _tensor(tensor: Any) -> View:
     if str(tensor.dtype).startswith("torch.complex"):  # real and imaginary part along a last axis
         pairs = _tensor(import_module("torch").view_as_real(tensor))
         return replace(pairs, owner=tensor)
-    if kind == "cpu" and str(tensor.dtype) == "torch.bfloat16":  # NumPy has its bits alone
-        bits = tensor.detach().view(import_module("torch").int16).numpy().view(np.uint16)
-        return _host(bits, tensor, tracked, DType.BF16)
+    if kind == "cpu" and (known := _WITHOUT_NUMPY.get(str(tensor.dtype))):
+        whole = getattr(import_module("torch"), f"int{8 * known.bytes}")
+        bits = tensor.detach().view(whole).numpy().view(known.storage)
+        return _host(bits, tensor, tracked, known)
     if kind == "cpu":
         return _host(tensor.detach().numpy(), tensor, tracked)
     if kind != "cuda":

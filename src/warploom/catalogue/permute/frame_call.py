@@ -153,7 +153,7 @@ def _element(x: Any, source: View, value: complex, as_bytes: bool) -> bytes:
         return np.array([number.real, number.imag], kind.numpy).tobytes()
     if isinstance(value, complex):
         raise CheckError(f"{value!r:.40} is no {kind!r}")
-    if kind is DType.BF16:
+    if kind.is_code and kind is not DType.F16:
         return bytes(coded(np.array([value], np.float32), kind).tobytes())
     if not kind.is_code and not kind.has(value):
         raise CheckError(f"{value!r:.40} is no {kind!r}", advice="give a number of the type")
