@@ -11,7 +11,7 @@ from warploom.emit.opencl import opencl as to_opencl
 from warploom.errors import CheckError, EmitError
 from warploom.index.ir import Const, Var
 from warploom.kernel.check import check
-from warploom.kernel.dtype import DType
+from warploom.kernel.dtype import DType, bf16, coded, decoded, e4m3, e5m2, f16, i8, u8
 from warploom.kernel.evaluate import run
 from warploom.kernel.ir import (
     ArrayParam,
@@ -25,7 +25,7 @@ from warploom.kernel.ir import (
     TensorKind,
     TensorProduct,
 )
-from warploom.kernel.tensor import leading_bits, product, widths
+from warploom.kernel.tensor import DEPTH, leading_bits, product, types_of, widths
 from warploom.machine.rounding import bf16_to_single, single_to_bf16
 from warploom.runtime.compile import can_compile
 from warploom.runtime.emulated import EmulatedFunction
@@ -197,3 +197,92 @@ def test_numbers_that_signal_are_no_numbers(kind: TensorKind) -> None:
     signalling = np.full((1, 32, 8), 0x7FA00000, np.uint32).view(np.float32)
     target, a, b = (signalling[..., :width] for width in widths(kind))
     assert np.isnan(product(target, a, b, kind)).all()
+
+
+# -- factors of their own types --------------------------------------------------------------------
+
+KINDS: tuple[TensorKind, ...] = ("f16", "bf16", "e4m3", "e5m2", "i8", "u8")
+TYPES = {"f16": f16, "bf16": bf16, "e4m3": e4m3, "e5m2": e5m2, "i8": i8, "u8": u8}
+
+
+def narrow(kind: TensorKind, change: dict[str, DType] | None = None) -> Kernel:
+    """A warp multiplies 16 × k by k × 8: elements of a row of A, and of a column of B, lie in pairs
+    or fours. B is given by columns."""
+    depth, (sums, factors) = DEPTH[kind], types_of(kind)
+    held = {"a": factors[0], "b": factors[0], "c": sums} | (change or {})
+    sizes = dict(zip("cab", widths(kind), strict=True))
+    made: list[Stmt] = [Registers(each, held[each], sizes[each]) for each in "abc"]
+    beside = depth // 8
+
+    def at(name: str, register: int) -> Cell:
+        return Cell(name, Const(register), held[name])
+
+    for k in range(sizes["a"]):
+        row = GROUP + 8 * (k // beside % 2)
+        column = LANE * beside + k % beside + depth // 2 * (k // beside // 2)
+        made.append(Load(at("a", k), "A", row * depth + column))
+    for k in range(sizes["b"]):
+        row = LANE * beside + k % beside + depth // 2 * (k // beside)
+        made.append(Load(at("b", k), "B", GROUP * depth + row))
+    places = [(GROUP + 8 * (k // 2)) * 8 + LANE * 2 + k % 2 for k in range(4)]
+    made += [Load(at("c", k), "C", place) for k, place in enumerate(places)]
+    made.append(TensorProduct(at("c", 0), at("a", 0), at("b", 0), kind))
+    made += [Store("C", place, at("c", k)) for k, place in enumerate(places)]
+    params = tuple(
+        ArrayParam(name, held[name.lower()], Const(size), name != "C")
+        for name, size in (("A", 16 * depth), ("B", 8 * depth), ("C", 128))
+    )
+    one = Const(1)
+    return Kernel("k", params, (32, 1, 1), (one, one, one), tuple(made))
+
+
+def drawn(kind: TensorKind, seed: int, whole: bool) -> list[np.ndarray]:
+    random, dtype = np.random.default_rng(seed), TYPES[kind]
+    sizes = 16 * DEPTH[kind], 8 * DEPTH[kind]
+    if not dtype.is_code:
+        low, high = (-128, 128) if dtype.is_signed else (0, 256)
+        factors = [random.integers(low, high, size).astype(dtype.numpy) for size in sizes]
+        return [*factors, random.integers(-(1 << 31), 1 << 31, 128).astype(np.int32)]
+    if whole:
+        numbers = [random.integers(-4, 5, size).astype(np.float32) for size in (*sizes, 128)]
+        return [*(coded(each, dtype).view(dtype.numpy) for each in numbers[:2]), numbers[2]]
+    codes = [random.integers(0, 1 << 8 * dtype.bytes, size) for size in sizes]
+    bits = [each.astype(dtype.storage).view(dtype.numpy) for each in codes]
+    return [*bits, random.standard_normal(128).astype(np.float32)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_products_of_their_own_types_are_exact_where_sums_are(kind: TensorKind) -> None:
+    a, b, c = drawn(kind, 1, whole=True)
+    dtype = TYPES[kind]
+    left, right = (decoded(each, dtype) if dtype.is_code else each for each in (a, b))
+    depth = DEPTH[kind]
+    exact = left.reshape(16, depth).astype(np.int64) @ right.reshape(8, depth).astype(np.int64).T
+    wanted = (exact + c.reshape(16, 8).astype(np.int64)).astype(c.dtype)
+    assert not run(narrow(kind), [a, b, c]).races
+    assert np.array_equal(c.reshape(16, 8), wanted)
+
+
+@pytest.mark.skipif(not can_compile(), reason="no CUDA compiler")
+@pytest.mark.parametrize("kind", KINDS)
+def test_compiled_products_of_all_codes_are_the_same(kind: TensorKind) -> None:
+    """Infinities, NaNs and the smallest numbers among them."""
+    first, second = drawn(kind, 2, whole=False), drawn(kind, 2, whole=False)
+    run(narrow(kind), first)
+    EmulatedFunction(narrow(kind))(second, (1, 1, 1))
+    assert np.array_equal(first[2].view(np.uint32), second[2].view(np.uint32))
+
+
+def test_types_of_a_product_are_those_of_its_kind() -> None:
+    for kind, change, said in (
+        ("f16", {"a": bf16, "b": bf16}, "'a' of bf16 in a product of f16"),
+        ("f16", {"b": e4m3}, "mixes f16 and e4m3"),
+        ("i8", {"c": F32}, "'c' of f32 in a product of i8"),
+        ("e5m2", {"c": f16}, "'c' of f16 in a product of e5m2"),
+        ("u8", {"a": i8, "b": i8}, "'a' of i8 in a product of u8"),
+    ):
+        with pytest.raises(CheckError, match=said):
+            check(narrow(kind, change))  # type: ignore[arg-type]
+    wrong = TensorProduct(cell("c", 0), cell("a", 0), cell("b", 0), "f8")  # type: ignore[arg-type]
+    with pytest.raises(CheckError, match="takes factors for 'f8'"):
+        check(kernel(*(wrong if isinstance(each, TensorProduct) else each for each in body())))

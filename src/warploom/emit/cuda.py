@@ -24,6 +24,11 @@ from warploom.machine.record import CUDA as MACHINE
 _TENSOR_PRODUCT: dict[ir.TensorKind, str] = {
     "tf32": "m16n8k8.row.col.f32.tf32.tf32.f32",
     "bf16": "m16n8k16.row.col.f32.bf16.bf16.f32",
+    "f16": "m16n8k16.row.col.f32.f16.f16.f32",
+    "e4m3": "m16n8k32.row.col.f32.e4m3.e4m3.f32",
+    "e5m2": "m16n8k32.row.col.f32.e5m2.e5m2.f32",
+    "i8": "m16n8k32.row.col.s32.s8.s8.s32",
+    "u8": "m16n8k32.row.col.s32.u8.u8.s32",
 }
 _FACTORS = "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
 _VECTOR = {
@@ -42,6 +47,7 @@ _VECTOR = {
     DType.E4M3: "uchar",
     DType.E5M2: "uchar",
 }
+_BITS = {8: "char", 16: "short"}
 _SHUFFLE = {
     "idx": "__shfl_sync",
     "up": "__shfl_up_sync",
@@ -214,17 +220,29 @@ class CudaPrinter(SimtPrinter):
     def tensor(self, stmt: ir.TensorProduct) -> None:
         cells = zip((stmt.target, stmt.a, stmt.b), widths(stmt.kind), strict=True)
         target, *factors = ([self.cell(shifted(c, k)) for k in range(w)] for c, w in cells)
-        single = [each for own in factors for each in own]
-        if stmt.kind == "tf32":
-            words = [f"__float_as_uint({each})" for each in single]
-        else:  # two of them are a word: rounded, the first in its lower half
-            pairs = zip(single[::2], single[1::2], strict=True)
-            words = [self.values.call(BF16_PAIR, (low, high)) for low, high in pairs]
+        words = self._factor_words([each for own in factors for each in own], stmt)
         given = ", ".join(f'"r"({each})' for each in words)
-        kept = ", ".join(f'"+f"({each})' for each in target)
+        held = "f" if stmt.target.dtype.is_float else "r"
+        kept = ", ".join(f'"+{held}"({each})' for each in target)
         self.lines.add(f'asm volatile("mma.sync.aligned.{_TENSOR_PRODUCT[stmt.kind]} {_FACTORS}"')
         self.lines.add(f"  : {kept}")
         self.lines.add(f"  : {given});")
+
+    def _factor_words(self, factors: list[str], stmt: ir.TensorProduct) -> list[str]:
+        """Factors as the words that an instruction takes: the first lie in the lowest bits."""
+        if stmt.a.dtype is not DType.F32:
+            bits = 8 * stmt.a.dtype.bytes
+            parts = [f"(unsigned int)(unsigned {_BITS[bits]}){each}" for each in factors]
+            many = 32 // bits
+            shifts = [f" << {bits * k}" if k else "" for k in range(many)]
+            return [
+                " | ".join(part + by for part, by in zip(parts[at:], shifts, strict=False))
+                for at in range(0, len(parts), many)
+            ]
+        if stmt.kind == "tf32":
+            return [f"__float_as_uint({each})" for each in factors]
+        pairs = zip(factors[::2], factors[1::2], strict=True)  # rounded
+        return [self.values.call(BF16_PAIR, (low, high)) for low, high in pairs]
 
     def element(self, stmt: ir.Load, offset: int) -> str:
         text = super().element(stmt, offset)

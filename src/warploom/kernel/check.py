@@ -20,6 +20,7 @@ from warploom.kernel.dtype import DType
 from warploom.kernel.extent import check_extent
 from warploom.kernel.flow import check_flow
 from warploom.kernel.pool import pool_bytes
+from warploom.kernel.tensor import types_of
 from warploom.kernel.traverse import exprs_of, target_of, values_of
 from warploom.machine.record import CUDA
 
@@ -221,23 +222,34 @@ def _check_statement(stmt: ir.Stmt, scope: Mapping[str, Declaration], kernel: ir
         case ir.Shuffle(cell, value):
             _same(cell.dtype, ir.dtype_of(value), "a shuffle")
             _check_exchange(stmt, kernel)
-        case ir.TensorProduct(target, a, b):
-            _check_product((target, a, b), scope, kernel)
+        case ir.TensorProduct():
+            _check_product(stmt, scope, kernel)
         case _:
             pass
 
 
 def _check_product(
-    cells: tuple[ir.Cell, ir.Cell, ir.Cell], scope: Mapping[str, Declaration], kernel: ir.Kernel
+    stmt: ir.TensorProduct, scope: Mapping[str, Declaration], kernel: ir.Kernel
 ) -> None:
+    if stmt.kind not in get_args(ir.TensorKind):
+        known = ", ".join(get_args(ir.TensorKind))
+        raise CheckError(
+            f"no tensor core takes factors for {stmt.kind!r:.40}", advice=f"use {known}"
+        )
     if kernel.warp_size != CUDA.lanes:
         raise CheckError(
             f"a product on tensor cores in warps of {kernel.warp_size} lanes",
             advice=f"they multiply in warps of {CUDA.lanes}",
         )
-    for cell in cells:
+    sums, factors = types_of(stmt.kind)
+    _same(stmt.a.dtype, stmt.b.dtype, "a product on tensor cores")
+    for cell, may in ((stmt.target, (sums,)), (stmt.a, factors), (stmt.b, factors)):
         _check_register(cell, scope)
-        _same(cell.dtype, DType.F32, "a product on tensor cores")
+        if cell.dtype not in may:
+            raise CheckError(
+                f"'{cell.name}' of {cell.dtype!r} in a product of {stmt.kind} on tensor cores",
+                advice=f"it is of {' or '.join(map(repr, may))}",
+            )
         if cell.index is None:
             raise CheckError(
                 f"'{cell.name}' is one register", advice="tensor cores use neighbours of an array"

@@ -423,15 +423,17 @@ class Shuffle:
     mode: ShuffleMode = "idx"
 
 
-TensorKind: TypeAlias = Literal["tf32", "bf16"]  # what a tensor core takes factors for
+# What a tensor core takes factors for.
+TensorKind: TypeAlias = Literal["tf32", "bf16", "f16", "e4m3", "e5m2", "i8", "u8"]
 
 
 @dataclass(frozen=True, slots=True)
 class TensorProduct:
     """`target` += a·b, matrices that the lanes of a warp hold together (`tensor.py`), as its tensor
-    core does it: 16 × 8 by 8 × 8 of single precision, of whose factors only the leading bits count
-    (tf32), or 16 × 16 by 16 × 8 of factors that are rounded first (bf16). Each cell is the first of
-    neighbouring registers: 4 of the target, 4 (8) of a, 2 (4) of b."""
+    core does it: 16 × k by k × 8, where k is 8 (tf32), 16 (numbers of sixteen bits) or 32 (of
+    eight). Factors are of the kind, or of single precision: then only their leading bits count
+    (tf32), or they are rounded first (bf16). Sums are `f32`, of integers `i32`. Each cell is the
+    first of neighbouring registers: 4 of the target, k / 2 of a, k / 4 of b."""
 
     target: Cell
     a: Cell

@@ -1,11 +1,12 @@
 """What a tensor core makes of the registers of a warp: which element each holds, and their product.
 
     lane 4g + t     a: rows g, g + 8     b: column g     target: rows g, g + 8, columns 2t, 2t + 1
-                    columns of a, rows of b: t, t + 4 of eight (tf32), or 2t, 2t + 1, 2t + 8, 2t + 9
-                    of sixteen (bf16)
+                    columns of a, rows of b: t, t + 4 of eight (tf32); 2t, 2t + 1, 2t + 8, 2t + 9
+                    of sixteen; of 32, 4t to 4t + 3 and the same beyond 16
 
-Registers are of single precision: factors of bf16 are rounded on their way. The arithmetic is that
-of `machine/fused.py`, which was compared with an H200 bit by bit.
+Registers hold factors as their type has them. Of single precision they may be, too: then those of
+bf16 are rounded on their way. The arithmetic is that of `machine/fused.py`, which was compared with
+an H200 bit by bit.
 """
 
 from __future__ import annotations
@@ -16,14 +17,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from warploom.kernel.dtype import DType, f32, i32
 from warploom.kernel.ir import TensorKind
 from warploom.layout.conversion.fragment import mma_operand, mma_result
-from warploom.machine.fused import fused, rule_for, terms
+from warploom.machine.fused import fused, rule_for, small_by_halves, terms, whole
 from warploom.machine.rounding import single_to_bf16
 
 Array = npt.NDArray[Any]
 ROWS, COLUMNS = 16, 8
-DEPTH: dict[TensorKind, int] = {"tf32": 8, "bf16": 16}
+DEPTH: dict[TensorKind, int] = {
+    "tf32": 8, "bf16": 16, "f16": 16, "e4m3": 32, "e5m2": 32, "i8": 32, "u8": 32,
+}  # fmt: skip
+_OF_SINGLE: tuple[TensorKind, ...] = ("tf32", "bf16")  # whose factors may be of single precision
 MACHINE = 90  # whose arithmetic it is: sm_90
 LEADING: dict[TensorKind, np.uint32] = {
     "tf32": np.uint32(0xFFFFE000),
@@ -34,6 +39,13 @@ LEADING: dict[TensorKind, np.uint32] = {
 def widths(kind: TensorKind) -> tuple[int, int, int]:
     """Neighbouring registers of a lane: of the target, of a and of b."""
     return 4, DEPTH[kind] // 2, DEPTH[kind] // 4
+
+
+def types_of(kind: TensorKind) -> tuple[DType, tuple[DType, ...]]:
+    """The type of the sums, and those that factors may have."""
+    factors = (f32,) if kind in _OF_SINGLE else ()
+    own = tuple(each for each in DType if repr(each) == kind)
+    return (i32 if kind in ("i8", "u8") else f32), own + factors
 
 
 def leading_bits(numbers: Array, kind: TensorKind = "tf32") -> Array:
@@ -60,23 +72,32 @@ def product(target: Array, a: Array, b: Array, kind: TensorKind = "tf32") -> Arr
     left = _matrix(a, of_a, (ROWS, depth))
     right = _matrix(b, of_b, (depth, COLUMNS)).swapaxes(1, 2)
     total = _matrix(target, of_c, (ROWS, COLUMNS))
-    rule = rule_for(MACHINE, kind, depth)
-    factors = [terms(_bits(np.ascontiguousarray(each), kind), kind) for each in (left, right)]
-    x = factors[0].value[:, :, None, :], factors[0].exponent[:, :, None, :]
-    y = factors[1].value[:, None, :, :], factors[1].exponent[:, None, :, :]
+    x, y = left[:, :, None, :], right[:, None, :, :]
     with np.errstate(invalid="ignore", over="ignore"):  # infinity by zero is no number
-        made = fused(type(factors[0])(*x), type(factors[1])(*y), total, "f32", rule)
-    found: Array = made.reshape(len(made), -1)[:, of_c].astype(np.float32)
+        made = _sums(np.ascontiguousarray(x), np.ascontiguousarray(y), total, kind)
+    found: Array = made.reshape(len(made), -1)[:, of_c].astype(target.dtype)
     return found
 
 
-def _bits(numbers: Array, kind: TensorKind) -> Array:
-    found: Array = single_to_bf16(numbers) if kind == "bf16" else numbers.view(np.uint32)
+def _sums(x: Array, y: Array, total: Array, kind: TensorKind) -> Array:
+    """`total` + Σ x·y along the last axis."""
+    if kind in ("i8", "u8"):
+        return whole(x.astype(np.int64), y.astype(np.int64), total, False)
+    if kind in ("e4m3", "e5m2"):
+        return small_by_halves(x, y, (kind, kind), total, "f32")
+    factors = [terms(_bits(each, kind), kind) for each in (x, y)]
+    return fused(factors[0], factors[1], total, "f32", rule_for(MACHINE, kind, DEPTH[kind]))
+
+
+def _bits(factors: Array, kind: TensorKind) -> Array:
+    if factors.dtype != np.float32:
+        return factors
+    found: Array = single_to_bf16(factors) if kind == "bf16" else factors.view(np.uint32)
     return found
 
 
 def _matrix(registers: Array, places: Array, shape: tuple[int, int]) -> Array:
     """The matrices of all warps."""
-    found = np.zeros((len(registers), shape[0] * shape[1]), np.float32)
+    found = np.zeros((len(registers), shape[0] * shape[1]), registers.dtype)
     found[:, places.reshape(-1)] = registers.reshape(len(registers), -1)
     return found.reshape(-1, *shape)
