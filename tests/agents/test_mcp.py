@@ -28,6 +28,11 @@ JUDGE: dict[str, Any] = {
     "kernel": "twice.ptx", "args": ["x=f32[32]", "y=f32[32]=out"],
     "reference": "references.py::twice",
 }  # fmt: skip
+DEFINITION = {
+    "axes": {"n": {"type": "var"}}, "inputs": {"x": {"shape": ["n"], "dtype": "float32"}},
+    "outputs": {"y": {"shape": ["n"], "dtype": "float32"}},
+    "reference": "def run(x):\n    return x + x\n",
+}  # fmt: skip
 ARRAYS = ["f32[32]=range", "f32[32]=zeros"]
 INCLUDES = '#include "{path}"\nextern "C" __global__ void k(float* x) {{ x[0] = 1; }}\n'
 STAYS_S = f"98232.{os.getpid()}"
@@ -79,7 +84,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "twice.ptx": hostile.TWICE, "endless.ptx": hostile.ENDLESS, "forks.py": hostile.FORKS,
         "references.py": hostile.REFERENCES, "stays.py": hostile.STAYS.format(seconds=STAYS_S),
         "tries.py": hostile.TRIES.format(outside=str(outside), port=9, clone=CLONE),
-        "floods.py": hostile.FLOODS,
+        "floods.py": hostile.FLOODS, "definition.json": json.dumps(DEFINITION),
         "includes.cu": INCLUDES.format(path=outside / "secret.h"),
         "above.cu": INCLUDES.format(path="../secret.h"),
     }  # fmt: skip
@@ -95,6 +100,10 @@ TOOLS: dict[str, tuple[str, dict[str, Any], str]] = {
     "judge, another": (
         "judge", {**JUDGE, "reference": "references.py::thrice", "counterexample": True},
         "different",
+    ),
+    "judge, a problem": (
+        "judge", {"kernel": "twice.ptx", "problem": "definition.json", "grid": "n // 32",
+                  "shape": {"n": [64]}}, "equal",
     ),
     "sanitize": ("sanitize", {"kernel": "twice.ptx", "args": ARRAYS}, "clean"),
     "report": ("report", {"kernel": "twice.ptx", "args": ARRAYS}, "found"),

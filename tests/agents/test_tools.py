@@ -68,6 +68,17 @@ def test_a_call_is_one_of_the_command(folder: Folder, name: str) -> None:
         assert str(options.counterexample) == "/scratch/counterexample.npz"
 
 
+def test_a_candidate_of_a_problem_is_not_run_as_a_script(folder: Folder) -> None:
+    given = {"kernel": "refs.py", "problem": "problem.py", "shape": {"n": 5}}
+    (folder.root / "problem.py").write_text("")
+    call = call_of("judge", given, folder, 60.0)
+    assert call.words[:4] == ["judge", "refs.py", "--problem=problem.py", "--shape=n=5"]
+    assert call.says_more
+    for more in ({"reference": "refs.py::twice"}, {"problem": None}, {"problem": "../x.py"}):
+        with pytest.raises(RefusedError):
+            call_of("judge", {**given, **more}, folder, 60.0)
+
+
 @pytest.mark.parametrize("name", list(TOOLS_BY_NAME))
 def test_every_field_has_a_schema_and_is_said(name: str) -> None:
     schema = TOOLS_BY_NAME[name].schema(60.0)
@@ -107,7 +118,8 @@ def test_paths_that_are_taken(folder: Folder) -> None:
         ("judge", {"args": ["x"] * 65}), ("judge", {"grid": "1" * 3000}), ("judge", {"json": "x"}),
         ("judge", {"counterexample": "/tmp/x"}), ("judge", {"launch": "/etc/passwd"}),
         ("judge", {"kernel": None}), ("judge", {"seconds": 61}), ("judge", {"seconds": 0}),
-        ("judge", {"seconds": True}), ("sanitize", {"args": ["@../x.npy"]}),
+        ("judge", {"seconds": True}), ("judge", {"shape": {"n": 10**5000}}),
+        ("judge", {"seconds": float("nan")}), ("sanitize", {"args": ["@../x.npy"]}),
         ("sanitize", {"args": ["f32[3]=@/etc/passwd"]}), ("sanitize", {"args": ["@x.pt"]}),
         ("sanitize", {"tools": ["rm"]}), ("report", {"machine": "mine.toml"}),
         ("solve_layout", {"pattern": "--store"}), ("solve_layout", {"pattern": "/etc/passwd"}),

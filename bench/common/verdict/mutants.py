@@ -122,9 +122,11 @@ def launched(computation: Computation, kernel: Kernel, seed: int) -> list[Any] |
     case = _case(computation)
     case.fill(np.random.default_rng(seed), "normal")
     try:
+        (launch,) = case.launches
         kernel.launch(
-            case.grid, case.block, case.passed(fresh=True), seconds=SECONDS, races=True, benign=True
-        )
+            launch.grid, launch.block, launch.passed(case.fresh()), seconds=SECONDS, races=True,
+            benign=True,
+        )  # fmt: skip
     except WarploomError as error:
         return type(error).__name__
     return [each.numbers().copy() for each in case.named.values()]

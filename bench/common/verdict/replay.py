@@ -34,7 +34,7 @@ def shows(computation: Computation, name: str, found: Judgement) -> bool:
             if each.name in example.arrays:
                 each.memory[...] = example.arrays[each.name]
             elif each.is_scalar and example.launch is not None:
-                each.put(np.array([example.launch["args"][each.place]]))
+                each.put(np.array([example.launch["args"][launch.launches[0].args.index(each)]]))
         launches.run(launch, keep=True)
         output = launch.named[example.output]
         value = float(output.numbers().reshape(output.shape)[example.index])
@@ -48,7 +48,7 @@ def _is_at_fault(launch: Case, launches: Launches) -> bool:
     launch.fill(np.random.default_rng(99), "normal")
     before = {each.name: each.memory.copy() for each in launch.kept}
     try:
-        report = launches.run(launch, prove=True)
+        (report,) = launches.run(launch, prove=True)
     except KernelError:
         return True
     written = any(launch.named[n].memory.tobytes() != b.tobytes() for n, b in before.items())

@@ -160,7 +160,10 @@ def _size_name(name: str, key: str) -> str:
 
 def _size(name: str, value: Any, several: bool) -> str:
     listed = _items(name, value) if several and isinstance(value, list) else [value]
-    good = all(isinstance(each, int) and not isinstance(each, bool) for each in listed)
+    good = all(
+        isinstance(each, int) and not isinstance(each, bool) and abs(each) < 1 << 63
+        for each in listed
+    )
     if good and listed:
         return ",".join(str(each) for each in listed)
     if not several and isinstance(value, str) and _SIZE.fullmatch(value):
@@ -172,7 +175,8 @@ def _size(name: str, value: Any, several: bool) -> str:
 
 
 def kernel_file(name: str, about: str, and_more: tuple[str, ...] = ()) -> Field:
-    """CUDA or PTX; with `::` among what else it may be, FILE.py::NAME of such a text."""
+    """CUDA or PTX; with `::` among what else it may be, FILE.py::NAME of such a text, and a Python
+    file is a candidate, not a script that is run."""
     endings = (*KERNELS, *(each for each in and_more if each != "::"))
 
     def read(value: Any, asked: Asked) -> list[str]:
@@ -181,7 +185,7 @@ def kernel_file(name: str, about: str, and_more: tuple[str, ...] = ()) -> Field:
         if "::" in and_more and "::" in word:
             return [asked.folder.function(word)]
         found = asked.folder.file(word, endings)
-        return [found, RUN] if found.endswith(".py") else [found]
+        return [found, RUN] if found.endswith(".py") and "::" not in and_more else [found]
 
     return Field(name, "", {"type": "string", "maxLength": MOST_TEXT}, read, about, required=True)
 
@@ -192,7 +196,17 @@ def function(name: str, flag: str, about: str) -> Field:
         return [asked.folder.function(_line(name, value, MOST_TEXT))]
 
     schema = {"type": "string", "pattern": r"^.+\.py::\w+$", "maxLength": MOST_TEXT}
-    return Field(name, flag, schema, read, about, required=True)
+    return Field(name, flag, schema, read, about)
+
+
+def text_that_runs(name: str, flag: str, endings: tuple[str, ...], about: str) -> Field:
+    """A file in or with which Python is run."""
+
+    def read(value: Any, asked: Asked) -> list[str]:
+        asked.says_more = True
+        return [asked.folder.file(_line(name, value, MOST_TEXT), endings)]
+
+    return Field(name, flag, {"type": "string", "maxLength": MOST_TEXT}, read, about)
 
 
 def file_or_name(name: str, endings: tuple[str, ...], about: str, python: bool = False) -> Field:

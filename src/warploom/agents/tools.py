@@ -27,6 +27,7 @@ from warploom.agents.fields import (
     sizes,
     switch,
     text,
+    text_that_runs,
     texts,
     whole,
     word,
@@ -62,6 +63,7 @@ class Tool:
     fields: tuple[Field, ...]
     meanings: Mapping[int, str]
     is_timed: bool = True
+    either: tuple[str, ...] = ()  # fields of which one has to be given
 
     def schema(self, seconds: float) -> Schema:
         """What the tool takes, as JSON Schema."""
@@ -102,6 +104,8 @@ def call_of(name: str, given: Mapping[str, Any], folder: Folder, seconds: float)
             words += each.words(given[each.name], asked)
         elif each.required:
             raise RefusedError(f"{name} needs '{each.name}'", advice=each.about)
+    if tool.either and sum(given.get(each) is not None for each in tool.either) != 1:
+        raise RefusedError(f"{name} needs one of {' and '.join(map(repr, tool.either))}")
     most = _seconds(given.get(SECONDS), seconds)
     if tool.is_timed and _UNTIMED.isdisjoint(words):
         words.append(f"--seconds={most * _PART:g}")
@@ -147,10 +151,20 @@ _TOOLS = (
     Tool(
         "judge", ("judge",),
         "Is a kernel (CUDA or PTX) equal to its NumPy reference for ALL inputs of a shape, under "
-        "every schedule? equal, different with a counterexample, or unknown with reasons.",
+        "every schedule? equal, different with a counterexample, or unknown with reasons. In place "
+        "of the reference there may be a problem in KernelBench's form, and a candidate for it.",
         (
-            kernel_file("kernel", "FILE.cu, FILE.ptx, or FILE.py::NAME of such a text.", ("::",)),
+            kernel_file(
+                "kernel",
+                "FILE.cu, FILE.ptx, FILE.py::NAME of such a text, or a candidate of a problem.",
+                ("::", ".py"),
+            ),
             function("reference", "--reference", "FILE.py::NAME, a function on NumPy arrays."),
+            text_that_runs(
+                "problem", "--problem", (".py", ".json"),
+                "Without a reference: KernelBench's FILE.py with Model, for a FILE.py with "
+                "ModelNew; or a FlashInfer definition, FILE.json, for CUDA or PTX.",
+            ),
             texts(
                 "args", "--arg",
                 "One for each parameter of the kernel, in order, by name: x=f32[rows,n] (input), "
@@ -164,7 +178,7 @@ _TOOLS = (
                 "Write the launch that shows a difference; of kernels that are different.",
                 _HERE + _EXAMPLE,
             ),
-        ), _EQUAL,
+        ), _EQUAL, either=("reference", "problem"),
     ),
     Tool(
         "sanitize", ("sanitize",),

@@ -25,7 +25,7 @@ _ENDS = {".py": (".py",), ".json": (".cu", ".ptx")}  # of candidates, by the pro
 
 def judge_problem(asked: Judge, problem: Path, context: Context) -> None:
     def action(findings: list[dict[str, Any]]) -> Status:
-        given = ("reference", "arg", "launch", "variable", "counterexample", "cluster")
+        given = ("reference", "arg", "launch", "variable", "counterexample", "cluster", "pattern")
         check_meant(context, given, "beside --problem")
         if problem.suffix == ".py":
             own = ("grid", "block", "shared", "kernel")
@@ -93,14 +93,16 @@ def _judged(asked: Judge, problem: Path, candidate: Path) -> Judgement:
             problem, candidate, sizes, (asked.grid, asked.block, asked.shared), asked.kernel,
             asked.arch, asked.seconds,
         )  # fmt: skip
-        return question.judged(asked.seconds, asked.seed, limits, asked.others, asked.general)
+        return question.judged(
+            asked.seconds, asked.seed, limits, asked.others, asked.general, asked.performance
+        )
     single = {name: values[0] for name, values in sizes.items() if len(values) == 1}
     if len(single) < len(sizes):
         raise ParseError(
             "a problem is judged at one shape", advice="give one value of each --shape"
         )
     question = asked_of_problem(problem, candidate, single, asked.arch, asked.seconds)
-    return question.judged(asked.seconds, asked.seed, limits)
+    return question.judged(asked.seconds, asked.seed, limits, performance=asked.performance)
 
 
 def _candidates(source: Path, problem: Path) -> list[Path]:

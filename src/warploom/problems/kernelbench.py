@@ -2,38 +2,53 @@
 GPU.
 
 Comes in: a file with `Model`, `get_inputs` and `get_init_inputs`, and one with `ModelNew`, whose
-kernel is CUDA text given to `load_inline`. Goes out: a judgement. The candidate's `forward` is
-called once, to see which kernel it launches on what; its result has to be what that kernel writes.
+kernels are CUDA text given to `load_inline`, or Triton's. Goes out: a judgement. The candidate's
+`forward` is called once, to see which kernels it launches on what; its result has to be what those
+kernels write.
 """
 
 from __future__ import annotations
 
 import ast
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from warploom.errors import CheckError, ParseError, Source, Span, WarploomError, raising_line
+from warploom.errors import (
+    CheckError,
+    ParseError,
+    Source,
+    Span,
+    WarploomError,
+    missing_extra,
+    raising_line,
+)
 from warploom.problems.host import Launch, functions, without_host
+from warploom.problems.launches import FLOATS, InOrder, memories_of
 from warploom.problems.stand_in import Module, torch_stands_in
 from warploom.problems.tensors import Tensor
+from warploom.problems.triton_host import launches_of_triton
 from warploom.ptx.launch import Kernel
 from warploom.verdict.answer import Judgement
-from warploom.verdict.argument import Said, said
-from warploom.verdict.judged import Shapes, judged
+from warploom.verdict.judged import Cases, judged
 from warploom.verdict.precision import Limits
 from warploom.verdict.reference import Reference
 from warploom.without_gpu.cuda_kernel import CudaKernel
 
-_FLOATS = {"float16": "f16", "float32": "f32", "float64": "f64"}
-_NUMBERS = {"s32": "i32", "u32": "i32", "b32": "i32", "s64": "i64", "u64": "i64", "b64": "i64",
-            "f32": "f32", "f64": "f64"}  # fmt: skip
-_ONE = "judge such kernels one by one, as CUDA files of their own"
+# What compilers are told beside a text, where it does not change what the text computes.
+_FLAGS = re.compile(
+    r"-O\d|-?-use_fast_math|-lineinfo|--expt-[\w-]+|-?-std=.*|-?-arch=.*|-?-gencode.*|-w|-v|-Wno-.*"
+    r"|--generate-(?:code.*|line-info)|-Xptxas.*|--ptxas-options.*|-Xcompiler.*|-?-maxrregcount.*"
+    r"|-fPIC|[^-].*"
+)
+_DEFINE = re.compile(r"-D(?P<name>\w+)(?:=(?P<value>.*))?")
 
 
 @dataclass(slots=True)
@@ -41,14 +56,13 @@ class _Seen:
     """What a candidate did in its one call."""
 
     launches: list[Launch] = field(default_factory=list)
-    made: list[tuple[Tensor, str]] = field(default_factory=list)
-    text: str = ""
+    made: list[Tensor] = field(default_factory=list)
 
     def load_inline(self, **how: Any) -> Any:
         """In the place of PyTorch's: the functions are read, and their launches noted."""
         parts = how.get("cuda_sources") or ""
         text = parts if isinstance(parts, str) else "\n".join(parts)
-        self.text = text
+        text = _defined(how.get("extra_cuda_cflags") or []) + text
         found = functions(text, "cuda_sources")
         wanted = how.get("functions") or list(found)
         module = ModuleType(str(how.get("name")))
@@ -62,13 +76,24 @@ class _Seen:
         def call(*given: Any) -> Any:
             read = function.call(list(given))
             self.launches += read.launches
-            self.made += [(each, read.made[id(each)]) for each in read.names.values()
-                          if id(each) in read.made]  # fmt: skip
-            self.made += [(each, read.made[id(each)]) for each in read.returned
-                          if id(each) in read.made]  # fmt: skip
+            self.made += read.made
+            if not read.returned:
+                return None
             return read.returned[0] if len(read.returned) == 1 else list(read.returned)
 
         return call
+
+
+def _defined(flags: Sequence[str]) -> str:
+    """Macros that a compiler is told, as text; its lines are those before, as compilers count."""
+    out = ""
+    for flag in flags:
+        define = _DEFINE.fullmatch(flag)
+        if define is not None:
+            out += f"#define {define['name']} {define['value'] or 1}\n"
+        elif not _FLAGS.fullmatch(flag):
+            raise CheckError(f"the compiler is told '{flag[:60]}', which is not followed")
+    return f"{out}#line 1\n" if out else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +102,16 @@ class Asked:
 
     kernel: Kernel
     reference: Reference
-    shapes: Shapes
+    shapes: Cases
     sizes: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     def judged(
         self, seconds: float, seed: int | None, limits: Limits | None = None, others: int = 0,
-        general: bool = False,
+        general: bool = False, performance: bool = False,
     ) -> Judgement:  # fmt: skip
         return judged(
             self.kernel, self.reference, self.shapes, self.sizes, seconds, seed, limits, others,
-            general,
+            general, performance,
         )  # fmt: skip
 
 
@@ -95,36 +120,39 @@ def asked(
 ) -> Asked:
     """The question of one candidate; `sizes` take the place of the problem's whole numbers."""
     seen = _Seen()
-    with torch_stands_in(seen.load_inline):
+    with torch_stands_in(seen.load_inline) as source:
         given = _module(problem, sizes)
-        tried = _module(candidate, {})
         init = _called(given, "get_init_inputs", problem)
         model, inputs = (
             _called(given, "Model", problem, *init),
             _called(given, "get_inputs", problem),
         )
-        new = _called(tried, "ModelNew", candidate, *init)
-        named = _named(model, inputs)
-        _share(model, new)
-        result = called_safely(lambda: new(*inputs), candidate)
-    launch = _one(seen.launches, candidate)
-    kernel = CudaKernel(without_host(seen.text), launch.kernel, arch, seconds).kernel
-    results = list(result) if isinstance(result, tuple | list) else [result]
-    listed, outputs = _arguments(launch, kernel, named, results, seen.made)
-    reference = Reference(_reference(model, inputs, named, outputs, problem))
-    shape = [",".join(map(str, each)) for each in (launch.grid, launch.block)]
-    return Asked(kernel, reference, Shapes(listed, shape[0], shape[1], None, str(launch.shared)))
-
-
-def _one(launches: Sequence[Launch], candidate: Path) -> Launch:
-    if not launches:
+        named = _named(model, inputs, problem)
+        source.made.clear()
+        with launches_of_triton(seen.launches, arch):
+            tried = _module(candidate, {})
+            new = _called(tried, "ModelNew", candidate, *init)
+            _share(model, new)
+            result = called_safely(lambda: new(*inputs), candidate)
+    if not seen.launches:
         raise CheckError(f"'{candidate}' launches no kernel: PyTorch computes its result")
-    if len(launches) > 1:
-        names = ", ".join(each.kernel for each in launches[:4])
-        raise CheckError(
-            f"'{candidate}' launches {len(launches)} kernels ({names}); one is judged", advice=_ONE
-        )
-    return launches[0]
+    results = list(result) if isinstance(result, tuple | list) else [result]
+    made = [*seen.made, *source.made]
+    memories, outputs = memories_of(seen.launches, named, made, results)
+    launches = [(each, _kernel(each, arch, seconds)) for each in seen.launches]
+    reference = Reference(_reference(model, inputs, named, outputs, problem))
+    return Asked(launches[-1][1], reference, InOrder(memories, launches))
+
+
+def _kernel(launch: Launch, arch: str, seconds: float) -> Kernel:
+    if launch.ready is not None:
+        return launch.ready
+    return _loaded(without_host(launch.text), launch.kernel, arch, seconds)
+
+
+@lru_cache(maxsize=8)
+def _loaded(text: str, name: str, arch: str, seconds: float) -> Kernel:
+    return CudaKernel(text, name, arch, seconds).kernel
 
 
 # -- the problem -----------------------------------------------------------------------------------
@@ -170,15 +198,33 @@ def called_safely(action: Callable[[], Any], path: Path) -> Any:
     except (WarploomError, KeyboardInterrupt):
         raise
     except Exception as error:  # noqa: BLE001  # whatever somebody's file raises
+        if isinstance(error, ModuleNotFoundError) and (error.name or "").startswith("triton"):
+            raise missing_extra("triton", "triton") from None
         said_ = f"{type(error).__name__}: {str(error)[:300]}"
         raise CheckError(f"'{path.name}' raised {said_}", raising_line(error, str(path))) from None
 
 
-def _named(model: Module, inputs: Sequence[Any]) -> dict[str, Tensor]:
+def _named(model: Module, inputs: Sequence[Any], problem: Path) -> dict[str, Tensor]:
     """The tensors that a candidate may be given: inputs as `forward` calls them, and parameters."""
-    names = list(inspect.signature(type(model).forward).parameters)[1:]  # type: ignore[attr-defined]
+    parameters = list(inspect.signature(type(model).forward).parameters.values())[1:]  # type: ignore[attr-defined]
+    if len(inputs) > len(parameters) or any(
+        each.kind is each.VAR_POSITIONAL for each in parameters
+    ):
+        raise CheckError(
+            f"'{problem}': forward has no name for each of {len(inputs)} inputs",
+            advice="give forward a parameter for each",
+        )
+    names = [each.name for each in parameters]
     pairs = [(n, each) for n, each in zip(names, inputs, strict=False) if isinstance(each, Tensor)]
-    return {**dict(pairs), **dict(model.named_parameters())}
+    pairs += list(model.named_parameters())
+    for number, (name, each) in enumerate(pairs):
+        for other, one in pairs[:number]:
+            if other == name or np.shares_memory(one.array, each.array):
+                raise CheckError(
+                    f"'{problem}': '{other}' and '{name}' have one name or one memory",
+                    advice="make each input and each parameter a tensor of its own",
+                )
+    return dict(pairs)
 
 
 def _share(model: Module, new: Module) -> None:
@@ -214,73 +260,8 @@ def _reference(
         return {name: each.array for name, each in zip(outputs, listed, strict=True)}
 
     kind = inspect.Parameter.KEYWORD_ONLY
-    floats = [name for name, each in named.items() if str(each.dtype) in _FLOATS]
+    floats = [name for name, each in named.items() if str(each.dtype) in FLOATS]
     names = [inspect.Parameter(name, kind, default=None) for name in floats]
     reference.__signature__ = inspect.Signature(names)  # type: ignore[attr-defined]
     reference.__name__ = f"{problem.stem}.Model"
     return reference
-
-
-# -- the launch ------------------------------------------------------------------------------------
-
-
-def _arguments(
-    launch: Launch, kernel: Kernel, named: Mapping[str, Tensor], results: Sequence[Any],
-    made: Sequence[tuple[Tensor, str]],
-) -> tuple[list[Said], list[str]]:  # fmt: skip
-    """What each argument of the kernel is, and the names of the results."""
-    outputs = [_name_of(each, made, named) for each in results]
-    kinds = [each.type for each in kernel.function.parameters]
-    if len(kinds) != len(launch.args):
-        what = f"'{launch.kernel}' has {len(kinds)} parameters and is given {len(launch.args)}"
-        raise CheckError(what)
-    listed, used = [], set()
-    for number, (value, kind) in enumerate(zip(launch.args, kinds, strict=True)):
-        if not isinstance(value, Tensor):
-            listed.append(said(f"number{number}", f"{_NUMBERS[kind.lstrip('.')]}={value}"))
-            continue
-        name = _name_of(value, made, named)
-        if name in used:
-            raise CheckError(f"'{launch.kernel}' is given '{name}' twice", advice=_ONE)
-        used.add(name)
-        if name not in outputs and name not in named:
-            raise CheckError(
-                f"'{launch.kernel}' writes a tensor that is not among what ModelNew returns",
-                advice=_ONE,
-            )
-        listed.append(_said(name, value, outputs, results, made, named))
-    missing = [name for name in outputs if name not in used]
-    if missing:
-        raise CheckError(f"the kernel is not given what ModelNew returns: {', '.join(missing)}")
-    return listed, outputs
-
-
-def _said(
-    name: str, value: Tensor, outputs: Sequence[str], results: Sequence[Any],
-    made: Sequence[tuple[Tensor, str]], named: Mapping[str, Tensor],
-) -> Said:  # fmt: skip
-    kind = _FLOATS.get(str(value.dtype))
-    if kind is None:  # whole numbers are the same in all runs
-        return said(name, value.array)
-    shape = results[outputs.index(name)].shape if name in outputs else value.shape
-    text = f"{kind}[{','.join(map(str, shape))}]"
-    if name in named:
-        return said(name, f"{text}=inout" if name in outputs else text)
-    how = next(how for each, how in made if _is_same(each, value))
-    return said(name, f"{text}=out" + (":zeros" if how == "zeros" else ""))
-
-
-def _name_of(value: Any, made: Sequence[tuple[Tensor, str]], named: Mapping[str, Tensor]) -> str:
-    for name, each in named.items():
-        if isinstance(value, Tensor) and _is_same(each, value):
-            return name
-    for number, (each, _) in enumerate(made):
-        if isinstance(value, Tensor) and _is_same(each, value):
-            return f"out{number}"
-    raise CheckError("ModelNew computes with PyTorch beside its kernel", advice=_ONE)
-
-
-def _is_same(a: Tensor, b: Tensor) -> bool:
-    """Whether both are all of one memory, in its order."""
-    one = a.array is b.array or bool(np.shares_memory(a.array, b.array))
-    return one and a.numel() == b.numel() and bool(b.array.flags.c_contiguous)

@@ -9,12 +9,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from warploom.problems.tensors import FLOATS, FUNCTIONS, WHOLE, Tensor
+from warploom.problems.tensors import BFLOAT16, FLOATS, FUNCTIONS, WHOLE, Tensor
 
 _MODULES = (
     "torch", "torch.nn", "torch.nn.functional", "torch.utils", "torch.utils.cpp_extension",
@@ -53,20 +54,39 @@ class Parameter(Tensor):
 
     def __init__(self, value: Tensor, requires_grad: bool = True) -> None:
         del requires_grad
-        super().__init__(value.array)
+        super().__init__(value.array, value.kind)
 
 
 class Source:
-    """Draws the numbers of a problem: what they are does not count, the judge draws its own."""
+    """Makes tensors. What numbers it draws does not count, the judge draws its own; `made` are new
+    ones that a candidate has its kernels write to."""
 
     def __init__(self) -> None:
         self.draw = np.random.default_rng(1)
+        self.made: list[Tensor] = []
+
+    def new(self, start: str, shape: tuple[int, ...], dtype: Any) -> Tensor:
+        made = _tensor(np.zeros(shape), dtype, start)
+        self.made.append(made)
+        return made
+
+    def empty(self, *shape: Any, **how: Any) -> Tensor:
+        return self.new("empty", _shape(shape, how), _type(how))
+
+    def zeros(self, *shape: Any, **how: Any) -> Tensor:
+        return self.new("zeros", _shape(shape, how), _type(how))
+
+    def empty_like(self, like: Tensor, **how: Any) -> Tensor:
+        return self.new("empty", like.shape, how.get("dtype") or like.dtype)
+
+    def zeros_like(self, like: Tensor, **how: Any) -> Tensor:
+        return self.new("zeros", like.shape, how.get("dtype") or like.dtype)
 
     def randn(self, *shape: Any, **how: Any) -> Tensor:
-        return Tensor(self.draw.standard_normal(_shape(shape)).astype(_type(how)))
+        return _tensor(self.draw.standard_normal(_shape(shape, how)), _type(how))
 
     def rand(self, *shape: Any, **how: Any) -> Tensor:
-        return Tensor(self.draw.random(_shape(shape)).astype(_type(how)))
+        return _tensor(self.draw.random(_shape(shape, how)), _type(how))
 
     def randint(self, low: int, high: Any, size: Any = None, **how: Any) -> Tensor:
         low, high, size = (0, low, high) if size is None else (low, high, size)
@@ -74,7 +94,15 @@ class Source:
         return Tensor(made.astype(how.get("dtype") or np.int64))
 
 
-def _shape(given: tuple[Any, ...]) -> tuple[int, ...]:
+def _tensor(values: Any, dtype: Any, start: str = "") -> Tensor:
+    is_bf16 = dtype is BFLOAT16
+    array = np.asarray(values, np.float32 if is_bf16 else dtype)
+    return Tensor(array, BFLOAT16 if is_bf16 else None, start)
+
+
+def _shape(given: tuple[Any, ...], how: dict[str, Any]) -> tuple[int, ...]:
+    if not given and "size" in how:
+        given = (how["size"],)
     return tuple(given[0]) if len(given) == 1 and isinstance(given[0], tuple | list) else given
 
 
@@ -148,16 +176,20 @@ def _absent(module: str) -> Any:
 
 
 @contextmanager
-def torch_stands_in(load_inline: Any) -> Iterator[None]:
+def torch_stands_in(load_inline: Any) -> Iterator[Source]:
     """While files are read and called, `import torch` gives this module."""
     made = {name: ModuleType(name) for name in _MODULES}
     source = Source()
     for name, module in made.items():
         module.__dict__["__getattr__"] = _absent(name)
+        module.__spec__ = ModuleSpec(name, None)  # for those that ask whether it is there
         parent, _, last = name.rpartition(".")
         if parent:
             setattr(made[parent], last, module)
-    own = {name: getattr(source, name) for name in ("randn", "rand", "randint")}
+    own = {
+        name: getattr(source, name)
+        for name in ("randn", "rand", "randint", "empty", "zeros", "empty_like", "zeros_like")
+    }
     kinds = {**FLOATS, **WHOLE, "long": np.int64, "half": np.float16, "float": np.float32}
     made["torch"].__dict__.update(FUNCTIONS, Tensor=Tensor, **own, **kinds, **_MAKERS)
     made["torch.nn"].__dict__.update(_LAYERS)
@@ -167,7 +199,7 @@ def torch_stands_in(load_inline: Any) -> Iterator[None]:
     before = {name: sys.modules.get(name) for name in _MODULES}
     sys.modules.update(made)
     try:
-        yield
+        yield source
     finally:
         for name, module_ in before.items():
             if module_ is None:
@@ -177,10 +209,9 @@ def torch_stands_in(load_inline: Any) -> Iterator[None]:
 
 
 _MAKERS: dict[str, Any] = {
-    "ones": lambda *shape, **how: Tensor(np.ones(_shape(shape), _type(how))),
-    "zeros": lambda *shape, **how: Tensor(np.zeros(_shape(shape), _type(how))),
-    "tensor": lambda value, **how: Tensor(np.asarray(value, _type(how))),
-    "tril": lambda x, diagonal=0: Tensor(np.tril(x.array, diagonal)),
-    "triu": lambda x, diagonal=0: Tensor(np.triu(x.array, diagonal)),
+    "ones": lambda *shape, **how: _tensor(np.ones(_shape(shape, how)), _type(how)),
+    "tensor": lambda value, **how: _tensor(value, _type(how)),
+    "tril": lambda x, diagonal=0: Tensor(np.tril(x.array, diagonal), x.kind),
+    "triu": lambda x, diagonal=0: Tensor(np.triu(x.array, diagonal), x.kind),
     "manual_seed": lambda _seed: None,
 }  # fmt: skip

@@ -3,6 +3,9 @@
 The judge runs a reference on elements of prime fields, which PyTorch's tensors cannot hold. So the
 functions of a problem file are these, whether PyTorch is installed or not: each is written with
 functions of NumPy that the judge follows. What is not here is an error that names it.
+
+Nothing is rounded, so a tensor of another float type has the same numbers. It lies elsewhere, which
+is how a candidate that converts its inputs is noticed.
 """
 
 from __future__ import annotations
@@ -14,15 +17,28 @@ from typing import Any
 import numpy as np
 
 Dim = int | tuple[int, ...] | list[int] | None
-FLOATS = {"float16": np.float16, "float32": np.float32, "float64": np.float64}
+
+
+class _BFloat16:
+    """The type that NumPy lacks: tensors of it are arrays of float32, and say so."""
+
+    def __repr__(self) -> str:
+        return "bfloat16"
+
+
+BFLOAT16 = _BFloat16()
+FLOATS = {
+    "bfloat16": BFLOAT16, "float16": np.float16, "float32": np.float32, "float64": np.float64
+}  # fmt: skip
 WHOLE = {"int8": np.int8, "int32": np.int32, "int64": np.int64, "uint8": np.uint8}
 
 
 class Tensor:
-    """An array, with the methods that problems use."""
+    """An array, with the methods that problems use. `kind` is BFLOAT16 or None; `start` says how
+    the memory of a new tensor begins, where that is `empty` or `zeros`."""
 
-    def __init__(self, array: Any) -> None:
-        self.array = array
+    def __init__(self, array: Any, kind: Any = None, start: str = "") -> None:
+        self.array, self.kind, self.start = array, kind, start
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -34,11 +50,11 @@ class Tensor:
 
     @property
     def T(self) -> Tensor:  # noqa: N802  # PyTorch's name
-        return Tensor(self.array.T)
+        return Tensor(self.array.T, self.kind)
 
     @property
     def dtype(self) -> Any:
-        return self.array.dtype
+        return self.kind or self.array.dtype
 
     @property
     def device(self) -> str:
@@ -60,19 +76,48 @@ class Tensor:
     def contiguous(self) -> Tensor:
         array = self.array
         is_so = not isinstance(array, np.ndarray) or array.flags.c_contiguous
-        return self if is_so else Tensor(np.ascontiguousarray(array))
+        return self if is_so else Tensor(np.ascontiguousarray(array), self.kind)
 
     def cuda(self, *_: Any, **__: Any) -> Tensor:
         return self
 
-    def to(self, *_: Any, **__: Any) -> Tensor:
-        return self
+    def to(self, *given: Any, **how: Any) -> Tensor:
+        types = [each for each in (*given, how.get("dtype")) if is_type(each)]
+        return self.as_type(types[0]) if types else self
+
+    def as_type(self, dtype: Any) -> Tensor:
+        is_same = self.kind is dtype or (self.kind is None and dtype == self.array.dtype)
+        if is_same:
+            return self
+        return Tensor(converted(self.array, dtype), dtype if dtype is BFLOAT16 else None)
 
     def float(self) -> Tensor:
+        return self.as_type(np.float32)
+
+    def half(self) -> Tensor:
+        return self.as_type(np.float16)
+
+    def bfloat16(self) -> Tensor:
+        return self.as_type(BFLOAT16)
+
+    def double(self) -> Tensor:
+        return self.as_type(np.float64)
+
+    def stride(self, dim: int | None = None) -> Any:
+        """Of a tensor that lies in the order of its dimensions."""
+        found = tuple(math.prod(self.shape[n + 1 :]) for n in range(self.ndim))
+        if self.contiguous() is not self:
+            raise NotImplementedError("strides of a tensor that does not lie in order")
+        return found if dim is None else found[dim]
+
+    def is_contiguous(self) -> bool:
+        return self.contiguous() is self
+
+    def data_ptr(self) -> Tensor:
         return self
 
     def clone(self) -> Tensor:
-        return Tensor(self.array.copy())
+        return Tensor(self.array.copy(), self.kind)
 
     def detach(self) -> Tensor:
         return self
@@ -81,7 +126,17 @@ class Tensor:
         return self.shape[0]
 
     def __getitem__(self, index: Any) -> Tensor:
-        return Tensor(self.array[_plain(index)])
+        return Tensor(self.array[_plain(index)], self.kind)
+
+    # What Python has for all objects would be taken for an answer.
+    def __eq__(self, other: object) -> bool:
+        raise NotImplementedError("comparisons of tensors are not followed")
+
+    __ne__ = __eq__
+    __hash__ = object.__hash__
+
+    def __bool__(self) -> bool:
+        raise NotImplementedError("a tensor as a condition is not followed")
 
     def __neg__(self) -> Tensor:
         return Tensor(-self.array)
@@ -91,7 +146,7 @@ class Tensor:
 
     def reshape(self, *shape: Any) -> Tensor:
         flat = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
-        return Tensor(self.array.reshape(tuple(flat)))
+        return Tensor(self.array.reshape(tuple(flat)), self.kind)
 
     def flatten(self, start_dim: int = 0, end_dim: int = -1) -> Tensor:
         last = end_dim % self.ndim
@@ -100,19 +155,19 @@ class Tensor:
 
     def permute(self, *dims: Any) -> Tensor:
         order = dims[0] if isinstance(dims[0], tuple | list) else dims
-        return Tensor(np.transpose(self.array, tuple(order)))
+        return Tensor(np.transpose(self.array, tuple(order)), self.kind)
 
     def transpose(self, first: int, second: int) -> Tensor:
-        return Tensor(np.swapaxes(self.array, first, second))
+        return Tensor(np.swapaxes(self.array, first, second), self.kind)
 
     def t(self) -> Tensor:
         return self.T
 
     def unsqueeze(self, dim: int) -> Tensor:
-        return Tensor(np.expand_dims(self.array, dim))
+        return Tensor(np.expand_dims(self.array, dim), self.kind)
 
     def squeeze(self, dim: int) -> Tensor:
-        return Tensor(np.squeeze(self.array, dim))
+        return Tensor(np.squeeze(self.array, dim), self.kind)
 
     def __getattr__(self, name: str) -> Any:
         function = FUNCTIONS.get(name)
@@ -127,9 +182,21 @@ def _plain(value: Any) -> Any:
     return value.array if isinstance(value, Tensor) else value
 
 
-def plain(value: Any) -> Any:
-    """The array of a tensor; a number as it is."""
-    return _plain(value)
+def is_type(value: Any) -> bool:
+    return value is BFLOAT16 or (isinstance(value, type) and issubclass(value, np.generic)) or (
+        isinstance(value, np.dtype)
+    )  # fmt: skip
+
+
+def converted(array: Any, dtype: Any) -> Any:
+    """The numbers of an array as another type has them, but for rounding, in new memory."""
+    is_whole = isinstance(array, np.ndarray) and array.dtype.kind in "biu"
+    to_whole = dtype is not BFLOAT16 and np.dtype(dtype).kind in "biu"
+    if to_whole and not is_whole:
+        raise NotImplementedError("floats as whole numbers are not followed")
+    if is_whole:
+        return array.astype(dtype if to_whole else np.float64)
+    return array.copy()
 
 
 def _operator(name: str) -> None:
@@ -143,8 +210,13 @@ def _operator(name: str) -> None:
 
     method = {"subtract": "sub", "multiply": "mul", "divide": "truediv", "power": "pow"}
     word = method.get(name, name)
+
+    def in_place(self: Tensor, other: Any) -> Tensor:
+        raise NotImplementedError(f"{word} in place is not followed; write x = x … y")
+
     setattr(Tensor, f"__{word}__", forwards)
     setattr(Tensor, f"__r{word}__", backwards)
+    setattr(Tensor, f"__i{word}__", in_place)
 
 
 for _name in ("add", "subtract", "multiply", "divide", "power", "matmul"):
@@ -158,26 +230,34 @@ def _each(function: Callable[..., Any]) -> Callable[..., Tensor]:
     return lambda x, *more: Tensor(function(_plain(x), *map(_plain, more)))
 
 
+def _axis(dim: Dim) -> Any:
+    """Dimensions as NumPy has them."""
+    if isinstance(dim, bool) or (isinstance(dim, tuple | list) and not dim):
+        raise NotImplementedError(f"dim={dim!r} is not followed")
+    return tuple(dim) if isinstance(dim, list) else dim
+
+
+def _typed(x: Tensor, dtype: Any) -> Any:
+    return x.array if dtype is None else converted(x.array, dtype)
+
+
 def _over(name: str) -> Callable[..., Any]:
     """A reduction, over `dim` or everything."""
     function = getattr(np, name)
 
     def reduced(x: Tensor, dim: Dim = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
-        del dtype
-        axis = tuple(dim) if isinstance(dim, list) else dim
-        return Tensor(function(x.array, axis=axis, keepdims=keepdim))
+        return Tensor(function(_typed(x, dtype), axis=_axis(dim), keepdims=keepdim))
 
     return reduced
 
 
 def _spread(name: str) -> Callable[..., Tensor]:
     def spread(
-        x: Tensor, dim: Dim = None, keepdim: bool = False, unbiased: bool = True,
+        x: Tensor, dim: Dim = None, *, keepdim: bool = False, unbiased: bool = True,
         correction: int | None = None,
     ) -> Tensor:  # fmt: skip
-        axis = tuple(dim) if isinstance(dim, list) else dim
         less = correction if correction is not None else int(unbiased)
-        return Tensor(getattr(np, name)(x.array, axis=axis, keepdims=keepdim, ddof=less))
+        return Tensor(getattr(np, name)(x.array, axis=_axis(dim), keepdims=keepdim, ddof=less))
 
     return spread
 
@@ -195,19 +275,19 @@ def _extreme(name: str) -> Callable[..., Any]:
         if isinstance(dim, Tensor):
             pair = {"max": np.maximum, "min": np.minimum}[name]
             return Tensor(pair(x.array, dim.array))
-        found = Tensor(getattr(np, name)(x.array, axis=dim, keepdims=keepdim))
+        found = Tensor(getattr(np, name)(x.array, axis=_axis(dim), keepdims=keepdim))
         return found if dim is None else _Both((found, None))
 
     return extreme
 
 
-def softmax(x: Tensor, dim: int = -1, dtype: Any = None) -> Tensor:
-    del dtype
-    made = np.exp(x.array - np.max(x.array, axis=dim, keepdims=True))
+def softmax(x: Tensor, dim: int, dtype: Any = None) -> Tensor:
+    array = _typed(x, dtype)
+    made = np.exp(array - np.max(array, axis=dim, keepdims=True))
     return Tensor(made / np.sum(made, axis=dim, keepdims=True))
 
 
-def log_softmax(x: Tensor, dim: int = -1) -> Tensor:
+def log_softmax(x: Tensor, dim: int) -> Tensor:
     return Tensor(x.array - logsumexp(x, dim, keepdim=True).array)
 
 
@@ -234,7 +314,8 @@ def gelu(x: Tensor, approximate: str = "none") -> Tensor:
 
 
 def relu(x: Tensor, inplace: bool = False) -> Tensor:
-    del inplace
+    if inplace:
+        raise NotImplementedError("relu in place is not followed")
     return Tensor(np.maximum(x.array, 0))
 
 

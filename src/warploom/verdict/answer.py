@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from warploom.errors import KernelError, Span, UninitialisedError, WarploomError
-from warploom.verdict.case import Case
+from warploom.verdict.case import Case, Launch
 from warploom.verdict.elsewhere import Other
 from warploom.verdict.floats import Counterexample
 from warploom.verdict.hindered import Hindered
@@ -146,12 +146,13 @@ class Judgement:
         return "\n".join(out)
 
 
-def fault(error: KernelError, case: Case) -> Reason:
+def fault(error: KernelError, case: Case, launch: Launch | None) -> Reason:
     """What a launch died of, with the names of arguments."""
-    names = {each.place: each.name for each in case.named.values()}
+    names = (launch or case.launches[0]).names()
     met = {int(number) for number in _ARGUMENT.findall(error.message)}
     message = _ARGUMENT.sub(lambda m: f"'{names.get(int(m[1]), m[0])}'", error.message)
-    outputs = [e.name for e in case.outputs if e.place in met and e.said.start == "out"]
+    told = {names.get(number) for number in met}
+    outputs = [e.name for e in case.outputs if e.name in told and e.said.start == "out"]
     if isinstance(error, UninitialisedError) and outputs:
         advice = f"say {outputs[0]}=…=inout if it changes what is there"
         return Reason("reads output", f"it reads its output: {message}", error.span, advice)

@@ -22,7 +22,9 @@ from warploom.ptx.types import DTYPES
 Array = npt.NDArray[Any]
 FLOATS = ("f16", "bf16", "f32", "f64")
 WHOLE = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
-STARTS = ("out", "inout", "zeros", "ones", "range", "random", "out:zeros")
+STARTS = (
+    "out", "inout", "zeros", "ones", "range", "random", "out:zeros", "scratch", "scratch:zeros"
+)  # fmt: skip
 MOST_ELEMENTS = 1 << 22  # of one array: each is a number of its own
 ADVICE = "write x=f32[rows,n], y=f32[rows,n]=out, k=i32[n]=range, n=i32=n or scale=f32"
 _SIZED = re.compile(r"(?P<type>[a-z]\w*)\s*(?:\[(?P<sizes>[^\]]*)\])?\s*(?:=(?P<start>.*))?")
@@ -46,6 +48,11 @@ class Said:
     @property
     def is_output(self) -> bool:
         return self.start.startswith(("out", "inout"))
+
+    @property
+    def is_scratch(self) -> bool:
+        """Whether it is memory to work in, of which nothing is asked."""
+        return self.start.startswith("scratch")
 
     @property
     def is_free(self) -> bool:

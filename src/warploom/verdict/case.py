@@ -1,5 +1,5 @@
-"""One launch that is judged: its arguments as memory, which of them are what, and what the
-reference is called with."""
+"""What is judged at one shape: a launch or several, their arguments as memory, which of them are
+what, and what the reference is called with."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from warploom.errors import ParseError
 from warploom.machine import rounding
 from warploom.ptx.emulate.arguments import Fresh
+from warploom.ptx.launch import Kernel
 from warploom.verdict.argument import Said, dtype_of, extents, whole
 from warploom.verdict.inputs import drawn
 
@@ -23,13 +24,14 @@ _POISON = 0xA5
 @dataclass(slots=True, eq=False)
 class Argument:
     """An array of a launch, or a float that is an argument itself: `memory` is what the kernel
-    gets; of a float it is the one number. `start` is what it holds at first, if that is fixed."""
+    gets; of a float it is the one number. `start` is what it holds at first, if that is fixed.
+    `is_mapped`: it is reached by a tensor map, and no argument itself."""
 
     said: Said
-    place: int
     shape: tuple[int, ...]
     memory: Array
     start: Array | None
+    is_mapped: bool = False
 
     @property
     def name(self) -> str:
@@ -63,17 +65,50 @@ def floats_of(memory: Array, kind: str) -> Array:
 
 
 @dataclass(slots=True, eq=False)
-class Case:
-    """A launch of one shape."""
+class Launch:
+    """One launch. Where memory or a named float goes, `args` have its `Argument`. `kernel` is None
+    for the kernel that is judged."""
 
-    sizes: dict[str, int]
     grid: tuple[int, ...]
     block: tuple[int, ...]
     cluster: tuple[int, ...] | None
     shared: int
-    args: list[Any]  # as a launch takes them
+    args: list[Any]
+    kernel: Kernel | None = None
+
+    def passed(self, fresh: Mapping[str, Fresh] | None = None) -> list[Any]:
+        """The arguments as a launch takes them; those in `fresh` as what nobody has written."""
+        known = fresh or {}
+        return [
+            known.get(each.name, _passed(each)) if isinstance(each, Argument) else each
+            for each in self.args
+        ]
+
+    def takes(self, argument: Argument) -> bool:
+        return argument.is_mapped or any(each is argument for each in self.args)
+
+    def names(self) -> dict[int, str]:
+        """What its arguments are called, by number."""
+        found = enumerate(self.args)
+        return {at: each.name for at, each in found if isinstance(each, Argument)}
+
+
+def _passed(argument: Argument) -> Any:
+    return argument.memory.reshape(-1)[0] if argument.is_scalar else argument.memory
+
+
+@dataclass(slots=True, eq=False)
+class Case:
+    """The launches of one shape, one after another."""
+
+    sizes: dict[str, int]
+    launches: list[Launch]
     named: dict[str, Argument] = field(default_factory=dict)  # arrays, and floats by name
     whole: dict[str, int] = field(default_factory=dict)  # numbers that are arguments
+
+    def kernels(self, own: Kernel) -> list[Kernel]:
+        """Of each launch, where `own` is the one that is judged."""
+        return [own if each.kernel is None else each.kernel for each in self.launches]
 
     @property
     def free(self) -> list[Argument]:
@@ -87,34 +122,32 @@ class Case:
     @property
     def kept(self) -> list[Argument]:
         """What a kernel is not to change."""
-        return [e for e in self.named.values() if not e.said.is_output and not e.is_scalar]
+        return [
+            each for each in self.named.values()
+            if not (each.said.is_output or each.said.is_scratch or each.is_scalar)
+        ]  # fmt: skip
 
-    def passed(self, fresh: bool = False) -> list[Any]:
-        """The arguments of a launch; `fresh`: outputs are what nobody has written."""
-        args = list(self.args)
-        for each in self.named.values():
-            if each.is_scalar:
-                args[each.place] = each.memory.reshape(-1)[0]
-            elif fresh and each.place >= 0 and each.said.start == "out":
-                args[each.place] = Fresh.of(each.memory)
-        return args
+    def fresh(self) -> dict[str, Fresh]:
+        """What nobody has written before the first launch, by name."""
+        return {
+            each.name: Fresh.of(each.memory)
+            for each in self.named.values()
+            if each.said.start in ("out", "scratch") and not each.is_mapped
+        }
 
     def launch(self, kernel: str) -> dict[str, Any] | None:
         """The launch as `ptx run --launch` reads it, beside its arrays; None where tensor maps are
-        among its arguments."""
-        args: list[Any] = list(self.args)
-        for each in self.named.values():
-            if each.place >= 0 and not each.is_scalar:
-                args[each.place] = {"array": each.name}
-            elif each.place >= 0:
-                number = floats_of(each.memory, each.said.kind)
-                args[each.place] = float(number.reshape(-1)[0])
-        if not all(isinstance(each, dict | int | float | None) for each in args):
+        among its arguments, or where there are several launches."""
+        own = self.launches[0]
+        args = [_recorded(each) for each in own.args]
+        if len(self.launches) > 1 or not all(
+            isinstance(each, dict | int | float | None) for each in args
+        ):
             return None
-        cluster = {} if self.cluster is None else {"cluster": list(self.cluster)}
+        cluster = {} if own.cluster is None else {"cluster": list(own.cluster)}
         return {
-            "kernel": kernel, "grid": list(self.grid), "block": list(self.block), **cluster,
-            "shared": self.shared, "args": args,
+            "kernel": kernel, "grid": list(own.grid), "block": list(own.block), **cluster,
+            "shared": own.shared, "args": args,
         }  # fmt: skip
 
     def fill(self, draw: np.random.Generator, how: str) -> None:
@@ -131,10 +164,19 @@ class Case:
         """What a reference may ask for, by name: doubles and whole numbers."""
         found: dict[str, Any] = {**self.sizes, **self.whole}
         for each in self.named.values():
-            if each.said.start not in ("out", "out:zeros"):
+            if each.said.start not in ("out", "out:zeros") and not each.said.is_scratch:
                 numbers = each.numbers().reshape(each.shape)
                 found[each.name] = numbers if each.shape or not each.is_scalar else numbers[()]
         return found
+
+
+def _recorded(given: Any) -> Any:
+    """An argument as a recorded launch has it."""
+    if not isinstance(given, Argument):
+        return given
+    if not given.is_scalar:
+        return {"array": given.name}
+    return float(floats_of(given.memory, given.said.kind).reshape(-1)[0])
 
 
 def case_of(
@@ -142,22 +184,22 @@ def case_of(
     shared: str, seed: int,
 ) -> Case:  # fmt: skip
     """What is said of a launch, at a shape."""
-    found = Case(
-        dict(sizes), extents(grid, sizes), extents(block, sizes),
+    launch = Launch(
+        extents(grid, sizes), extents(block, sizes),
         None if cluster is None else extents(cluster, sizes), whole(shared, sizes, shared), [],
     )  # fmt: skip
+    found = Case(dict(sizes), [launch])
     draw = np.random.default_rng(seed)
-    for place, each in enumerate(said):
+    for each in said:
         if each.name in found.named or each.name in found.whole:
             raise ParseError(f"two arguments are called '{each.name}'")
         if each.sizes is None and each.values is None and not each.is_float:
             value = whole(each.start, sizes, each.text)
             found.whole[each.name] = value
-            found.args.append(value)
+            launch.args.append(value)
             continue
-        made = _argument(each, place, sizes, draw)
-        found.named[each.name] = made
-        found.args.append(made.memory)
+        found.named[each.name] = argument_of(each, sizes, draw)
+        launch.args.append(found.named[each.name])
     check_names(found)
     return found
 
@@ -173,12 +215,11 @@ def check_names(case: Case) -> None:
         raise ParseError("no argument is an output", advice=advice)
 
 
-def _argument(
-    said: Said, place: int, sizes: Mapping[str, int], draw: np.random.Generator
-) -> Argument:
+def argument_of(said: Said, sizes: Mapping[str, int], draw: np.random.Generator) -> Argument:
+    """Its memory, which holds nothing yet."""
     shape = said.shape(sizes)
     memory = np.zeros(shape or (1,), dtype_of(said.kind))
-    return Argument(said, place, shape, memory, start_of(said, shape, draw))
+    return Argument(said, shape, memory, start_of(said, shape, draw))
 
 
 def start_of(said: Said, shape: tuple[int, ...], draw: np.random.Generator) -> Array | None:
@@ -187,7 +228,7 @@ def start_of(said: Said, shape: tuple[int, ...], draw: np.random.Generator) -> A
         return np.ascontiguousarray(said.values).reshape(shape)
     if said.sizes is None:
         return None if said.is_free else _number(said)
-    if said.start not in ("", "out", "inout"):
+    if said.start not in ("", "out", "inout", "scratch"):
         return rounded(_begun(said, shape, draw), said.kind)
     if said.start == "inout" and not said.is_float:
         advice = "write a start of its own: k=i32[n]=range"
@@ -205,7 +246,7 @@ def _number(said: Said) -> Array:
 
 def _begun(said: Said, shape: tuple[int, ...], draw: np.random.Generator) -> Array:
     match said.start:
-        case "zeros" | "out:zeros":
+        case "zeros" | "out:zeros" | "scratch:zeros":
             return np.zeros(shape)
         case "ones":
             return np.ones(shape)

@@ -22,7 +22,7 @@ from warploom.ptx.field.run import UNWRITTEN, Floats, run
 from warploom.ptx.ir import Immediate, Spelling
 from warploom.ptx.launch import Kernel
 from warploom.ptx.types import types_of
-from warploom.verdict.case import Argument, Case
+from warploom.verdict.case import Argument, Case, Launch
 from warploom.verdict.reference import Reference
 
 Array = npt.NDArray[Any]
@@ -77,12 +77,8 @@ class Exactly:
         floats = self._floats(e, r, narrow)
         before = {name: each.numbers.copy() for name, each in floats.items()}
         given = self._given(e, before)
-        others = [each for each in case.named.values() if each.name not in floats]
-        run(
-            self.kernel, case.grid, case.block, case.passed(), list(floats.values()), drawn, r,
-            shared_bytes=case.shared, deadline=self.deadline, cluster=case.cluster or 1,
-            others=[each.memory for each in others], racing=self.racing,
-        )  # fmt: skip
+        for launch, kernel in zip(case.launches, case.kernels(self.kernel), strict=True):
+            self._launched(kernel, launch, floats, drawn, r)
         pairs = self._pairs(e, given, before, floats)
         self.real = [(e["real"][x], e["real"][y]) for x, y in pairs]
         self.holding = e.holding
@@ -92,6 +88,24 @@ class Exactly:
             if each.name in floats
         }
         return pairs
+
+    def _launched(
+        self, kernel: Kernel, launch: Launch, floats: dict[str, Floats], drawn: Field, r: Random
+    ) -> None:
+        """One launch: what it wrote is what the next one finds."""
+        taken = [each for each in self.case.named.values() if launch.takes(each)]
+        given = []
+        for each in taken:
+            if each.name in floats:
+                one = floats[each.name]
+                one.argument = launch.args.index(each) if each.is_scalar else None
+                given.append(one)
+        others = [each.memory for each in taken if each.name not in floats]
+        run(
+            kernel, launch.grid, launch.block, launch.passed(), given, drawn, r,
+            shared_bytes=launch.shared, deadline=self.deadline, cluster=launch.cluster or 1,
+            others=others, racing=self.racing,
+        )  # fmt: skip
 
     def _floats(self, e: Elements, r: Random, narrow: int | None) -> dict[str, Floats]:
         found: dict[str, Floats] = {}
@@ -109,14 +123,12 @@ class Exactly:
             else:
                 numbers = e.constants(values)
             bits = each.memory.view(f"u{each.memory.dtype.itemsize}")
-            place = each.place if each.is_scalar else None
-            found[each.name] = Floats(
-                each.said.kind, numbers.reshape(each.memory.shape), bits, place
-            )
+            found[each.name] = Floats(each.said.kind, numbers.reshape(each.memory.shape), bits)
         return found
 
     def _literals(self, e: Elements) -> Literals:
-        halves = halves_of(self.kernel) if self.literal == "f2" else None
+        kernels = self.case.kernels(self.kernel)
+        halves = halves_of(kernels) if self.literal == "f2" else None
         return Literals(e, self.literal, self.taken, self.inverted, self.log2_e, halves)
 
     def _given(self, e: Elements, numbers: dict[str, Array]) -> dict[str, Any]:
@@ -170,8 +182,9 @@ class Exactly:
     def answer(self) -> Answer:
         """Whether both are the same; by which floats constants are taken does not matter."""
         found = Answer("unknown")
-        scales = (LOG2_E, None) if has_log2_e(self.kernel) else (None,)
-        for way in product(literals_of(self.kernel), (False, True), scales):
+        kernels = self.case.kernels(self.kernel)
+        scales = (LOG2_E, None) if any(map(has_log2_e, kernels)) else (None,)
+        for way in product(literals_of(kernels), (False, True), scales):
             self.literal, self.inverted, self.log2_e = way
             self.taken.clear()
             found = decided(self.once, len(self.case.free), self.seed)
@@ -210,22 +223,24 @@ def has_log2_e(kernel: Kernel) -> bool:
     return any(isinstance(each, Immediate) and each.value == LOW_LOG2_E for each in operands)
 
 
-def halves_of(kernel: Kernel) -> Array:
-    """The floats of f16 that stand in it, or in variables: constants that it may compute with in
-    that type. A single that is near to one is another constant."""
-    operands = (each for step in kernel.function.instructions() for each in step.operands)
+def halves_of(kernels: Sequence[Kernel]) -> Array:
+    """The floats of f16 that stand in them, or in variables: constants that they may compute with
+    in that type. A single that is near to one is another constant."""
+    steps = (step for each in kernels for step in each.function.instructions())
+    operands = (each for step in steps for each in step.operands)
     words = [each.value & 0xFFFFFFFF for each in operands
              if isinstance(each, Immediate) and each.spelling is Spelling.INTEGER]  # fmt: skip
-    stored = [each.tobytes() for each in kernel.owner.variables.values()]
+    stored = [each.tobytes() for one in kernels for each in one.owner.variables.values()]
     whole = b"".join([np.array(words, "<u4").tobytes(), *(raw[: len(raw) & ~1] for raw in stored)])
     with np.errstate(invalid="ignore"):
         return np.unique(np.frombuffer(whole, "<f2").astype(np.float64))
 
 
-def literals_of(kernel: Kernel) -> Sequence[str]:
-    """Types whose floats constants may be rounded to, the likeliest first: those that the kernel
-    computes with, so that the single of a constant is not what a kernel of doubles should have."""
-    used = {kind for step in kernel.function.instructions() for kind in types_of(step)}
+def literals_of(kernels: Sequence[Kernel]) -> Sequence[str]:
+    """Types whose floats constants may be rounded to, the likeliest first: those that the kernels
+    compute with, so that the single of a constant is not what a kernel of doubles should have."""
+    steps = [step for each in kernels for step in each.function.instructions()]
+    used = {kind for step in steps for kind in types_of(step)}
     doubles = ["f8"] if "f64" in used else []
     if doubles and not used & SINGLES:
         return doubles

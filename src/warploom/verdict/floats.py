@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.machine.report import Report
-from warploom.ptx.emulate.arguments import Fresh
-from warploom.ptx.launch import Kernel
+from warploom.ptx.launch import Kernel, LoadedModule
 from warploom.ptx.patience import left
-from warploom.verdict.case import Argument, Case
+from warploom.verdict.case import Argument, Case, Launch
 from warploom.verdict.reference import Reference
 
 Array = npt.NDArray[Any]
@@ -47,48 +46,66 @@ class Counterexample:
 
 
 class Launches:
-    """Launches of one kernel, each with the module's variables as they were at first."""
+    """Launches of a case, each time with the modules' variables as they were at first."""
 
     def __init__(self, kernel: Kernel, deadline: float | None) -> None:
         self.kernel, self.deadline = kernel, deadline
-        self.marks: dict[str, Array] = {}  # of the launch that was last: which bytes it wrote
-        self._variables = {k: v.copy() for k, v in kernel.owner.variables.items()}
+        self.marks: dict[str, Array] = {}  # of the run that was last: which bytes it wrote
+        self.last: Launch | None = None  # that was begun
+        self._variables: dict[str, tuple[LoadedModule, Array]] = {}
+        self._changed: set[str] = set()
+        self._keep(kernel.owner)
+
+    def _keep(self, owner: LoadedModule) -> None:
+        for name, value in owner.variables.items():
+            self._variables.setdefault(f"{id(owner)} {name}", (owner, value.copy()))
 
     def restore(self) -> None:
-        for name, value in self._variables.items():
-            self.kernel.owner.variables[name][...] = value
+        for key, (owner, value) in self._variables.items():
+            owner.variables[key.partition(" ")[2]][...] = value
 
     def changed(self) -> list[str]:
-        """Variables that do not hold what they did: what a later launch may find."""
-        now = self.kernel.owner.variables
-        return [k for k, v in self._variables.items() if now[k].tobytes() != v.tobytes()]
+        """Variables that did not hold what they do at first, after some launch of the run that was
+        last: what a later launch may find."""
+        return sorted(each.partition(" ")[2] for each in self._changed)
+
+    def _look(self) -> None:
+        for key, (owner, value) in self._variables.items():
+            if owner.variables[key.partition(" ")[2]].tobytes() != value.tobytes():
+                self._changed.add(key)
 
     def run(
         self, case: Case, *, prove: bool = False, keep: bool = False, benign: bool = False
-    ) -> Report:
+    ) -> list[Report]:
         """`prove`: with all checks, and outputs that nobody wrote. `benign`: writes of the same do
         not race."""
+        kernels = case.kernels(self.kernel)
+        for each in kernels:
+            self._keep(each.owner)
         if not keep:
             self.restore()
-        args = case.passed(fresh=prove)
-        try:
-            return self.kernel.launch(
-                case.grid, case.block, args, shared_bytes=case.shared, cluster=case.cluster,
-                races="all" if prove else False, prove=prove, benign=benign,
-                seconds=left(self.deadline), engine="numpy" if prove else "auto",
+        fresh = case.fresh() if prove else {}
+        self.marks = {name: each.marks for name, each in fresh.items()}
+        self._changed.clear()
+        reports = []
+        for self.last, kernel in zip(case.launches, kernels, strict=True):
+            reports.append(
+                kernel.launch(
+                    self.last.grid, self.last.block, self.last.passed(fresh),
+                    shared_bytes=self.last.shared, cluster=self.last.cluster,
+                    races="all" if prove else False, prove=prove, benign=benign,
+                    seconds=left(self.deadline), engine="numpy" if prove else "auto",
+                )
             )  # fmt: skip
-        finally:
-            self.marks = {
-                each.name: args[each.place].marks
-                for each in case.named.values()
-                if isinstance(args[each.place], Fresh)
-            }
+            self._look()
+        return reports
 
 
 def unwritten(case: Case, marks: dict[str, Array]) -> list[tuple[str, int, int]]:
     """Outputs that are not written as a whole: the first element that is not, and how many."""
     found = []
-    for name, each in marks.items():
+    for name in (each.name for each in case.outputs if each.name in marks):
+        each = marks[name]
         size = case.named[name].memory.dtype.itemsize
         missing = ~each.reshape(-1, size).all(axis=1)
         if missing.any():

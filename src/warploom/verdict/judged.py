@@ -82,7 +82,7 @@ class Question:
             found.reasons.append(Reason.of("limit", error))
         except KernelError as error:
             found.verdict = "different"
-            found.reasons.append(fault(error, case))
+            found.reasons.append(fault(error, case, trial.launches.last))
         finally:
             trial.launches.restore()
         found.seconds = time.monotonic() - started
@@ -95,7 +95,7 @@ class Question:
             with within(trial.deadline, "the launches of this shape"):
                 return trial.launched()
         except KernelError as error:
-            return [fault(error, case).message]
+            return [fault(error, case, trial.launches.last).message]
         finally:
             trial.launches.restore()
 
@@ -106,6 +106,8 @@ class _Trial:
     def __init__(self, asked: Question, case: Case, found: Judged, deadline: float | None) -> None:
         self.asked, self.case, self.found, self.deadline = asked, case, found, deadline
         self.kernel, self.reference, self.seed = asked.kernel, asked.reference, asked.seed
+        self.kernels = case.kernels(asked.kernel)
+        self.owners = list({id(each.owner): each.owner for each in self.kernels}.values())
         self.launches = Launches(asked.kernel, deadline)
         self.exactly = Exactly(asked.kernel, case, asked.reference, deadline, seed=asked.seed)
         self.measured = Measured(
@@ -157,9 +159,10 @@ class _Trial:
         case = self.case
         case.fill(np.random.default_rng(self.seed), "normal")
         self.launches.restore()
+        (launch,) = case.launches
         done = counted(
-            self.kernel, case.grid, case.block, case.passed(), shared_bytes=case.shared,
-            cluster=case.cluster, deadline=self.deadline,
+            self.kernel, launch.grid, launch.block, launch.passed(), shared_bytes=launch.shared,
+            cluster=launch.cluster, deadline=self.deadline,
         )  # fmt: skip
         return hindered(self.kernel, done)
 
@@ -188,11 +191,15 @@ class _Trial:
     def _checked(self) -> list[Reason]:
         """A launch with all checks: what is wrong goes to the reasons, what is open comes back."""
         case, found = self.case, self.found
-        before, report = self._launched(benign=False)
-        if report.races:
-            before, report = self._launched(benign=True)
-            self.exactly.racing = not report.races
-        races = race_findings(self.kernel.owner, report.races)
+        before, reports = self._launched(benign=False)
+        if any(each.races for each in reports):
+            before, reports = self._launched(benign=True)
+            self.exactly.racing = not any(each.races for each in reports)
+        races = [
+            each
+            for kernel, report in zip(self.kernels, reports, strict=True)
+            for each in race_findings(kernel.owner, report.races)
+        ]
         found.reasons += [Reason.of("race", each.error) for each in races[:MOST_RACES]]
         for name, first, count in unwritten(case, self.launches.marks):
             message = f"{count} elements of {name} are not written, the first is {name}[{first}]"
@@ -202,29 +209,33 @@ class _Trial:
                 message = f"it writes to its input {name}"
                 advice = f"say {name}=…=inout if it is meant to"
                 found.reasons.append(Reason("writes input", message, None, advice))
-        return [*self._scheduled(report.proof), *self._lasting()]
+        return [*self._scheduled([each.proof for each in reports]), *self._lasting()]
 
-    def _launched(self, *, benign: bool) -> tuple[dict[str, Any], Report]:
-        """What the inputs held, and the report of a launch with all checks."""
+    def _launched(self, *, benign: bool) -> tuple[dict[str, Any], list[Report]]:
+        """What the inputs held, and the reports of launches with all checks."""
         self.case.fill(np.random.default_rng(self.seed), "normal")
         before = {each.name: each.memory.copy() for each in self.case.kept}
         return before, self.launches.run(self.case, prove=True, benign=benign)
 
-    def _scheduled(self, proof: Proof | None) -> list[Reason]:
-        if proof is None:
+    def _scheduled(self, proofs: Sequence[Proof | None]) -> list[Reason]:
+        """Launches follow each other: each of them is to be the same in all schedules."""
+        known = [each for each in proofs if each is not None]
+        if len(known) < len(proofs):
             return [Reason("schedule", "nothing is known of other schedules")]
         # That writes which race are of one value, the run on elements shows.
-        assumed = tuple(each for each in proof.assumed if each != SAME_VALUE)
-        self.found.schedule, self.found.assumed = proof.text, assumed
-        if proof.reach is not Reach.THIS_SCHEDULE:
-            # What data decides are whole numbers, which stay: floats decide nothing, or the run
-            # on elements says so.
-            return []
-        return [Reason("schedule", e.message, self._line(e.span)) for e in proof.failed]
+        assumed = (each for proof in known for each in proof.assumed if each != SAME_VALUE)
+        self.found.schedule = "; ".join(dict.fromkeys(each.text for each in known))
+        self.found.assumed = tuple(dict.fromkeys(assumed))
+        # What data decides are whole numbers, which stay: floats decide nothing, or the run on
+        # elements says so.
+        open_ = [each for each in known if each.reach is Reach.THIS_SCHEDULE]
+        failed = [each for proof in open_ for each in proof.failed]
+        return [Reason("schedule", e.message, self._line(e.span)) for e in failed]
 
     def _line(self, span: Span | None) -> Span | None:
         """A place in the source, where one is known, and else in the PTX."""
-        place = None if span is None else self.kernel.owner.places.at(span)
+        places = (None if span is None else each.places.at(span) for each in self.owners)
+        place = next((each for each in places if each is not None), None)
         return (place.span() if place else None) or span
 
     def _lasting(self) -> list[Reason]:
@@ -233,7 +244,7 @@ class _Trial:
             Reason("state", f"it leaves something in the variable '{name}' for the next launch")
             for name in self.launches.changed()
         ]
-        if self.kernel.owner.heap.was_used:
+        if any(each.heap.was_used for each in self.owners):
             found.append(Reason("state", "it takes memory by malloc, which is not followed"))
         if found:
             self._next_launch()
@@ -302,7 +313,7 @@ class _Trial:
         case, draw = self.case, np.random.default_rng(seed)
         case.fill(draw, how)
         inputs, given = _arrays(case), {k: np.copy(v) for k, v in case.given().items()}
-        unit = _unit(self.kernel)
+        unit = max(map(_unit, self.kernels))
         wanted = doubles(case, self.reference, given)
         moved = [
             doubles(case, self.reference, shaken(case, given, unit, draw)) for _ in range(SHAKEN)
@@ -479,9 +490,13 @@ def judged(
         raise CheckError(f"{others!r:.40} other shapes", advice=f"give 0 to {MOST}")
     stated = shapes_of(sizes)
     cases = [shapes.at(each, chosen) for each in stated]
+    kernels = [demangled(each.name) for each in cases[0].kernels(kernel)]
+    if performance and len(kernels) > 1:
+        raise CheckError(f"{len(kernels)} launches, of which no time is predicted")
+    name = " then ".join(dict.fromkeys(kernels))
     question = Question(kernel, reference, chosen, seconds, limits or Limits(), performance)
     found = tuple(question.of(each) for each in cases)
-    made = Judgement(demangled(kernel.name), reference.name, found, chosen, general=general)
+    made = Judgement(name, reference.name, found, chosen, general=general)
     if made.verdict == "different":
         return made
     return replace(made, others=_elsewhere(question, shapes, stated, others))

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from warploom.errors import ParseError, one_of
 from warploom.verdict.argument import Said, dtype_of, said
-from warploom.verdict.case import Argument, Case, check_names, start_of
+from warploom.verdict.case import Argument, Case, Launch, check_names, start_of
 
 Array = npt.NDArray[Any]
 
@@ -29,7 +29,8 @@ class RecordedShape:
     arrays: Mapping[str, Array]
 
     def at(self, sizes: Mapping[str, int], seed: int) -> Case:
-        case = Case(dict(sizes), self.grid, self.block, self.cluster, self.shared, list(self.args))
+        launch = Launch(self.grid, self.block, self.cluster, self.shared, list(self.args))
+        case = Case(dict(sizes), [launch])
         described = {each.name: each for each in self.said}
         for name in described:
             if name not in self.arrays:
@@ -48,6 +49,9 @@ class RecordedShape:
                 what = f"'{each.text[:80]}' has {size} bytes, and the array {array.nbytes}"
                 raise ParseError(what, advice="say its type and shape as the kernel sees them")
             memory = array.reshape(-1).view(dtype).reshape(shape)
-            case.named[name] = Argument(each, place, shape, memory, start_of(each, shape, draw))
+            start = start_of(each, shape, draw)
+            case.named[name] = Argument(each, shape, memory, start, is_mapped=place < 0)
+            if place >= 0:
+                launch.args[place] = case.named[name]
         check_names(case)
         return case

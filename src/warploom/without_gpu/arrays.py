@@ -37,6 +37,8 @@ class Passed:
 
 def memory_of(arg: Any, what: str) -> Passed | None:
     """The memory of an argument; None if it is no array."""
+    if isinstance(arg, Passed):
+        return arg
     if isinstance(arg, np.ndarray):
         return None if arg.ndim == 0 else _memory(arg, arg.dtype.name, what)
     if hasattr(arg, "data_ptr") and hasattr(arg, "dtype"):  # a tensor of PyTorch

@@ -21,6 +21,7 @@ Each argument of the kernel is NAME=TYPE…, in the kernel's order:
   y=f32[rows,n]=out    what the kernel writes; nobody has written it before
   y=f32[n]=inout       any values, which the kernel changes
   y=f32[n]=out:zeros   what the kernel writes, zeros at first
+  t=f32[n]=scratch     memory to work in, of which nothing is asked; also scratch:zeros
   k=i32[n]=range       whole numbers, the same in all runs: zeros, ones, range or random
   scale=f32            a number that stands for any value; scale=f32=0.125 is this one
   n=i32=n              a whole number: an expression of the sizes
@@ -48,9 +49,9 @@ makes the verdict.
 
 With --problem KERNEL is a candidate, or a folder of candidates, of which a table is printed. In
 KernelBench's form the problem has Model, get_inputs and get_init_inputs, and the candidate ModelNew
-with its kernel in load_inline. --shape replaces whole numbers of the problem: use small ones. A
-FlashInfer definition needs a kernel in CUDA or PTX, with --grid and --block. No PyTorch is needed:
-both files see a stand-in. They are run with your rights.
+with its kernels in load_inline, or in Triton where that is installed. --shape replaces whole
+numbers of the problem: use small ones. A FlashInfer definition needs a kernel in CUDA or PTX, with
+--grid and --block. No PyTorch is needed: both files see a stand-in. They are run with your rights.
 
 With --launch the launch is a recorded one, and each --arg says what one of its arrays is.
 
