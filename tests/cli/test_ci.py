@@ -228,35 +228,56 @@ def alone() -> list[str]:
     return []
 
 
-@pytest.mark.skipif(not (shutil.which("git") and shutil.which("bash")), reason="no git or no bash")
-def test_the_steps_of_the_action(project: Path) -> None:
-    git("init", "--quiet", "-b", "main")
-    git("add", ".")
-    git("commit", "--quiet", "-m", "before")
-    base = git("rev-parse", "HEAD")
-    with Path("k/race.ptx").open("a") as file:
-        file.write("// changed\n")
-    git("commit", "--quiet", "-am", "changed")
-    programs = project / "programs"
-    programs.mkdir()
+@pytest.fixture
+def programs(project: Path) -> Path:
+    """A folder with a program `warploom`, as the action has it after its step `Install`."""
+    folder = project.parent / "programs"
+    folder.mkdir(exist_ok=True)
     path = os.pathsep.join(each for each in sys.path if each)
-    (programs / "warploom").write_text(
+    (folder / "warploom").write_text(
         f'#!/bin/sh\nPYTHONPATH="{path}" exec "{sys.executable}" -P -m warploom "$@"\n'
     )
-    (programs / "warploom").chmod(0o755)
+    (folder / "warploom").chmod(0o755)
+    return folder
+
+
+def checked(programs: Path, base: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """The step `Check` of the action, in this folder."""
     environment = {
         "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "CHECKS": "warploom.toml",
         "SECONDS_OF_A_CHECK": "60", "ALLOW_UNDECIDED": "false", "BASE": base,
-        "GITHUB_STEP_SUMMARY": str(project / "summary.md"), "HOME": str(project),
+        "GITHUB_STEP_SUMMARY": str(Path("summary.md").resolve()), "HOME": str(programs), **more,
     }  # fmt: skip
-    ran = subprocess.run(
-        [*alone(), "bash", "-e", "-o", "pipefail", "-c", step("Check")], env=environment,
-        capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
+    words = [*alone(), "bash", "-e", "-o", "pipefail", "-c", step("Check")]
+    return subprocess.run(words, env=environment, capture_output=True, text=True, timeout=300)
+
+
+def committed(message: str) -> str:
+    git("add", ".")
+    git("commit", "--quiet", "-m", message)
+    return git("rev-parse", "HEAD")
+
+
+needs_git = pytest.mark.skipif(
+    not (shutil.which("git") and shutil.which("bash")), reason="no git or no bash"
+)
+
+
+@needs_git
+def test_the_steps_of_the_action(programs: Path) -> None:
+    git("init", "--quiet", "-b", "main")
+    base = committed("before")
+    with Path("k/race.ptx").open("a") as file:
+        file.write("// changed\n")
+    committed("changed")
+    ran = checked(programs, base)
     assert ran.returncode == 1, ran.stderr
-    assert ran.stdout.splitlines()[0].startswith("k/race.ptx: sanitize: something was found")
+    stop, first, *_, end = ran.stdout.splitlines()
+    assert first.startswith("k/race.ptx: sanitize: something was found")
+    token = stop.removeprefix("::stop-commands::")
+    assert (len(token), end) == (32, f"::{token}::")
     assert "softmax" not in ran.stdout  # neither it nor its reference was changed
-    assert "| `k/race.ptx` | sanitize |" in (project / "summary.md").read_text()
+    assert "| `k/race.ptx` | sanitize |" in Path("summary.md").read_text()
     assert wrong(json.loads(Path("warploom.sarif").read_text()), SARIF) == []
 
 

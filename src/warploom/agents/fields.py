@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from warploom.agents.paths import Folder, RefusedError
@@ -33,6 +34,19 @@ class Asked:
 
     folder: Folder
     says_more: bool = False
+    files: list[str] = field(default_factory=list)  # that it names, relative to the folder
+
+    def file(self, text: str, endings: tuple[str, ...]) -> str:
+        """A file as a word of a command line."""
+        word = self.folder.file(text, endings)
+        self.files.append(Path(word).as_posix())
+        return word
+
+    def function(self, text: str) -> str:
+        """FILE.py::NAME, likewise."""
+        word = self.folder.function(text)
+        self.files.append(Path(word.partition("::")[0]).as_posix())
+        return word
 
 
 Read = Callable[[Any, Asked], list[str]]
@@ -183,8 +197,8 @@ def kernel_file(name: str, about: str, and_more: tuple[str, ...] = ()) -> Field:
         word = _line(name, value, MOST_TEXT)
         asked.says_more |= not word.endswith(".ptx")
         if "::" in and_more and "::" in word:
-            return [asked.folder.function(word)]
-        found = asked.folder.file(word, endings)
+            return [asked.function(word)]
+        found = asked.file(word, endings)
         return [found, RUN] if found.endswith(".py") and "::" not in and_more else [found]
 
     return Field(name, "", {"type": "string", "maxLength": MOST_TEXT}, read, about, required=True)
@@ -193,7 +207,7 @@ def kernel_file(name: str, about: str, and_more: tuple[str, ...] = ()) -> Field:
 def function(name: str, flag: str, about: str) -> Field:
     def read(value: Any, asked: Asked) -> list[str]:
         asked.says_more = True
-        return [asked.folder.function(_line(name, value, MOST_TEXT))]
+        return [asked.function(_line(name, value, MOST_TEXT))]
 
     schema = {"type": "string", "pattern": r"^.+\.py::\w+$", "maxLength": MOST_TEXT}
     return Field(name, flag, schema, read, about)
@@ -204,7 +218,7 @@ def text_that_runs(name: str, flag: str, endings: tuple[str, ...], about: str) -
 
     def read(value: Any, asked: Asked) -> list[str]:
         asked.says_more = True
-        return [asked.folder.file(_line(name, value, MOST_TEXT), endings)]
+        return [asked.file(_line(name, value, MOST_TEXT), endings)]
 
     return Field(name, flag, {"type": "string", "maxLength": MOST_TEXT}, read, about)
 
@@ -216,12 +230,12 @@ def file_or_name(name: str, endings: tuple[str, ...], about: str, python: bool =
         word = _line(name, value, MOST_TEXT)
         if python and ".py::" in word:
             asked.says_more = True
-            return [asked.folder.function(word)]
+            return [asked.function(word)]
         if _NAME.fullmatch(word) and not asked.folder.holds(word):
             return [word]
         if not endings:
             raise not_right(name, "a known name or FILE.py::NAME")
-        return [asked.folder.file(word, endings)]
+        return [asked.file(word, endings)]
 
     return Field(name, "", {"type": "string", "maxLength": MOST_TEXT}, read, about, required=True)
 
@@ -229,7 +243,7 @@ def file_or_name(name: str, endings: tuple[str, ...], about: str, python: bool =
 def launch(name: str, flag: str, about: str) -> Field:
     def read(value: Any, asked: Asked) -> list[str]:
         asked.says_more = True
-        return [asked.folder.file(_line(name, value, MOST_TEXT), LAUNCHES)]
+        return [asked.file(_line(name, value, MOST_TEXT), LAUNCHES)]
 
     return Field(name, flag, {"type": "string", "maxLength": MOST_TEXT}, read, about)
 
@@ -250,7 +264,7 @@ def _array(name: str, value: Any, asked: Asked) -> str:
     found = _ARRAY_FILE.fullmatch(word)
     if found is None:
         raise not_right(name, "f32[64]=random, i32=7, @FILE.npy or @FILE.npz:NAME")
-    file = asked.folder.file(found["file"], (".npy", ".npz"))
+    file = asked.file(found["file"], (".npy", ".npz"))
     return f"{found['before']}@{file}{found['name'] or ''}"
 
 

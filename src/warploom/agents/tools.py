@@ -81,12 +81,13 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What is to be run, for how long; `says_more`: see `Asked`."""
+    """What is to be run, for how long; `says_more` and `files`: see `Asked`."""
 
     tool: Tool
     words: list[str]
     seconds: float
     says_more: bool
+    files: tuple[str, ...]
 
 
 def call_of(name: str, given: Mapping[str, Any], folder: Folder, seconds: float) -> Call:
@@ -109,7 +110,7 @@ def call_of(name: str, given: Mapping[str, Any], folder: Folder, seconds: float)
     most = _seconds(given.get(SECONDS), seconds)
     if tool.is_timed and _UNTIMED.isdisjoint(words):
         words.append(f"--seconds={most * _PART:g}")
-    return Call(tool, words, most, asked.says_more)
+    return Call(tool, words, most, asked.says_more, tuple(asked.files))
 
 
 def _seconds(given: Any, most: float) -> float:

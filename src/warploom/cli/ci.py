@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 import tomllib
@@ -27,6 +28,10 @@ from warploom.process import python_command, run_command
 _TOOLS = ("sanitize", "judge")
 _COMMAND = "from warploom.cli import main\nmain()"
 _COMPILE_S = 120.0  # beside the time limit: compiling is not counted
+_ESCAPED = re.compile(rb"\\([0-7]{3}|.)", re.DOTALL)
+_LETTERS = {
+    b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v"
+}  # fmt: skip
 _STATUSES = {int(each) for each in Status}
 Record = dict[str, Any]
 
@@ -40,8 +45,7 @@ class Listed:
     files: tuple[str, ...]
 
     def depends_on(self, changed: str) -> bool:
-        named = {part.partition("::")[0] for each in self.call.words for part in _parts(each)}
-        return changed in named or any(fnmatchcase(changed, each) for each in self.files)
+        return changed in self.call.files or any(fnmatchcase(changed, each) for each in self.files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,16 +129,29 @@ def _changed(asked: Ci) -> list[str] | None:
     if asked.changed is None:
         return listed or None
     try:
-        lines = asked.changed.read_text().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        said = getattr(error, "strerror", None) or error
-        raise ParseError(f"cannot read '{asked.changed}': {said}") from None
-    return listed + [Path(line.strip()).as_posix() for line in lines if line.strip()]
+        text = asked.changed.read_bytes()
+    except OSError as error:
+        raise ParseError(f"cannot read '{asked.changed}': {error.strerror or error}") from None
+    return listed + [Path(os.fsdecode(each)).as_posix() for each in _names(text)]
 
 
-def _parts(word: str) -> Iterator[str]:
-    """What of a word may be a file."""
-    yield from (Path(each).as_posix() for each in re.split("[=@]", word) if each)
+def _names(text: bytes) -> Iterator[bytes]:
+    """Names of files as git lists them: each ends with a zero byte, or they are lines, of which odd
+    ones are quoted."""
+    if b"\0" in text:
+        yield from (each for each in text.split(b"\0") if each)
+        return
+    for line in text.splitlines():
+        name = line.strip()
+        if len(name) > 1 and name.startswith(b'"') and name.endswith(b'"'):
+            name = _ESCAPED.sub(_unescaped, name[1:-1])
+        if name:
+            yield name
+
+
+def _unescaped(found: re.Match[bytes]) -> bytes:
+    letter = found[1]
+    return bytes([int(letter, 8)]) if letter[:1].isdigit() else _LETTERS.get(letter, letter)
 
 
 # -- what they give --------------------------------------------------------------------------------
@@ -188,18 +205,30 @@ def _record(done: Answered) -> Record:
 
 
 def _line(done: Answered) -> str:
+    """In one line, whatever names and messages hold."""
     first = f": {_first(done.results)}" if done.results else ""
-    return f"{done.check.source}: {done.check.call.tool.name}: {done.meaning}{first}"
+    return _plain(f"{done.check.source}: {done.check.call.tool.name}: {done.meaning}{first}")
 
 
 def _table(done: Iterable[Answered]) -> Iterator[str]:
     yield from ("| kernel | check | answer | first finding | seconds |", "|---|---|---|---|---|")
     for each in done:
-        first = _first(each.results).replace("|", "\\|") if each.results else ""
-        yield (
-            f"| `{each.check.source}` | {each.check.call.tool.name} | {each.meaning} | {first} "
-            f"| {each.seconds:.1f} |"
-        )
+        first = _code(_first(each.results)) if each.results else ""
+        source, tool = _code(each.check.source), each.check.call.tool.name
+        yield f"| {source} | {tool} | {each.meaning} | {first} | {each.seconds:.1f} |"
+
+
+def _plain(text: str) -> str:
+    """Without what a terminal or a reader of logs takes for more than text."""
+    return "".join(each if each.isprintable() else " " for each in text)
+
+
+def _code(text: str) -> str:
+    """A text in a cell of a table of Markdown, where nothing of it is Markdown."""
+    inner = _plain(text).replace("|", "\\|")
+    fence = "`" * (max(map(len, re.findall("`+", inner)), default=0) + 1)
+    space = " " if inner[:1] in ("`", "") or inner[-1:] == "`" else ""
+    return f"{fence}{space}{inner}{space}{fence}"
 
 
 def _first(results: list[Record]) -> str:

@@ -28,7 +28,7 @@ was changed. The files are those of your project: they run with your rights.
 \b
 Example:
   $ warploom ci --sarif found.sarif --summary table.md
-  $ git diff --name-only main > changed.txt && warploom ci --changed changed.txt
+  $ git diff --name-only -z --relative main > changed.txt && warploom ci --changed changed.txt
 
 \b
 Exit status: the worst of all checks
@@ -48,7 +48,10 @@ class Ci:
         Path("warploom.toml"), "--checks", metavar="FILE", help="The list (default: warploom.toml)."
     )
     changed: Path | None = option(
-        None, "--changed", metavar="FILE", help="Files that were changed, one in each line."
+        None,
+        "--changed",
+        metavar="FILE",
+        help="Files that were changed, as git diff --name-only lists them.",
     )
     sarif: Path | None = option(
         None, "--sarif", metavar="FILE", help="Write all findings as one run of SARIF 2.1.0."
