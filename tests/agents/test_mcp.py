@@ -103,7 +103,7 @@ TOOLS: dict[str, tuple[str, dict[str, Any], str]] = {
     ),
     "judge, a problem": (
         "judge", {"kernel": "twice.ptx", "problem": "definition.json", "grid": "n // 32",
-                  "shape": {"n": [64]}}, "equal",
+                  "shape": {"n": [32]}}, "equal",
     ),
     "sanitize": ("sanitize", {"kernel": "twice.ptx", "args": ARRAYS}, "clean"),
     "report": ("report", {"kernel": "twice.ptx", "args": ARRAYS}, "found"),

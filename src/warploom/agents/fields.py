@@ -43,7 +43,7 @@ class Asked:
         return word
 
     def function(self, text: str) -> str:
-        """FILE.py::NAME, likewise."""
+        """A function in a file, as FILE.py::NAME."""
         word = self.folder.function(text)
         self.files.append(Path(word.partition("::")[0]).as_posix())
         return word

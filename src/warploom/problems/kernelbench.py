@@ -44,9 +44,8 @@ from warploom.without_gpu.cuda_kernel import CudaKernel
 
 # What compilers are told beside a text, where it does not change what the text computes.
 _FLAGS = re.compile(
-    r"-O\d|-?-use_fast_math|-lineinfo|--expt-[\w-]+|-?-std=.*|-?-arch=.*|-?-gencode.*|-w|-v|-Wno-.*"
-    r"|--generate-(?:code.*|line-info)|-Xptxas.*|--ptxas-options.*|-Xcompiler.*|-?-maxrregcount.*"
-    r"|-fPIC|[^-].*"
+    r"-(?:O\d|lineinfo|w|v|fPIC|Wno-.*|Xptxas.*|Xcompiler.*)|--?(?:use_fast_math|std=.*|arch=.*"
+    r"|gencode.*|expt-[\w-]+|generate-(?:code.*|line-info)|ptxas-options.*|maxrregcount.*)|[^-].*"
 )
 _DEFINE = re.compile(r"-D(?P<name>\w+)(?:=(?P<value>.*))?")
 

@@ -26,7 +26,7 @@ _ONE = "judge such kernels one by one, as CUDA files of their own"
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class NamedTensor:
     """One tensor of a candidate, and what is said of it."""
 
     tensor: Tensor
@@ -37,7 +37,7 @@ class Memory:
 class InOrder:
     """The launches of a candidate, of which all sizes are fixed (`verdict.judged.Cases`)."""
 
-    memories: Sequence[Memory]
+    memories: Sequence[NamedTensor]
     launches: Sequence[tuple[Seen, Kernel]]
 
     def at(self, sizes: Mapping[str, int], seed: int) -> Case:
@@ -56,7 +56,7 @@ class InOrder:
         return Launch(seen.grid, seen.block, seen.cluster, seen.shared, args, kernel)
 
 
-def is_same(memory: Memory, tensor: Tensor) -> bool:
+def is_same(memory: NamedTensor, tensor: Tensor) -> bool:
     return is_all_of(memory.tensor, tensor)
 
 
@@ -72,7 +72,7 @@ def is_all_of(a: Tensor, b: Tensor) -> bool:
 def memories_of(
     launches: Sequence[Seen], named: Mapping[str, Tensor], made: Sequence[Tensor],
     results: Sequence[Any],
-) -> tuple[list[Memory], list[str]]:  # fmt: skip
+) -> tuple[list[NamedTensor], list[str]]:  # fmt: skip
     """All memory that counts, and the names of the results. Each input is there, also one that no
     kernel is given: the reference has it for any values."""
     known = {**named, **{f"made{number}": each for number, each in enumerate(made)}}
@@ -97,7 +97,7 @@ def memories_of(
             )
             is_output = name in outputs
             about = _said(shown.get(name, name), tensor, shape, name in named, is_output)
-            found.append(Memory(tensor, about))
+            found.append(NamedTensor(tensor, about))
     return found, [shown.get(name, name) for name in outputs]
 
 

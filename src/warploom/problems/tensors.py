@@ -104,7 +104,7 @@ class Tensor:
         return self.as_type(np.float64)
 
     def stride(self, dim: int | None = None) -> Any:
-        """Of a tensor that lies in the order of its dimensions."""
+        """The strides of a tensor that lies in the order of its dimensions."""
         found = tuple(math.prod(self.shape[n + 1 :]) for n in range(self.ndim))
         if self.contiguous() is not self:
             raise NotImplementedError("strides of a tensor that does not lie in order")

@@ -107,7 +107,7 @@ class Case:
     whole: dict[str, int] = field(default_factory=dict)  # numbers that are arguments
 
     def kernels(self, own: Kernel) -> list[Kernel]:
-        """Of each launch, where `own` is the one that is judged."""
+        """The kernel of each launch, where `own` is the one that is judged."""
         return [own if each.kernel is None else each.kernel for each in self.launches]
 
     @property

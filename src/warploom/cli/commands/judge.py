@@ -48,8 +48,8 @@ The kernel is launched at two other shapes, too, and what is wrong there is said
 makes the verdict.
 
 With --problem KERNEL is a candidate, or a folder of candidates, of which a table is printed. In
-KernelBench's form the problem has Model, get_inputs and get_init_inputs, and the candidate ModelNew
-with its kernels in load_inline, or in Triton where that is installed. --shape replaces whole
+KernelBench's form the problem has Model, get_inputs and get_init_inputs. The candidate has
+ModelNew, with kernels in load_inline or in Triton, if that is installed. --shape replaces whole
 numbers of the problem: use small ones. A FlashInfer definition needs a kernel in CUDA or PTX, with
 --grid and --block. No PyTorch is needed: both files see a stand-in. They are run with your rights.
 
