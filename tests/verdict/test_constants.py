@@ -95,3 +95,10 @@ def test_constants_of_f16_are_those_that_the_kernel_has(body: str, taken: int | 
     if taken is not None:
         near = (np.float32(0.1), np.float16(0.1))[taken]
         assert found.shapes[0].constants == {0.1: float(near)}
+
+
+def test_the_largest_magnitude_of_three_is_not_the_largest() -> None:
+    text = TEXT.format(body="setp.ne.b32 %q, 0, 0; max.abs.f32 %x, %x, %x, %x;")
+    text = text.replace("sm_80", "sm_100").replace(".version 8.0", ".version 8.6")
+    args = {"x": "f32[32]", "y": "f32[32]=out"}
+    assert judge(text, lambda x: x * 1, args, seed=3, others=0).verdict != "equal"

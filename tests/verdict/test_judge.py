@@ -112,6 +112,7 @@ X, Y = "f32[n]", "f32[n]=out"
         ({"x": X, "y": Y, "n": "i32=n"}, lambda x: 1 / 0 * x, "ZeroDivisionError"),
         ({"x": X, "y": Y, "n": "i32=n"}, 5, "is no reference"),
         ([X, Y], lambda x: x, "the arguments are a list"),
+        ({1: X, "y": Y}, lambda x: x, "an argument is called 1"),
     ],
 )  # fmt: skip
 def test_what_is_said_wrongly_is_one_error(
@@ -122,9 +123,17 @@ def test_what_is_said_wrongly_is_one_error(
     assert said in str(caught.value)
 
 
-@pytest.mark.parametrize("shape", [{"n": 0}, {"n": []}, {"n": "4"}, {"n": range(1, 100)}])
+@pytest.mark.parametrize("kernel", [None, 5, b"text"])
+def test_what_is_no_kernel_is_an_error(kernel: Any) -> None:
+    with pytest.raises(CheckError, match="is no kernel"):
+        judge(kernel, lambda x: x, {"x": X, "y": Y})
+
+
+@pytest.mark.parametrize(
+    "shape", [{"n": 0}, {"n": []}, {"n": "4"}, {"n": range(1, 100)}, "n=5", {5: 5}]
+)
 def test_bad_sizes(shape: Any) -> None:
-    with pytest.raises(ParseError):
+    with pytest.raises((ParseError, CheckError)):
         judge(KERNELS.kernel("relu"), lambda x: x, {"x": X, "y": Y, "n": "i32=n"}, shape=shape)
 
 

@@ -61,7 +61,8 @@ def rounded(values: Array, kind: str) -> Array:
 def floats_of(memory: Array, kind: str) -> Array:
     if kind == "bf16":
         return rounding.bf16_to_single(memory).astype(np.float64)
-    return memory.astype(np.float64)
+    with np.errstate(invalid="ignore"):  # NaNs that are signals
+        return memory.astype(np.float64)
 
 
 @dataclass(slots=True, eq=False)

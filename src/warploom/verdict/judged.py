@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
+from os import PathLike
 from secrets import randbelow
 from typing import Any, Protocol
 
@@ -367,6 +368,9 @@ def _fixed(case: Case) -> tuple[str, ...]:
 
 def shapes_of(sizes: Mapping[str, Any]) -> list[dict[str, int]]:
     """Every combination of the sizes."""
+    if not isinstance(sizes, Mapping) or not all(isinstance(name, str) for name in sizes):
+        advice = 'give {"n": 1024}, or several: {"n": [37, 64]}'
+        raise CheckError(f"the shape is {sizes!r:.60}", advice=advice)
     listed: dict[str, Sequence[int]] = {}
     for name, given in sizes.items():
         values_ = list(given) if isinstance(given, list | tuple | range) else [given]
@@ -432,9 +436,15 @@ def judge(
     >>> warploom.judge(text, lambda x: x * x, args).verdict
     'different'
     """
+    advice = 'give {"x": "f32[n]", "y": "f32[n]=out", "n": "i32=n"}'
     if not isinstance(args, Mapping):
-        advice = 'give {"x": "f32[n]", "y": "f32[n]=out", "n": "i32=n"}'
         raise CheckError(f"the arguments are a {type(args).__name__}", advice=advice)
+    if nameless := [each for each in args if not isinstance(each, str)]:
+        raise CheckError(f"an argument is called {nameless[0]!r:.60}", advice=advice)
+    if not isinstance(kernel, Kernel | str | PathLike):
+        raise CheckError(
+            f"a {type(kernel).__name__} is no kernel", advice="give its text or a file"
+        )
     chosen = (
         kernel if isinstance(kernel, Kernel) else CudaKernel(kernel, name, arch, seconds).kernel
     )
