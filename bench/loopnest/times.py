@@ -59,9 +59,10 @@ Sample = tuple[Work, float]
 
 
 def drawn(row: str, some: int) -> Iterator[list[Any]]:
-    """Of what was measured, the first so many in the order of their digests."""
+    """Of what was timed in graphs, the first so many in the order of their digests. What was
+    dropped at a first look has no time that is right: on most it is far too long."""
     kept = json.loads(lzma.decompress((RESULTS / MEASURED / f"{row}.json.xz").read_bytes()))
-    yield from sorted(kept, key=lambda each: each[1])[:some]
+    yield from sorted((each for each in kept if each[5]), key=lambda each: each[1])[:some]
 
 
 _nests: dict[tuple[str, str], Nest] = {}

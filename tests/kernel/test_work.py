@@ -89,7 +89,7 @@ def parts_of_sectors(streaming: bool) -> Kernel:
 
 
 def test_streaming_stores_are_not_kept_for_the_next_iteration() -> None:
-    """Loads are: of 579 measured gesummv, those with streaming loads took no longer."""
+    """Loads are: of gesummv that were measured, those with streaming loads took no longer."""
     kept, again = (work_of(parts_of_sectors(streaming)) for streaming in (False, True))
     assert (kept.sectors, again.sectors) == (16 + 16, 16 + 4 * 16)
     assert (kept.touched, again.touched) == (32 * 10 * 32, 32 * 10 * 80)

@@ -215,7 +215,14 @@ def _fixes(
     after = dims_of(last, results)[0]
     decided.append(f"thread_mapping({rows},{after})=MAPPED")
     inside = "MAPPED_OUT" if name == ROW else "MAPPED_IN"
-    return [*decided, f"thread_mapping({rows},{lanes})={inside}"]
+    decided.append(f"thread_mapping({rows},{lanes})={inside}")
+    # All loops along results are one level of threads, and all along parts another: two descents
+    # of three ended where nothing said so.
+    for axis, level in ((results, rows), (across, lanes)):
+        others = [dims_of(each, axis)[0] for each in program.instructions
+                  if each is not last and dims_of(each, axis)]  # fmt: skip
+        decided += [f"thread_mapping({level},{dim})=MAPPED" for dim in others if dim is not level]
+    return decided
 
 
 def _kinds(
