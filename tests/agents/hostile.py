@@ -57,6 +57,8 @@ OUTSIDE, PORT = Path({outside!r}), {port}
 
 def reads(): (OUTSIDE / "secret").read_text()
 def reads_through_proc(): Path(f"/proc/self/root{{OUTSIDE}}/secret").read_text()
+def reads_connections(): Path("/proc/self/net/tcp").read_text()
+def reads_mounts(): Path("/proc/self/mountinfo").read_text()
 def reads_passwords(): Path("/etc/passwd").read_text()
 def reads_the_servers_environment(): Path(f"/proc/{{os.getppid()}}/environ").read_bytes()
 def lists(): os.listdir(OUTSIDE)
@@ -151,4 +153,40 @@ for _ in range(4):
     os.fork()
 while True:
     blocks.append(b"x" * (1 << 24))
+"""
+
+# Files without a name, which are in no folder: their sizes are those of the limit each.
+_HELD = """
+import mmap, os, time
+folder = os.environ["TMPDIR"]
+held = []
+for number in range(60):
+    HOW
+    os.posix_fallocate(file, 0, 15 << 20)
+    KEEP
+    time.sleep(0.02)
+print("held all of them", flush=True)
+"""
+_OPENED = (
+    "file = os.open(f'{folder}/{number}', os.O_RDWR | os.O_CREAT); os.unlink(f'{folder}/{number}')"
+)
+UNLINKED = _HELD.replace("HOW", _OPENED).replace("KEEP", "held.append(file)")
+NAMELESS = _HELD.replace("HOW", "file = os.open(folder, os.O_RDWR | os.O_TMPFILE)").replace(
+    "KEEP", "held.append(file)"
+)
+MAPPED = NAMELESS.replace("held.append(file)", "held.append(mmap.mmap(file, 4096)); os.close(file)")
+THREADS = """
+import threading, time
+threading.stack_size(65536)
+for _ in range(20000):
+    threading.Thread(target=time.sleep, args=(100,), daemon=True).start()
+"""
+# It does without the signal that its parent's end is, and so do its children.
+DETACHED = """
+import ctypes, os, time
+for _ in range(3):
+    os.fork()
+ctypes.CDLL(None).prctl(1, 0, 0, 0, 0)
+while True:
+    time.sleep(1)
 """

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import platform
 import socket
+import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -143,6 +145,58 @@ def test_output_is_limited(root: Path, text: str) -> None:
     wrote = sum(each.stat().st_size for each in (root.parent / "place").rglob("*"))
     assert ended.stopped == "output" or "File too large" in ended.out + ended.err, ended
     assert wrote < 1 << 30
+
+
+@confined
+@pytest.mark.parametrize("text", [hostile.UNLINKED, hostile.NAMELESS, hostile.MAPPED])
+def test_files_without_a_name_count(root: Path, text: str) -> None:
+    ended = script(root, text)
+    assert ended.stopped == "output", ended
+    assert "held all" not in ended.out
+
+
+@linux
+def test_threads_count(root: Path) -> None:
+    ended = script(root, hostile.THREADS, Limits(seconds=30.0, processes=8))
+    assert ended.stopped == "processes", ended
+
+
+@confined
+def test_whatever_ends_the_server_ends_its_calls(root: Path) -> None:
+    (root / "detached.py").write_text(hostile.DETACHED)
+    words = ["sanitize", "detached.py", "--run"]
+    text = (
+        "import sys, threading\nfrom pathlib import Path\n"
+        "from warploom.agents.call import Limits, run\nroot = Path(sys.argv[1])\n"
+        f"run({words!r}, root, root.parent / 'place', Limits(), True, threading.Event())\n"
+    )
+    path = os.pathsep.join(each for each in sys.path if each)
+    server = subprocess.Popen(
+        [sys.executable, "-P", "-c", text, str(root)], env={**os.environ, "PYTHONPATH": path}
+    )
+    try:
+        _until(lambda: len(processes_named(str(root))) == 10)  # server, guard, and 2 ** 3
+    finally:
+        server.kill()
+        server.wait()
+    _until(lambda: processes_named(str(root)) == [])
+
+
+def _until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+@linux
+def test_how_a_call_ends_is_told(root: Path) -> None:
+    """Also where a signal ends it, as limits of the kernel do."""
+    assert script(root, "import os\nos._exit(7)").status == 7
+    text = "import os, signal\nsignal.signal(signal.SIGXCPU, signal.SIG_DFL)\n"
+    (root.parent / "place").rename(root.parent / "before")
+    ended = script(root, f"{text}os.kill(os.getpid(), signal.SIGXCPU)")
+    assert ended.stopped == "time", ended
 
 
 def test_a_call_is_cancelled(root: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -243,3 +244,57 @@ def test_progress_and_cancelling(root: Path) -> None:
     assert found.answers["afterwards"].structured_content["meaning"] == "equal"
     assert len(found.progress) >= 2
     assert found.progress == sorted(found.progress)
+
+
+MALFORMED = (
+    b"\xff\xfe no text",
+    b"",
+    b"[]",
+    b"1",
+    b"[" * 100_000,
+    b'{"jsonrpc": "2.0", "id": 1}',
+    b'{"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": 3}}',
+    b'{"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "report", '
+    b'"arguments": {"kernel": "\\ud800.ptx"}}}',
+    b'{"jsonrpc": "2.0", "id": 4, "method": "tools/call", "params": {"name": "report", '
+    b'"arguments": {"kernel": "' + b"x" * 3_000_000 + b'"}}}',
+    b'{"jsonrpc": "2.0", "id": 5, "method": "resources/read", "params": {"uri": "file:///etc/passwd"}}',
+    b'{"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 999}}',
+)
+
+
+def test_a_server_outlives_what_is_no_request(root: Path) -> None:
+    """Lines as no SDK would write them; then a request is answered."""
+    begin = {
+        "protocolVersion": "2025-06-18", "capabilities": {},
+        "clientInfo": {"name": "x", "version": "1"},
+    }  # fmt: skip
+    lines = [
+        json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": begin}).encode(),
+        b'{"jsonrpc": "2.0", "method": "notifications/initialized"}', *MALFORMED,
+        b'{"jsonrpc": "2.0", "id": 99, "method": "tools/list"}',
+    ]  # fmt: skip
+    words = ["-P", "-m", "warploom", "mcp", "--root", str(root)]
+    temporary = root.parent / "temporary"
+    temporary.mkdir(exist_ok=True)
+    environment = {"PYTHONPATH": os.pathsep.join(each for each in sys.path if each),
+                   "PATH": os.environ["PATH"], "TMPDIR": str(temporary)}  # fmt: skip
+    with subprocess.Popen(
+        [sys.executable, *words], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as server:  # fmt: skip
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdin.write(b"\n".join(lines) + b"\n")
+        server.stdin.flush()
+        answers: dict[Any, Any] = {}
+        while 99 not in answers:
+            line = server.stdout.readline()
+            assert line, "it has ended"
+            answers |= {(read := json.loads(line)).get("id"): read}
+        server.stdin.close()
+    assert len(answers[99]["result"]["tools"]) == 7
+    assert answers[4]["result"]["structuredContent"]["stopped"] == "refused"
+    assert "error" in answers[2]
+    assert "root:" not in json.dumps(answers[5])
+    assert "error" in answers[5]

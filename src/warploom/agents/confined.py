@@ -11,8 +11,11 @@ import ctypes
 import json
 import os
 import runpy
+import select
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -21,22 +24,26 @@ from warploom.agents import landlock, seccomp
 from warploom.process import find_program, python_command
 
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
+# What a process may ask of itself; not of the network, which is there, too.
+_OF_ITSELF = tuple(f"/proc/self/{name}" for name in ("fd", "maps", "stat", "statm", "status"))
 # What programs, compilers and libraries need of a system; no home folders, and no /etc as a whole.
 _SYSTEM = (
     "/usr", "/lib", "/lib32", "/lib64", "/bin", "/nix/store", "/etc/alternatives",
     "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime",
-    "/proc/cpuinfo", "/proc/meminfo", "/proc/self", "/sys/devices/system/cpu",
+    "/proc/cpuinfo", "/proc/meminfo", *_OF_ITSELF, "/sys/devices/system/cpu",
     "/sys/devices/system/node",
 )  # fmt: skip
 _PROBE = "from warploom.agents.confined import probe\nprobe()"
 _BEGIN = "from warploom.agents.confined import main\nmain()"
 _PROBE_S = 30.0
+_LOOK_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
 class Confinement:
     """`folder` is read, `scratch` written; `is_kernels` says that Landlock and seccomp see to it.
-    Bytes are limits of one process, of its memory and of a file that it writes."""
+    Bytes are limits of one process, of its memory and of a file that it writes. `line` is the end
+    of a pipe whose other end the server has; below 0 there is none."""
 
     folder: str
     scratch: str
@@ -44,6 +51,7 @@ class Confinement:
     file_bytes: int
     processor_seconds: int
     is_kernels: bool
+    line: int = -1
 
 
 def command(words: list[str], confinement: Confinement) -> list[str]:
@@ -54,7 +62,10 @@ def command(words: list[str], confinement: Confinement) -> list[str]:
 def main() -> None:
     """In the new process: confines itself, and is the command."""
     given, words = json.loads(sys.argv[1])
-    confine(Confinement(**given))
+    how = Confinement(**given)
+    if how.line >= 0:
+        _guarded(how.line)
+    confine(how)
     sys.argv = ["warploom", *words]
     runpy.run_module("warploom", run_name="__main__", alter_sys=False)
 
@@ -110,6 +121,30 @@ def _is_shut(file: Path) -> bool:
         except PermissionError:
             return True
     return False
+
+
+def _guarded(line: int) -> None:
+    """Goes on in a child. This process stays outside of what confines it, and ends the whole group
+    if the server is gone: what it started could do without the signal that its parent's end is."""
+    child = os.fork()
+    if child == 0:
+        os.close(line)
+        return
+    while True:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            _end_likewise(status)
+        if select.select([line], [], [], _LOOK_S)[0]:
+            os.killpg(0, signal.SIGKILL)
+
+
+def _end_likewise(status: int) -> None:
+    """As the child ended: by a status, or by a signal."""
+    if os.WIFSIGNALED(status):
+        with suppress(OSError, ValueError):  # of SIGKILL nothing can be said
+            signal.signal(os.WTERMSIG(status), signal.SIG_DFL)
+        os.kill(os.getpid(), os.WTERMSIG(status))
+    os._exit(os.waitstatus_to_exitcode(status))
 
 
 # -- what it is made of ----------------------------------------------------------------------------
