@@ -7,6 +7,8 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +23,9 @@ import anyio
 from mcp import Client, StdioServerParameters, types
 from mcp.client.stdio import stdio_client
 
+from warploom.agents import server
+from warploom.agents.call import Ended, Limits
+from warploom.agents.paths import Folder
 from warploom.runtime.compile import can_compile
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -282,19 +287,83 @@ def test_a_server_outlives_what_is_no_request(root: Path) -> None:
     with subprocess.Popen(
         [sys.executable, *words], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-    ) as server:  # fmt: skip
-        assert server.stdin is not None
-        assert server.stdout is not None
-        server.stdin.write(b"\n".join(lines) + b"\n")
-        server.stdin.flush()
+    ) as process:  # fmt: skip
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"\n".join(lines) + b"\n")
+        process.stdin.flush()
         answers: dict[Any, Any] = {}
         while 99 not in answers:
-            line = server.stdout.readline()
+            line = process.stdout.readline()
             assert line, "it has ended"
             answers |= {(read := json.loads(line)).get("id"): read}
-        server.stdin.close()
+        process.stdin.close()
     assert len(answers[99]["result"]["tools"]) == 7
     assert answers[4]["result"]["structuredContent"]["stopped"] == "refused"
     assert "error" in answers[2]
     assert "root:" not in json.dumps(answers[5])
     assert "error" in answers[5]
+
+
+def in_process(root: Path, folder: Path, *, allow_python: bool = False) -> server.Tools:
+    return server.Tools(server.Settings(Folder(root), Limits(), allow_python), folder)
+
+
+def asked(name: str, arguments: dict[str, Any]) -> types.CallToolRequestParams:
+    return types.CallToolRequestParams(name=name, arguments=arguments)
+
+
+def test_two_calls_run_at_a_time(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running, most = [0], [0]
+    lock = threading.Lock()
+
+    def run(words: list[str], folder: Path, place: Path, *_: Any) -> Ended:
+        place.mkdir()
+        with lock:
+            running[0] += 1
+            most[0] = max(most[0], running[0])
+        time.sleep(0.2)
+        with lock:
+            running[0] -= 1
+        return Ended(0, "", 0.2, "", "")
+
+    monkeypatch.setattr(server, "run", run)
+
+    async def five() -> None:
+        tools = in_process(root, tmp_path)
+        async with anyio.create_task_group() as group:
+            for _ in range(5):
+                group.start_soon(
+                    tools.call_tool, None, asked("report", {"kernel": "twice.ptx", "args": ARRAYS})
+                )
+
+    anyio.run(five)
+    assert most == [2]
+
+
+def test_what_nothing_confines_is_refused_unless_it_is_allowed(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on systems without Landlock."""
+    called = []
+
+    def run(words: list[str], folder: Path, place: Path, limits: Limits, is_kernels: bool,
+            *_: Any) -> Ended:  # fmt: skip
+        place.mkdir()
+        called.append((words[0], is_kernels))
+        return Ended(0, "", 0.0, "", "")
+
+    monkeypatch.setattr(server, "run", run)
+    monkeypatch.setattr(server, "can_confine", lambda: False)
+    plain = asked("report", {"kernel": "twice.ptx", "args": ARRAYS})
+    for allow in (False, True):
+        tools = in_process(root, tmp_path / str(allow), allow_python=allow)
+        tools.kept.folder.mkdir()
+        for each in (asked("judge", JUDGE), asked("sanitize", {"kernel": "includes.cu"})):
+            answer = anyio.run(tools.call_tool, None, each)
+            assert answer.is_error is not allow
+            assert allow or "--allow-python" in told(answer)
+        assert not anyio.run(tools.call_tool, None, plain).is_error
+    assert called == [("ptx", False), ("judge", False), ("sanitize", False), ("ptx", False)]

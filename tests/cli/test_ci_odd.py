@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 from tests.cli.conftest import Cli
 from tests.cli.test_ci import (
     ACTION,
     RACE,
+    SARIF,
     checked,
     committed,
     git,
     needs_git,
     programs,  # noqa: F401  # a fixture
     project,  # noqa: F401  # likewise
+    wrong,
 )
 
 ODD = (
@@ -45,10 +49,15 @@ def test_a_file_of_any_name_is_seen_to_be_changed(cli: Cli, name: str, how: list
     shutil.copy("k/race.ptx", name)
     committed("changed")
     Path("changed").write_text(git("diff", "--name-only", *how, "HEAD~", "HEAD"))
-    ran = cli("ci", "--changed", "changed", "--summary", "o.md")
+    ran = cli("ci", "--changed", "changed", "--summary", "o.md", "--sarif", "o.sarif")
     assert ran.status == 1, ran.err
     (line,) = ran.out.splitlines()
     assert line.startswith(name.replace("\t", " ") + ": sanitize: something was found")
+    found = json.loads(Path("o.sarif").read_text())
+    assert wrong(found, SARIF) == []
+    for each in found["runs"][0]["results"]:
+        uri = each["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+        assert unquote(uri).removeprefix("./") == name
     *_, row = Path("o.md").read_text().splitlines()
     assert re.fullmatch(
         r"\| (`+) ?[^\n]*\1 \| sanitize \| something was found \| `+ ?data race.*", row
