@@ -266,7 +266,7 @@ def chosen(given: tuple[str, Row]) -> list[tuple[str, str, Part, dict[str, Any]]
 
 
 class Ahead:
-    """Kernels of rows, compiled by a pool of processes while earlier rows are measured."""
+    """Kernels of rows, compiled by a pool of processes before any is measured."""
 
     def __init__(self, names: Sequence[str], known: dict[str, Row]) -> None:
         from multiprocessing import get_context
@@ -281,6 +281,12 @@ class Ahead:
             name: [self._pool.apply_async(compiled, (each,)) for each in group]
             for name, group in self._waiting.items()
         }
+
+    def wait(self) -> None:
+        """Until all are compiled: beside a busy pool, calls take longer on the host."""
+        for several in self._made.values():
+            for each in several:
+                each.wait()
 
     def take(self, name: str) -> None:
         """Hands the kernels of a row to the call."""
@@ -309,6 +315,7 @@ def main() -> int:
     found, known = record["rows"], rows()
     left = [name for name in known if given.only in name and name not in found]
     ahead = Ahead(left, known)
+    ahead.wait()
     bench = Bench()
 
     def keep(name: str) -> None:
