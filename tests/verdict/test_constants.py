@@ -102,3 +102,15 @@ def test_the_largest_magnitude_of_three_is_not_the_largest() -> None:
     text = text.replace("sm_80", "sm_100").replace(".version 8.0", ".version 8.6")
     args = {"x": "f32[32]", "y": "f32[32]=out"}
     assert judge(text, lambda x: x * 1, args, seed=3, others=0).verdict != "equal"
+
+
+@pytest.mark.parametrize(("number", "verdict"), [(0.1, "equal"), (float(np.float32(0.1)), "other")])
+def test_a_double_near_a_single_is_another_constant(number: float, verdict: str) -> None:
+    bits = np.float64(number).view(np.uint64)
+    body = f"setp.ne.b32 %q, 0, 0; .reg .f64 %d; cvt.f64.f32 %d, %x; mul.f64 %d, %d, 0d{bits:016X};"
+    text = TEXT.format(body=body).replace("%tid.x;\n", "%tid.x;\n  mad.wide.u32 %a1, %t, 4, %a1;\n")
+    text = text.replace("st.global.f32 [%a3], %x;", "st.global.f64 [%a3], %d;")
+    args = {"x": "f32[32]", "y": "f64[32]=out"}
+    found = judge(text, lambda x: x * 0.1, args, seed=3, others=0)
+    assert (found.verdict == "equal") == (verdict == "equal")
+    assert not found.shapes[0].constants

@@ -128,8 +128,14 @@ class Exactly:
 
     def _literals(self, e: Elements) -> Literals:
         kernels = self.case.kernels(self.kernel)
-        halves = halves_of(kernels) if self.literal == "f2" else None
-        return Literals(e, self.literal, self.taken, self.inverted, self.log2_e, halves)
+        among, beyond = None, "f8"
+        if self.literal == "f2":
+            among, beyond = halves_of(kernels), "f4"
+        elif self.literal == "f4" and any(each.said.kind == "f64" for each in self.case.outputs):
+            among = singles_of(kernels)
+        return Literals(
+            e, self.literal, self.taken, self.inverted, self.log2_e, among, beyond
+        )  # fmt: skip
 
     def _given(self, e: Elements, numbers: dict[str, Array]) -> dict[str, Any]:
         """What the reference is called with, at the start of the launch."""
@@ -226,14 +232,25 @@ def has_log2_e(kernel: Kernel) -> bool:
 def halves_of(kernels: Sequence[Kernel]) -> Array:
     """The floats of f16 that stand in them, or in variables: constants that they may compute with
     in that type. A single that is near to one is another constant."""
+    return _floats_in(kernels, Spelling.INTEGER, "<f2")
+
+
+def singles_of(kernels: Sequence[Kernel]) -> Array:
+    """Likewise the singles, where results are doubles: one near to a single is another."""
+    return _floats_in(kernels, Spelling.SINGLE, "<f4")
+
+
+def _floats_in(kernels: Sequence[Kernel], spelling: Spelling, dtype: str) -> Array:
     steps = (step for each in kernels for step in each.function.instructions())
     operands = (each for step in steps for each in step.operands)
     words = [each.value & 0xFFFFFFFF for each in operands
-             if isinstance(each, Immediate) and each.spelling is Spelling.INTEGER]  # fmt: skip
+             if isinstance(each, Immediate) and each.spelling is spelling]  # fmt: skip
     stored = [each.tobytes() for one in kernels for each in one.owner.variables.values()]
-    whole = b"".join([np.array(words, "<u4").tobytes(), *(raw[: len(raw) & ~1] for raw in stored)])
+    size = np.dtype(dtype).itemsize
+    parts = [raw[: len(raw) // size * size] for raw in stored]
+    whole = b"".join([np.array(words, "<u4").tobytes(), *parts])
     with np.errstate(invalid="ignore"):
-        return np.unique(np.frombuffer(whole, "<f2").astype(np.float64))
+        return np.unique(np.frombuffer(whole, dtype).astype(np.float64))
 
 
 def literals_of(kernels: Sequence[Kernel]) -> Sequence[str]:

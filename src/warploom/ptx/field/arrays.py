@@ -32,7 +32,8 @@ class Literals:
     taken: dict[float, float] = field(default_factory=dict)
     inverted: bool = False  # a quotient by a constant is a product with the constant below it
     log2_e: float | None = None  # as the kernel has it, where it is not the float next to it
-    halves: Array | None = None  # the floats of f16 that the kernel has: no others are taken
+    among: Array | None = None  # the floats of that type that are taken; others are of `beyond`
+    beyond: str = "f8"
 
     def elements_of(self, values: Array) -> Array:
         """Constants as elements; those that are no normal numbers of the type stay as they are."""
@@ -44,8 +45,9 @@ class Literals:
             raise NotKnown("a whole number beyond 2^53 in the reference")
         with np.errstate(all="ignore"):
             near = _nearest(doubles, self.dtype)
-            if self.halves is not None:
-                near = np.where(np.isin(near, self.halves), near, _nearest(doubles, "f4"))
+            if self.among is not None:
+                other = _nearest(doubles, self.beyond)
+                near = np.where(np.isin(near, self.among), near, other)
         for value, taken in zip(
             doubles.reshape(-1).tolist(), near.reshape(-1).tolist(), strict=True
         ):

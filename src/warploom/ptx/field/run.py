@@ -40,6 +40,7 @@ class Floats:
     numbers: Array
     bits: Array = dataclass_field(default_factory=lambda: np.zeros(0, np.uint8))
     argument: int | None = None
+    left: Array | None = None  # the bits that a launch left, which the next one finds
 
     def __post_init__(self) -> None:
         if not self.bits.size:
@@ -50,7 +51,7 @@ class Floats:
         flat = self.numbers.reshape(-1)
         known = flat != UNWRITTEN
         elements = np.where(known, flat, 0)
-        held = self.bits.reshape(-1)
+        held = (self.bits if self.left is None else self.left).reshape(-1)
 
         def floats(at: Array, bits: Array) -> Array:
             return np.asarray(bits == held[at])
@@ -86,6 +87,7 @@ def run(
     for each, (region, start) in zip(floats, places, strict=True):
         raw = np.ascontiguousarray(_bytes(region, start, each))
         each.numbers = _read(raw.view(each.bits.dtype), each, field)
+        each.left = raw.view(each.bits.dtype)[0].copy()
     for array, (region, start) in zip(others, besides, strict=True):
         raw = _copies(region, start, array.nbytes)
         if (raw != raw[0]).any():
