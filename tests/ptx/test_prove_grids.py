@@ -132,6 +132,14 @@ def test_what_is_added_turns_the_bit_with_the_last_alone(other: str) -> None:
         assert "line" in str(error)  # noqa: PT017 - either is right
 
 
+def test_a_loop_that_looks_beside_what_is_added() -> None:
+    """The word beside it never turns, so that from the second time on nobody waits."""
+    again = second()
+    assert proved(LOOP + again).reach is Reach.ALL_DATA
+    beside = again.replace("ASK1:", "sub.s64 %rd6, %rd6, 4;\nASK1:")
+    assert conditions(proved(LOOP + beside)) == {"flags"}
+
+
 def test_a_block_that_does_not_come() -> None:
     with pytest.raises(DeadlockError):
         proved("setp.eq.u32 %p6, %r4, 2;\n@%p6 bra OUT;\n" + WRITE + LOOP + "OUT:")

@@ -23,6 +23,7 @@ ACQUIRES, RELEASES = 1, 2  # what an order does, as `bytes` of its event
 NOWHERE = -1
 GRID = ("grid",)  # the group of all blocks, which meet in a driver's workspace
 TURNS = "turns"  # how a loop asks that waits for it
+ELSEWHERE = "the driver's workspace is looked at where no block adds"
 _WORD = 4  # where in that their count lies
 _TURN = 1 << 31  # what all of them add
 MAY_DEPEND = "what this load sees may depend on who came first"
@@ -288,6 +289,8 @@ class Skeleton:
         """Threads look at places of global memory, and acquire in a scope, or in none (0)."""
         for thread, at in zip(threads.tolist(), np.asarray(start).tolist(), strict=True):
             if region.base == self.workspace:
+                if at != _WORD:
+                    self.fail_once("flags", ELSEWHERE, span)
                 phase = self.generations.get(GRID, 0)
                 self.looked[thread] = (GRID, span, phase if not self.added else NOWHERE)
                 continue
