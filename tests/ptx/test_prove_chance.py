@@ -8,6 +8,8 @@ import pytest
 from warploom.errors import SynchronisationError
 from warploom.machine.proof import Proof, Reach
 from warploom.ptx import load
+from warploom.ptx.prove.certificate import certificate
+from warploom.trust.schedule import check_schedule
 
 HEAD = """.version 8.6
 .target sm_90a
@@ -393,3 +395,26 @@ def test_a_state_that_is_reckoned_with_is_none() -> None:
         "ASK: mbarrier.try_wait.shared.b64 %p2, [two], %rd10;",
         body,
     )
+
+
+NOT_LAST = """.shared .align 8 .b64 one;
+setp.ne.u32 %p1, %r1, 0;
+setp.ne.u32 %p2, %r1, 32;
+@%p1 bra READY;
+mbarrier.init.shared.b64 [one], 2;
+READY: bar.sync 0;
+@!%p1 mbarrier.arrive.noComplete.shared.b64 %rd8, [one], 1;
+THEN
+ASK: mbarrier.try_wait.parity.shared.b64 %p3, [one], 0;
+@!%p3 bra ASK;"""
+
+
+def test_an_arrival_that_must_not_be_the_last_is_before_another() -> None:
+    """Else it completes the phase where the other comes first, of which nothing is defined."""
+    line = "@!%p1 mbarrier.arrive.noComplete.shared.b64 %rd8, [one], 1;"
+    other = NOT_LAST.replace("THEN", "@!%p2 mbarrier.arrive.shared.b64 %rd9, [one];")
+    refused(proof_of(other, block=64), "C4", line, other)
+    own = NOT_LAST.replace("THEN", "@!%p1 mbarrier.arrive.shared.b64 %rd9, [one];")
+    proof = proof_of(own, block=64)
+    assert proof.reach is Reach.ALL_DATA
+    assert check_schedule(certificate("k", (1, 1, 1), (64, 1, 1), proof, None)).shown

@@ -341,9 +341,12 @@ def _arrive(ctx: Context, ins: Instruction) -> Step:
                     message = "arrive_drop changes how many arrivals later phases wait for"
                     f.batch.skeleton.fail("mbarrier", message, site.span)
             tokens[number] = arrive_at(f, site, barrier, thread, count, bytes_, scope, releases)
-            if "noComplete" in ins.modifiers and barrier.phase != before:
-                message = "this arrival completes the phase, which it must not"
-                raise site.error(f, message, thread, SynchronisationError)
+            if "noComplete" in ins.modifiers:
+                if barrier.phase != before:
+                    message = "this arrival completes the phase, which it must not"
+                    raise site.error(f, message, thread, SynchronisationError)
+                if f.batch.skeleton is not None:  # as of bytes, another arrival comes behind it
+                    noted(f, site, Act.EXPECT, barrier, thread, 0, 0)
         store(f, f.spread(tokens))
 
     return step
