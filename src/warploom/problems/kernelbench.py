@@ -119,7 +119,10 @@ def asked(
 ) -> Asked:
     """The question of one candidate; `sizes` take the place of the problem's whole numbers."""
     seen = _Seen()
-    with torch_stands_in(seen.load_inline) as source:
+    with (
+        launches_of_triton(seen.launches, arch, candidate),
+        torch_stands_in(seen.load_inline) as source,
+    ):
         given = _module(problem, sizes)
         init = _called(given, "get_init_inputs", problem)
         model, inputs = (
@@ -128,11 +131,10 @@ def asked(
         )
         named = _named(model, inputs, problem)
         source.made.clear()
-        with launches_of_triton(seen.launches, arch):
-            tried = _module(candidate, {})
-            new = _called(tried, "ModelNew", candidate, *init)
-            _share(model, new)
-            result = called_safely(lambda: new(*inputs), candidate)
+        tried = _module(candidate, {})
+        new = _called(tried, "ModelNew", candidate, *init)
+        _share(model, new)
+        result = called_safely(lambda: new(*inputs), candidate)
     if not seen.launches:
         raise CheckError(f"'{candidate}' launches no kernel: PyTorch computes its result")
     results = list(result) if isinstance(result, tuple | list) else [result]

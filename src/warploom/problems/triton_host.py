@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,9 +25,10 @@ from warploom.without_gpu.triton_kernel import TritonKernel
 
 
 @contextmanager
-def launches_of_triton(into: list[Launch], arch: str) -> Iterator[None]:
-    """While a candidate is read and called, its launches are added to a list."""
-    if find_spec("triton") is None:
+def launches_of_triton(into: list[Launch], arch: str, candidate: Path) -> Iterator[None]:
+    """While a candidate is read and called, its launches are added to a list. Triton is imported
+    before anything stands in for PyTorch, and only for a candidate that speaks of it."""
+    if not _speaks_of_it(candidate) or find_spec("triton") is None:
         yield
         return
     jit = import_module("triton.runtime.jit").JITFunction
@@ -47,6 +49,13 @@ def launches_of_triton(into: list[Launch], arch: str) -> Iterator[None]:
         yield
     finally:
         jit.run, tuner.run = before
+
+
+def _speaks_of_it(candidate: Path) -> bool:
+    try:
+        return b"triton" in candidate.read_bytes()
+    except OSError:  # said by who reads it
+        return False
 
 
 def _note(
