@@ -285,12 +285,15 @@ class Compiled:
     """In place of the compiler: what Triton made of the kernel is kept as text."""
 
     def __init__(self, function: Any, arch: str) -> None:
+        if type(function).__name__ == "Autotuner":
+            self.is_tuned, function = True, function.function
         assert (function.function.__name__, arch) == ("softmax", "sm_90a")
 
     def prepare(self, grid: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Prepared:
         text = (KEPT / "triton_softmax_float32_sm_90.ptx").read_text()
         kernel = ptx.load(text, "softmax").kernel()
         x, y, columns = args
+        assert named == {"BLOCK": 64, **({"config": 0} if hasattr(self, "is_tuned") else {})}
         given = [x.raw, y.raw, columns]
         more = len(kernel.function.parameters) - len(given)
         assert (x.kind, x.aligned) == ("float32", True)
@@ -309,7 +312,8 @@ def pretended(monkeypatch: pytest.MonkeyPatch) -> type[PretendedJit]:
     made["triton"].__dict__.update(jit=jit, language=made["triton.language"])
     made["triton.language"].__dict__["constexpr"] = int
     made["triton.runtime.jit"].__dict__["JITFunction"] = jit
-    made["triton.runtime.autotuner"].__dict__["Autotuner"] = type("Autotuner", (PretendedJit,), {})
+    tuner = type("Autotuner", (PretendedJit,), {})
+    made["triton.runtime.autotuner"].__dict__["Autotuner"] = made["triton"].__dict__["tune"] = tuner
     monkeypatch.setattr(triton_host, "TritonKernel", Compiled)
     return jit
 
@@ -319,6 +323,8 @@ def test_a_kernel_of_triton(pretended: type[PretendedJit], tmp_path: Path) -> No
     found = judged(tmp_path, TRITON, SOFTMAX)
     assert found.verdict == "equal", found
     assert pretended.run is run  # as it was
+    tuned = changed(TRITON, ("@triton.jit", "@triton.tune\n@triton.jit"))
+    assert judged(tmp_path, tuned, SOFTMAX).verdict == "equal"
     wrong = changed(SOFTMAX, ("torch.softmax(x, dim=1)", "torch.softmax(x, dim=1) * 2"))
     assert judged(tmp_path, TRITON, wrong).verdict == "different"
     strange = changed(TRITON, ("(x, y, x", "(x.t(), y, x"))

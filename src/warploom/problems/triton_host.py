@@ -40,9 +40,12 @@ def launches_of_triton(into: list[Launch], arch: str, candidate: Path) -> Iterat
         if not warmup:
             note(function, args, grid, named)
 
-    def run_first(tuned: Any, *args: Any, grid: Any, **named: Any) -> None:
+    def run_first(
+        tuned: Any, *args: Any, grid: Any, warmup: bool = False, **named: Any
+    ) -> None:  # fmt: skip
         """Nothing is timed: the first configuration."""
-        note(tuned, args, grid, {**named, "config": 0})
+        if not warmup:
+            note(tuned, args, grid, {**named, "config": 0})
 
     jit.run, tuner.run = run, run_first
     try:
