@@ -214,7 +214,7 @@ class Frame:
 
     __slots__ = (
         "_index", "_owners", "batch", "compact", "count", "depth", "joins", "local_base", "mask",
-        "n", "origins", "parameters", "private", "protected", "regs", "undefined",
+        "n", "origins", "packed", "parameters", "private", "protected", "regs", "undefined",
     )  # fmt: skip
 
     def __init__(self, batch: Batch, registers: list[Array], depth: int, local_base: int) -> None:
@@ -226,7 +226,8 @@ class Frame:
         self.parameters: dict[str, int] = {}
         self.private: dict[int, Array] = {}  # by register, an array that no other one has
         self._owners: dict[int, int] = {}  # the same by identity of the array
-        self.undefined: dict[int, Array] = {}  # see `undefined`
+        self.undefined: dict[int, Array] = {}  # see `poison`
+        self.packed: dict[int, tuple[tuple[tuple[int, int], Array], ...]] = {}  # see `packed`
         self.origins: dict[int, dict[Any, Array]] = {}  # see `origins`, and by block:
         self.joins: dict[int, list[tuple[frozenset[int], dict[Any, Array]]]] = {}
         self.mask: Mask | None = None

@@ -24,6 +24,7 @@ from warploom.ptx.emulate.barrier import Fail
 from warploom.ptx.emulate.context import CARRY, Context, Fetch, Step
 from warploom.ptx.emulate.frame import Frame
 from warploom.ptx.emulate.lanes import per_warp
+from warploom.ptx.emulate.packed import Parts, packed, parts_of, taken
 from warploom.ptx.ir import Address, Instruction, Operand
 from warploom.ptx.known import form_of, keys_of, registers, space_of, split_operands
 from warploom.ptx.opcode import Control, MemoryEffect
@@ -79,6 +80,7 @@ class PoisonTransfer:
     plain: bool = False  # does nothing but write its results
     loads: bool = False  # a load of memory that other threads may write
     shuffles: bool = False
+    parts: Parts | None = None
 
 
 def poison_transfer_of(ctx: Context, ins: Instruction, guard: Fetch | None) -> PoisonTransfer:
@@ -104,6 +106,7 @@ def poison_transfer_of(ctx: Context, ins: Instruction, guard: Fetch | None) -> P
         and form.control in (Control.NEXT, Control.LANES),
         loads and space_of(ins) not in (*_OWN_MEMORY, "const"),
         ins.opcode == "shfl",
+        parts_of(ctx, ins),
     )
 
 
@@ -234,14 +237,18 @@ def watched(f: Frame, flow: PoisonTransfer, step: Step, fail: Fail) -> None:
     if f.batch.flight is not None:
         _leave_alone(f, flow, active, fail)
     cause = _cause(f, flow)
+    made = None if flow.parts is None else packed(f, flow.parts, active)
+    of_parts = {} if flow.parts is None else taken(f, flow.parts)
     step(f)
     if flow.by_itself:
         return
     for slot in flow.writes:
-        note(f, slot, active, cause)
+        note(f, slot, active, of_parts.get(slot, cause))
         guard = None if flow.guard_slot is None else f.undefined.get(flow.guard_slot)
         if guard is not None and slot != flow.guard_slot:
             note(f, slot, f.full_mask() & (guard != 0), guard)
+    if flow.parts is not None and made is not None:
+        f.packed[flow.parts.word] = made
 
 
 def _leave_alone(f: Frame, flow: PoisonTransfer, active: Array, fail: Fail) -> None:
@@ -288,6 +295,7 @@ def _cause(f: Frame, flow: PoisonTransfer) -> Array | None:
 
 def note(f: Frame, slot: int, active: Array, cause: Array | None) -> None:
     """The active threads wrote a register: a value, except where there is a cause."""
+    f.packed.pop(slot, None)
     old = f.undefined.get(slot, _NONE)
     if cause is None and old is _NONE:
         return
