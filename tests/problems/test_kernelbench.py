@@ -13,7 +13,7 @@ from tests.tools import require
 from warploom.errors import WarploomError
 from warploom.problems.host import functions, without_host
 from warploom.problems.kernelbench import asked
-from warploom.problems.tensors import Tensor
+from warploom.verdict.tensors import Tensor
 
 
 def verdict(problem: Path, candidate: Path, **sizes: int) -> str:
@@ -53,7 +53,7 @@ CHANGED = {
     "an unknown function": ("return extension", "torch.einops(x)\n        return extension",
                             "'torch.einops' is not among"),
     "an input as another type": ("extension.relu_cuda(x)", "extension.relu_cuda(x.half())",
-                                 "with PyTorch"),
+                                 "of float16, holds float"),
     "an option of the compiler": ("verbose=False", 'extra_cuda_cflags=["-include=x.h"]',
                                   "is told '-include=x.h'"),
     "a pointer of another type": ("x.data_ptr<float>()", "x.data_ptr<double>()", "holds double"),

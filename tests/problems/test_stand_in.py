@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from warploom.problems.arithmetic import NotReadError, Number
-from warploom.problems.stand_in import torch_stands_in
-from warploom.problems.tensors import FUNCTIONS, Tensor
+from warploom.verdict.stand_in import torch_stands_in
+from warploom.verdict.tensors import FUNCTIONS, Tensor
 
 X = np.arange(6, dtype=np.float64).reshape(2, 3) + 1
 

@@ -160,7 +160,7 @@ _TOOLS = (
                 "FILE.cu, FILE.ptx, FILE.py::NAME of such a text, or a candidate of a problem.",
                 ("::", ".py"),
             ),
-            function("reference", "--reference", "FILE.py::NAME, a function on NumPy arrays."),
+            function("reference", "--reference", "FILE.py::NAME, a function in NumPy or PyTorch."),
             text_that_runs(
                 "problem", "--problem", (".py", ".json"),
                 "Without a reference: KernelBench's FILE.py with Model, for a FILE.py with "

@@ -28,6 +28,7 @@ from warploom.verdict.judged import Shapes, judged
 from warploom.verdict.precision import Limits
 from warploom.verdict.recorded import RecordedShape
 from warploom.verdict.reference import Reference
+from warploom.verdict.stand_in import torch_of_references
 from warploom.without_gpu.cuda_kernel import CudaKernel
 
 KIND = "judge"
@@ -89,7 +90,9 @@ def _judged(asked: Judge, context: Context) -> Judgement:
         raise ParseError(
             "a kernel is judged beside a reference", advice="--reference FILE.py::NAME"
         )
-    reference = Reference(_function(asked.reference))
+    with torch_of_references():
+        function = _function(asked.reference)
+    reference = Reference(function, stands_in=True)
     listed = [said_in(text) for text in asked.arg]
     name = asked.kernel
     shapes: Shapes | RecordedShape

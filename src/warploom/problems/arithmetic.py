@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from warploom.problems.tensors import Tensor
+from warploom.verdict.tensors import Tensor
 
 _WHOLE = r"int|long|long long|int32_t|int64_t|size_t|unsigned|unsigned int|uint32_t|uint64_t"
 _KINDS = rf"(?:const )?({_WHOLE}|float|double)"

@@ -15,11 +15,10 @@ from typing import Any
 
 from warploom.errors import CheckError, ParseError
 from warploom.problems.kernelbench import Asked, called_safely
-from warploom.problems.stand_in import torch_stands_in
-from warploom.problems.tensors import Tensor
 from warploom.verdict.argument import said
 from warploom.verdict.judged import Shapes
 from warploom.verdict.reference import Reference
+from warploom.verdict.stand_in import torch_stands_in
 from warploom.without_gpu.cuda_kernel import CudaKernel
 
 _TYPES = {
@@ -54,7 +53,7 @@ def asked_of_definition(
             advice="inputs, outputs, then the axes that vary, in the definition's order",
         )
     grid, block, shared = launch
-    reference = Reference(_reference(made, problem))
+    reference = Reference(_reference(made, problem), on_tensors=True)
     shapes = Shapes(listed, grid, block, None, str(shared))
     return Asked(loaded, reference, shapes, {**constants, **sizes})
 
@@ -84,7 +83,7 @@ def _text(name: str, how: Mapping[str, Any]) -> str:
 
 
 def _reference(made: Mapping[str, Any], problem: Path) -> Callable[..., Any]:
-    """`run` of the text, as a function of arrays by name."""
+    """`run` of the text, as a function of tensors by name."""
     names: dict[str, Any] = {"__name__": problem.stem}
     text = str(made["reference"])
     with torch_stands_in(None):
@@ -93,14 +92,11 @@ def _reference(made: Mapping[str, Any], problem: Path) -> Callable[..., Any]:
         raise CheckError(f"the reference of '{problem}' has no function 'run'")
 
     def reference(**given: Any) -> Any:
-        passed = [
-            Tensor(given[each]) if given[each] is not None else None for each in made["inputs"]
-        ]
-        found = names["run"](*passed)
+        found = names["run"](*[given[each] for each in made["inputs"]])
         if isinstance(found, dict):
-            return {name: each.array for name, each in found.items()}
+            return found
         listed = list(found) if isinstance(found, tuple | list) else [found]
-        return {name: each.array for name, each in zip(made["outputs"], listed, strict=True)}
+        return dict(zip(made["outputs"], listed, strict=True))
 
     kind = inspect.Parameter.KEYWORD_ONLY
     reference.__signature__ = inspect.Signature(  # type: ignore[attr-defined]

@@ -24,8 +24,9 @@ import numpy as np
 
 from warploom.errors import ParseError, Source, Span
 from warploom.problems.arithmetic import NotReadError, Number, as_whole
-from warploom.problems.tensors import BFLOAT16, FLOATS, WHOLE, Tensor
 from warploom.ptx.launch import Kernel
+from warploom.verdict.tensor_types import BFLOAT16, FLOATS, WHOLE
+from warploom.verdict.tensors import Tensor
 
 _FUNCTION = re.compile(
     r"^[ \t]*(?:(?:std::vector<)?(?:torch|at)::Tensor>?|void(?=[^()]*\([^()]*(?:torch|at)::Tensor))"

@@ -32,14 +32,14 @@ from warploom.errors import (
 )
 from warploom.problems.host import Launch, functions, without_host
 from warploom.problems.launches import FLOATS, InOrder, memories_of
-from warploom.problems.stand_in import Module, torch_stands_in
-from warploom.problems.tensors import Tensor
 from warploom.problems.triton_host import launches_of_triton
 from warploom.ptx.launch import Kernel
 from warploom.verdict.answer import Judgement
 from warploom.verdict.judged import Cases, judged
 from warploom.verdict.precision import Limits
 from warploom.verdict.reference import Reference
+from warploom.verdict.stand_in import Module, torch_stands_in
+from warploom.verdict.tensors import Tensor
 from warploom.without_gpu.cuda_kernel import CudaKernel
 
 # What compilers are told beside a text, where it does not change what the text computes.
@@ -141,7 +141,7 @@ def asked(
     made = [*seen.made, *source.made]
     memories, outputs = memories_of(seen.launches, named, made, results)
     launches = [(each, _kernel(each, arch, seconds)) for each in seen.launches]
-    reference = Reference(_reference(model, inputs, named, outputs, problem))
+    reference = Reference(_reference(model, inputs, named, outputs, problem), on_tensors=True)
     return Asked(launches[-1][1], reference, InOrder(memories, launches))
 
 
@@ -241,24 +241,24 @@ def _reference(
     model: Module, inputs: Sequence[Any], named: Mapping[str, Tensor], outputs: Sequence[str],
     problem: Path,
 ) -> Callable[..., Any]:  # fmt: skip
-    """`Model.forward` as a function of arrays by name."""
+    """`Model.forward` as a function of tensors by name."""
     parameters = dict(model.named_parameters())
 
     def reference(**given: Any) -> Any:
-        before = {name: each.array for name, each in parameters.items()}
-        by_tensor = {id(each): given.get(name, each.array) for name, each in named.items()}
+        before = {name: (each.array, each.kind) for name, each in parameters.items()}
+        by_tensor = {id(each): given.get(name, each) for name, each in named.items()}
         try:
             for name, each in parameters.items():
-                each.array = given.get(name, each.array)
-            passed = [Tensor(by_tensor[id(x)]) if id(x) in by_tensor else x for x in inputs]
-            made = model(*passed)
+                now = given.get(name, each)
+                each.array, each.kind = now.array, now.kind
+            made = model(*[by_tensor.get(id(x), x) for x in inputs])
         finally:
             for name, each in parameters.items():
-                each.array = before[name]
+                each.array, each.kind = before[name]
         listed = list(made) if isinstance(made, tuple | list) else [made]
         if len(listed) != len(outputs):
             raise CheckError(f"Model gives {len(listed)} results, ModelNew {len(outputs)}")
-        return {name: each.array for name, each in zip(outputs, listed, strict=True)}
+        return dict(zip(outputs, listed, strict=True))
 
     kind = inspect.Parameter.KEYWORD_ONLY
     floats = [name for name, each in named.items() if str(each.dtype) in FLOATS]

@@ -15,10 +15,10 @@ import numpy as np
 
 from warploom.errors import CheckError
 from warploom.problems.host import Launch as Seen
-from warploom.problems.tensors import Tensor
 from warploom.ptx.launch import Kernel
 from warploom.verdict.argument import Said, said
 from warploom.verdict.case import Argument, Case, Launch, argument_of
+from warploom.verdict.tensors import Tensor
 
 FLOATS = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64"}
 _KINDS = {**FLOATS, "int8": "i8", "int32": "i32", "int64": "i64", "uint8": "u8"}

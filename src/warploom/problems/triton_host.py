@@ -19,7 +19,8 @@ import numpy as np
 
 from warploom.errors import CheckError
 from warploom.problems.host import Launch
-from warploom.problems.tensors import BFLOAT16, Tensor
+from warploom.verdict.tensor_types import BFLOAT16
+from warploom.verdict.tensors import Tensor
 from warploom.without_gpu.arrays import Passed
 from warploom.without_gpu.triton_kernel import TritonKernel
 

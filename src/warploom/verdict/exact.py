@@ -150,10 +150,9 @@ class Exactly:
         self, e: Elements, given: dict[str, Any], before: dict[str, Array],
         floats: dict[str, Floats],
     ) -> Pairs:  # fmt: skip
-        outputs = {each.name: each.shape for each in self.case.outputs}
-        wanted = self.reference.of(given, outputs)
+        wanted = self.reference.of(given, self.case)
         pairs: Pairs = []
-        for name, result in zip(outputs, wanted, strict=True):
+        for name, result in zip((e.name for e in self.case.outputs), wanted, strict=True):
             if name not in floats:
                 pairs.append(self._whole(e, name, result))
                 continue

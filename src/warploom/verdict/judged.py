@@ -395,10 +395,11 @@ def judge(
     """Whether a kernel is equal to its reference, for all inputs of a shape, without a GPU.
 
     `kernel` is CUDA or PTX text, or a file of it, of which `name` chooses a kernel. `reference` is
-    a function on NumPy arrays whose parameters bear names of arguments and sizes. `args` says what
-    each argument is, in the kernel's order: `f32[rows,n]` stands for any values, `f32[n]=out` is
-    what the kernel writes, `i32=n` a number. `shape` gives the sizes, each one number or several.
-    `grid` and `block` are expressions of the sizes. Each shape has `seconds`.
+    a function on NumPy arrays, or on tensors of PyTorch if it names that, whose parameters bear
+    names of arguments and sizes. `args` says what each argument is, in the kernel's order:
+    `f32[rows,n]` stands for any values, `f32[n]=out` is what the kernel writes, `i32=n` a number.
+    `shape` gives the sizes, each one number or several. `grid` and `block` are expressions of the
+    sizes. Each shape has `seconds`.
 
     The verdict is *equal* if the kernel gives the reference's results as functions over the reals,
     in every schedule; rounding is not looked at. It is *different* if some inputs show it, or if

@@ -1,9 +1,11 @@
-"""The reference: a function on NumPy arrays, called by the names of its parameters."""
+"""The reference: a function on arrays of NumPy or tensors of PyTorch, called by the names of its
+parameters."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -11,24 +13,38 @@ import numpy as np
 from warploom.errors import CheckError, WarploomError, one_of, raising_line
 from warploom.ptx.field.arrays import Exact, joined
 from warploom.ptx.field.elements import NotKnown
+from warploom.verdict.case import Case
+from warploom.verdict.stand_in import torch_of_references
+from warploom.verdict.tensor_types import spoken_to_pytorch
+from warploom.verdict.torch_reference import as_tensor, speaks_torch, without_tensors
 
 Function = Callable[..., Any]
 
 
 class Reference:
-    """A function whose parameters bear the names of arguments and sizes."""
+    """A function whose parameters bear the names of arguments and sizes. `stands_in`: it was read
+    while something stood in for PyTorch, and is called so, too. `on_tensors`: it takes tensors; if
+    nothing is said, its text says it."""
 
-    def __init__(self, function: Function) -> None:
+    def __init__(
+        self, function: Function, *, stands_in: bool = False, on_tensors: bool | None = None
+    ) -> None:
         if not callable(function):
-            advice = "give a function on NumPy arrays, such as lambda x: x + 1"
+            advice = "give a function on arrays, such as lambda x: x + 1"
             raise CheckError(f"a {type(function).__name__} is no reference", advice=advice)
         self.function = function
+        self.on_tensors = speaks_torch(function) if on_tensors is None else on_tensors
+        self.stands_in = stands_in
         self.name = getattr(function, "__name__", type(function).__name__)
         code = inspect.unwrap(function)
         self.file = getattr(getattr(code, "__code__", None), "co_filename", "")
 
-    def of(self, given: Mapping[str, Any], outputs: Mapping[str, tuple[int, ...]]) -> list[Any]:
+    def of(self, given: Mapping[str, Any], case: Case) -> list[Any]:
         """Its results for these, one for each output, of the shape that the kernel writes."""
+        outputs = {each.name: each.shape for each in case.outputs}
+        if self.on_tensors:
+            kinds = {name: each.said.kind for name, each in case.named.items()}
+            given = {name: as_tensor(name, each, kinds.get(name)) for name, each in given.items()}
         made = self._called(given)
         listed = self._listed(made, list(outputs))
         return [
@@ -39,8 +55,9 @@ class Reference:
     def _called(self, given: Mapping[str, Any]) -> Any:
         chosen = self._chosen(given)
         try:
-            with np.errstate(all="ignore"):
-                return self.function(**chosen)
+            with np.errstate(all="ignore"), self._torch():
+                made = self.function(**chosen)
+                return without_tensors(made) if self.on_tensors else made
         except (NotKnown, WarploomError, KeyboardInterrupt):
             raise
         except Exception as error:  # noqa: BLE001  # whatever somebody's function raises
@@ -49,6 +66,11 @@ class Reference:
             said = f"{type(error).__name__}: {str(error)[:300]}"
             span = raising_line(error, self.file) if self.file else None
             raise CheckError(f"the reference '{self.name}' raised {said}", span) from None
+
+    def _torch(self) -> AbstractContextManager[None]:
+        if self.stands_in:
+            return torch_of_references()
+        return spoken_to_pytorch() if self.on_tensors else nullcontext()
 
     def _chosen(self, given: Mapping[str, Any]) -> dict[str, Any]:
         try:

@@ -11,8 +11,9 @@ from warploom.cli.declare import REQUIRED, Command, argument, option
 
 HELP = """Judge a kernel: is it equal to its reference for all inputs of a shape? Needs no GPU.
 
-The reference is a function on NumPy arrays in a Python file, FILE.py::NAME. The file is imported,
-with your rights. Its parameters bear the names of arguments and sizes.
+The reference is a function on NumPy arrays, or on tensors of PyTorch, in a Python file,
+FILE.py::NAME. The file is imported, with your rights; `import torch` gives it a stand-in, so that
+no PyTorch is needed. Its parameters bear the names of arguments and sizes.
 
 Each argument of the kernel is NAME=TYPE…, in the kernel's order:
 
@@ -74,7 +75,10 @@ class Judge(Launched):
         help="FILE.cu, FILE.ptx, or FILE.py::NAME of such a text; a candidate of --problem.",
     )
     reference: str | None = option(
-        None, "--reference", metavar="FILE.py::NAME", help="The function to compare with."
+        None,
+        "--reference",
+        metavar="FILE.py::NAME",
+        help="A function in NumPy or PyTorch.",
     )
     problem: Path | None = option(
         None,

@@ -1,4 +1,4 @@
-"""A module `torch` for problem files and candidates, while they are read and called.
+"""A module `torch` for references, problem files and candidates, while they are read and called.
 
 Comes in: names that such files import. Goes out: tensors over NumPy, modules with parameters, and
 extensions whose functions are read instead of compiled.
@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ContextDecorator, contextmanager
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from warploom.problems.tensors import BFLOAT16, FLOATS, FUNCTIONS, WHOLE, Tensor
+from warploom.machine.rounding import bf16_to_single, double_to_bf16
+from warploom.verdict.tensor_types import BFLOAT16, FLOATS, TYPES, is_whole, type_of
+from warploom.verdict.tensors import FUNCTIONS, Tensor, is_tensor
 
 _MODULES = (
     "torch", "torch.nn", "torch.nn.functional", "torch.utils", "torch.utils.cpp_extension",
@@ -77,10 +79,10 @@ class Source:
         return self.new("zeros", _shape(shape, how), _type(how))
 
     def empty_like(self, like: Tensor, **how: Any) -> Tensor:
-        return self.new("empty", like.shape, how.get("dtype") or like.dtype)
+        return self.new("empty", like.shape, how.get("dtype") or like.type_)
 
     def zeros_like(self, like: Tensor, **how: Any) -> Tensor:
-        return self.new("zeros", like.shape, how.get("dtype") or like.dtype)
+        return self.new("zeros", like.shape, how.get("dtype") or like.type_)
 
     def randn(self, *shape: Any, **how: Any) -> Tensor:
         return _tensor(self.draw.standard_normal(_shape(shape, how)), _type(how))
@@ -107,7 +109,18 @@ def _shape(given: tuple[Any, ...], how: dict[str, Any]) -> tuple[int, ...]:
 
 
 def _type(how: dict[str, Any]) -> Any:
-    return how.get("dtype") or np.float32
+    return how.get("dtype") or FLOATS["float32"]
+
+
+def constant(value: Any, dtype: Any = None, **_: Any) -> Tensor:
+    """`torch.tensor`: of whole numbers they stay such, if no type is said."""
+    held = np.asarray(value)
+    if is_tensor(value) or held.dtype.kind not in "iuf":
+        raise NotImplementedError(f"torch.tensor of {str(value)[:60]} is not followed")
+    kind = type_of(dtype) or (np.dtype(np.int64) if is_whole(held) else FLOATS["float32"])
+    if kind is not BFLOAT16:
+        return Tensor(held.astype(kind))
+    return Tensor(bf16_to_single(double_to_bf16(held.astype(np.float64))), BFLOAT16)
 
 
 class _Linear(Module):
@@ -170,48 +183,78 @@ _LAYERS: dict[str, Any] = {
 
 def _absent(module: str) -> Any:
     def missing(name: str) -> Any:
-        raise AttributeError(f"'{module}.{name}' is not among what problems may use here")
+        raise AttributeError(f"'{module}.{name}' is not among what the judge follows")
 
     return missing
 
 
 @contextmanager
 def torch_stands_in(load_inline: Any) -> Iterator[Source]:
-    """While files are read and called, `import torch` gives this module."""
-    made = {name: ModuleType(name) for name in _MODULES}
+    """While a problem and its candidate are read and called, `import torch` gives this module."""
     source = Source()
+    drawn = {name: getattr(source, name) for name in (*_NOT_CONSTANT, *_ZEROS)}
+    made = _modules(drawn)
+    made["torch.utils.cpp_extension"].__dict__["load_inline"] = load_inline
+    made["torch.cuda"].__dict__.update(is_available=lambda: True, synchronize=lambda: None)
+    with _in_place_of_torch(made):
+        yield source
+
+
+@contextmanager
+def torch_of_references() -> Iterator[None]:
+    """While a reference is read and called: what holds no constant is not there."""
+    source = Source()
+    made = _modules({name: getattr(source, name) for name in _ZEROS})
+    made["torch"].__dict__.update(no_grad=_NoGradient, inference_mode=_NoGradient)
+    made["torch.cuda"].__dict__["is_available"] = lambda: False
+    with _in_place_of_torch(made):
+        yield
+
+
+class _NoGradient(ContextDecorator):
+    """`torch.no_grad()`: there are no gradients here."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+def _modules(own: dict[str, Any]) -> dict[str, ModuleType]:
+    made = {name: ModuleType(name) for name in _MODULES}
     for name, module in made.items():
         module.__dict__["__getattr__"] = _absent(name)
         module.__spec__ = ModuleSpec(name, None)  # for those that ask whether it is there
         parent, _, last = name.rpartition(".")
         if parent:
             setattr(made[parent], last, module)
-    own = {
-        name: getattr(source, name)
-        for name in ("randn", "rand", "randint", "empty", "zeros", "empty_like", "zeros_like")
-    }
-    kinds = {**FLOATS, **WHOLE, "long": np.int64, "half": np.float16, "float": np.float32}
-    made["torch"].__dict__.update(FUNCTIONS, Tensor=Tensor, **own, **kinds, **_MAKERS)
+    short = {name: TYPES[kind] for name, kind in _SHORT.items()}
+    made["torch"].__dict__.update(FUNCTIONS, Tensor=Tensor, **own, **TYPES, **short, **_MAKERS)
     made["torch.nn"].__dict__.update(_LAYERS)
     made["torch.nn.functional"].__dict__.update(FUNCTIONS)
-    made["torch.utils.cpp_extension"].__dict__["load_inline"] = load_inline
-    made["torch.cuda"].__dict__.update(is_available=lambda: True, synchronize=lambda: None)
+    return made
+
+
+@contextmanager
+def _in_place_of_torch(made: dict[str, ModuleType]) -> Iterator[None]:
     before = {name: sys.modules.get(name) for name in _MODULES}
     sys.modules.update(made)
     try:
-        yield source
+        yield
     finally:
-        for name, module_ in before.items():
-            if module_ is None:
+        for name, module in before.items():
+            if module is None:
                 sys.modules.pop(name, None)
             else:
-                sys.modules[name] = module_
+                sys.modules[name] = module
 
 
+_NOT_CONSTANT = ("randn", "rand", "randint", "empty", "empty_like")
+_ZEROS = ("zeros", "zeros_like")
+_SHORT = {
+    "int": "int32", "long": "int64", "half": "float16", "float": "float32", "double": "float64"
+}  # fmt: skip
 _MAKERS: dict[str, Any] = {
     "ones": lambda *shape, **how: _tensor(np.ones(_shape(shape, how)), _type(how)),
-    "tensor": lambda value, **how: _tensor(value, _type(how)),
-    "tril": lambda x, diagonal=0: Tensor(np.tril(x.array, diagonal), x.kind),
-    "triu": lambda x, diagonal=0: Tensor(np.triu(x.array, diagonal), x.kind),
+    "tensor": constant,
     "manual_seed": lambda _seed: None,
 }  # fmt: skip
