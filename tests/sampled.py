@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-MOST = 4
+MOST = 2
 OWN_TEXTS = {"tests", "bench", "cli", "report"}  # folders whose tests look at pages and records
 
 

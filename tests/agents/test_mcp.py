@@ -204,6 +204,7 @@ def attacked(root: Path) -> Served:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(3)
 @confined
 @pytest.mark.parametrize("name", list(HOSTILE))
@@ -215,6 +216,7 @@ def test_a_hostile_call_is_refused_or_ended(attacked: Served, name: str) -> None
     assert "the secret" not in told(answer)
 
 
+@pytest.mark.slow
 @confined
 def test_a_server_outlives_them_and_leaves_nothing(attacked: Served, root: Path) -> None:
     assert attacked.answers["afterwards"].structured_content["meaning"] == "equal"
@@ -224,6 +226,7 @@ def test_a_server_outlives_them_and_leaves_nothing(attacked: Served, root: Path)
     assert list((root.parent / "temporary").iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not can_compile(), reason="no CUDA compiler")
 @confined
 def test_an_include_outside_is_not_found(attacked: Served) -> None:

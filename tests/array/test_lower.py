@@ -200,6 +200,7 @@ def check_recipe(name: str, count: int, seed: int = 7, on_host: bool = False) ->
             assert same(again, wanted), candidate
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["matmul", "stencil"])
 def test_recipes(name: str) -> None:

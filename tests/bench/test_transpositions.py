@@ -50,6 +50,7 @@ def assert_transposes(case: Transposition) -> None:
     assert (held == np.arange(case.m * case.n)).all(), f"{case.m}×{case.n}"
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("sides", [6, pytest.param(9, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("order", ["crc", "rcr"])

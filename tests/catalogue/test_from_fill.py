@@ -181,6 +181,7 @@ def other_than(usual: tuple[int, ...], result: Result) -> Result:
     return replace(result, fills=result.fills.only(other[0]))
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("form", ["registers", "shared"])
 def test_the_other_fill_of_a_product_is_another_kernel(

@@ -65,6 +65,7 @@ def test_nothing_leaves_its_registers(taps: int) -> None:
     check_registers(ENTRY.kernel(taps=taps))
 
 
+@pytest.mark.slow
 def test_an_image_is_read_once_but_for_the_rows_between_strips() -> None:
     size = {"height": 32, "columns": 512}
     report, _ = counted(ENTRY, size, taps=5, rows=16, block=128)

@@ -40,6 +40,7 @@ def spec_of(shape: tuple[int, ...], axes: tuple[int, ...], size: int) -> Spec:
 # 300 in all; `python -m bench.catalogue.permute_random` has 5,000 on each.
 
 
+@pytest.mark.slow
 def test_random_tensors_in_c() -> None:
     assert failures(200, "c", most=4000) == []
 

@@ -111,6 +111,7 @@ def test_arrays_that_begin_within_a_line_are_stored_by_lines(fields: int) -> Non
     assert across.store_efficiency < 0.85
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "fields", [f if f in (3, 8, 16) else pytest.param(f, marks=pytest.mark.slow) for f in MEASURED]

@@ -155,6 +155,7 @@ print(json.dumps(proofs))
 """
 
 
+@pytest.mark.slow
 def test_the_same_sketch_gives_the_same_bytes_in_every_process(tmp_path: Path) -> None:
     """Other hashes, other addresses, another folder, another day."""
     names = [f"{name}.swflow" for name in ("sums", "convolution", "own_gathers")]

@@ -101,6 +101,7 @@ def test_without_a_parallel_map_one_thread_does_it(cli: Cli, own: str) -> None:
     assert "grid 1, block 1 thread; reductions of 12;" in ran.out
 
 
+@pytest.mark.slow
 def test_what_is_measured_is_kept(cli: Cli, own: str, tmp_path: Path) -> None:
     """The second time all samples come from the store."""
     asked = (
@@ -125,6 +126,7 @@ def test_what_is_measured_is_kept(cli: Cli, own: str, tmp_path: Path) -> None:
     assert "0 samples just now" not in changed.err
 
 
+@pytest.mark.slow
 def test_memory_is_limited(cli: Cli) -> None:
     """The fastest by the model splits its sums over groups; with less memory it does not."""
     parts = {}

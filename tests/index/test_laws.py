@@ -101,6 +101,7 @@ def test_a_law_must_bind_what_it_uses() -> None:
         law(x + 0, x + y)
 
 
+@pytest.mark.slow
 def test_z3_agrees_for_all_integers() -> None:
     """Each law at some of its constants, with its variables unbounded where it asks no range."""
     z3 = pytest.importorskip("z3")

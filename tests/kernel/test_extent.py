@@ -94,6 +94,7 @@ def test_just_within(device: Any) -> None:
         assert out.tolist() == [MOST_DEEP if kernel.name == "summed" else 1.0] * 32
 
 
+@pytest.mark.slow
 def test_many_registers_do_not_use_up_a_stack() -> None:
     require("c")
     out = np.zeros(32, np.float32)

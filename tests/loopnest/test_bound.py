@@ -90,6 +90,7 @@ def space_to_descend() -> NestSpace:
     return NestSpace(matmul(64, 96, 32))
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("rates", [K4000, H200.rates], ids=lambda rates: rates.name)
 def test_bounds_grow_along_decisions(rates: Rates) -> None:

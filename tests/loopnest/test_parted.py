@@ -149,6 +149,7 @@ LARGE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("program", LARGE, ids=lambda each: each.name)
 def test_its_kernels_are_right_and_have_no_races(program: Program) -> None:

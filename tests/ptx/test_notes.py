@@ -218,6 +218,7 @@ def gathered(engine: str, **options: Any) -> tuple[ptx.Report, np.ndarray]:
     return gather().launch(1, 32, args, engine=engine, **options), args[1]  # type: ignore[arg-type, return-value]
 
 
+@pytest.mark.slow
 def test_more_patterns_than_the_table_has_room_for() -> None:
     (numpy, one), (compiled, other) = (gathered(each, counters=True) for each in ("numpy", "c"))
     assert compiled.engine == "c"

@@ -136,6 +136,7 @@ def test_it_does_not_find_itself(bench: Bench, monkeypatch: pytest.MonkeyPatch) 
     assert ptxas.find_ptxas(str(first / "ptxas"), path) is None
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("arch", ["sm_60", "sm_70"])  # rewritten, and passed on as it is
 def test_a_chain_of_scripts_ends_with_one_error(

@@ -99,6 +99,7 @@ def test_everything_else_stays_byte_for_byte(everything: Rewrite) -> None:
             assert line in kept  # `in` consumes: order is kept too
 
 
+@pytest.mark.slow
 def test_only_what_pays_is_inserted() -> None:
     volta = rewrite(KERNELGEN, machine="volta")
     assert volta.text == KERNELGEN
@@ -117,6 +118,7 @@ def test_the_limit_holds(limit: int) -> None:
         assert all(abs(lanes) <= limit for lanes in kernel.deltas)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.skipif(shutil.which("ptxas") is None, reason="no ptxas")
 @pytest.mark.parametrize("variant", ["corner", "predicated", "no-corner", "no-load"])

@@ -116,6 +116,7 @@ def test_one_iteration_is_no_loop() -> None:
 # -- loop nests and searches ---------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_loops_of_an_implementation() -> None:
     found = explored()
     assert found.candidate is not None

@@ -78,6 +78,7 @@ def test_a_small_space_is_searched_to_its_end(name: str) -> None:
     assert len(set(tour.measured)) == len(tour.measured) < math.factorial(5)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ENGINES)
 def test_good_solutions_are_found_early(name: str) -> None:

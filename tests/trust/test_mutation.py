@@ -105,6 +105,7 @@ def test_changes_are_other_expressions(expr: Any) -> None:
     assert told_apart >= len(found[1]) - 1
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("name", "variant"),

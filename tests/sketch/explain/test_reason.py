@@ -170,6 +170,7 @@ def judged(seed: int, operators: tuple[str, ...], laws: tuple[str, ...]) -> str:
     return why.blame.kind
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("laws", [(), FLATTEN], ids=["none", "flatten"])
 @pytest.mark.parametrize("operators", [("+",), ("+", "max")], ids=" ".join)

@@ -55,6 +55,7 @@ def _closed(filled: Filled) -> dict[str, Expr]:
     return {name: filled.fill.get(name, Const(0)) for name in filled.traced.holes}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [pytest.param("multiplication_64", marks=pytest.mark.slow), "multiplication_64_shared"],

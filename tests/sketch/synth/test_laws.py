@@ -168,6 +168,7 @@ def test_rotations_over_32_lanes() -> None:
     assert sorted((masks * rotated).sum(axis=1) % 32) == list(range(32))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lanes", [8, 32])
 def test_log_step_scan(lanes: int) -> None:
     """Each round adds what stands some lanes before, where there is such a lane."""

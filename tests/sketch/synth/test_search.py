@@ -90,6 +90,7 @@ def agree(program: Program, engines: tuple[tuple[str, int | None, bool], ...] = 
         assert 0 <= result.stats.never_visited <= 1
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(
     max_examples=40,
