@@ -145,7 +145,7 @@ def test_types_are_those_of_torch() -> None:
     def reference(h: torch.Tensor, b: torch.Tensor, k: torch.Tensor, one: torch.Tensor) -> Any:  # noqa: F821
         made = {
             "half": h + 1.5, "both": h * b, "scalar": h * one, "mixed": k * 0.5, "whole": k + 1,
-            "sum": k.sum(), "quotient": k / 2, "exp": k.exp(), "max": h.max(0).values,
+            "sum": k.sum(axis=0), "quotient": k / 2, "exp": k.exp(), "max": h.max(0).values,
             "said": h.softmax(0, dtype=torch.float32), "mean": h.float().mean(),
         }  # fmt: skip
         seen.update({name: str(each.dtype) for name, each in made.items()})

@@ -222,11 +222,15 @@ def _in(given: Any) -> Iterator[Tensor]:
             yield of_constant(each)
 
 
+_ALSO = {"axis": "dim", "keepdims": "keepdim"}  # what PyTorch takes from NumPy's names
+
+
 def _typed(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function whose results have the types that PyTorch gives them."""
 
     @wraps(function)
-    def call(*given: Any, **how: Any) -> Any:
+    def call(*given: Any, **named: Any) -> Any:
+        how = {_ALSO.get(name, name): value for name, value in named.items()}
         made = function(*given, **how)
         found = made.values if isinstance(made, _Both) else made
         if isinstance(found, Tensor) and found.kind is None and not is_whole(found.array):
