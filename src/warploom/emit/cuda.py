@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from warploom.emit.async_helper import async_texts, map_text
 from warploom.emit.dialect import CUDA, Dialect
 from warploom.emit.helper import BF16_PAIR
 from warploom.emit.join import constraint, join_text, joins
 from warploom.emit.parts import header, parameters
+from warploom.emit.pipeline import Pipeline
 from warploom.emit.simt import SimtPrinter, plus, shifted
 from warploom.emit.spell import spelled
 from warploom.errors import EmitError
@@ -19,6 +21,7 @@ from warploom.kernel.dtype import DType
 from warploom.kernel.names import Fresh, names_of
 from warploom.kernel.pool import asked_name, launched_bytes
 from warploom.kernel.tensor import widths
+from warploom.kernel.warpgroup import Hopper
 from warploom.machine.record import CUDA as MACHINE
 
 _TENSOR_PRODUCT: dict[ir.TensorKind, str] = {
@@ -93,11 +96,13 @@ def text_by(printer: CudaPrinter, constant: str, bounds: str) -> str:
         for each in kernel.arrays
         if each.name in types
     )
-    listed = parameters(
-        {each.name: _parameter(each, types, dialect, constant) for each in kernel.params}
-    )
-    limit = f"__launch_bounds__({kernel.threads}{bounds})"
-    head = f'extern "C" __global__ void {limit}\n{kernel.name}({listed}) {{\n'
+    given = {each.name: _parameter(each, types, dialect, constant) for each in kernel.params}
+    given |= {each.name: f"{constant}{printer.prefix}map {each.name}" for each in kernel.maps}
+    x, y, z = kernel.launched
+    limit = f"__launch_bounds__({x * y * z}{bounds})"
+    if kernel.cluster > 1:
+        limit = f"__cluster_dims__({kernel.cluster}) {limit}"
+    head = f'extern "C" __global__ void {limit}\n{kernel.name}({parameters(given)}) {{\n'
     return printer.helpers(body) + structs + printer.asked() + head + body + "}\n"
 
 
@@ -126,6 +131,7 @@ class CudaPrinter(SimtPrinter):
         self.joins = joins(kernel)
         self.passed = passed(kernel)
         self.passing: dict[str, ir.Load] = {}
+        self.pipeline = Pipeline(self)
 
     def asked(self) -> str:
         """What a launch has to ask for, for people and for `runtime/driver.py`."""
@@ -137,19 +143,42 @@ class CudaPrinter(SimtPrinter):
         constant = f'extern "C" __constant__ unsigned {name} = {self.launched};'
         return f"// {text}\n// {attribute}.\n{constant}\n\n"
 
+    def prologue(self) -> None:
+        super().prologue()
+        self.pipeline.begin()
+
+    def helper_texts(self, body: str) -> dict[str, str]:
+        maps = {"": map_text(self.prefix)} if self.kernel.maps else {}
+        return super().helper_texts(body) | maps | async_texts(self.prefix, body)
+
+    def hopper(self, stmt: Hopper) -> None:
+        self.pipeline.statement(stmt)
+
     def pool(self) -> None:
         """More than a kernel may declare is given at its launch."""
         if self.launched:
-            align = self.dialect.align.format(MACHINE.access_bytes)
+            align = self.dialect.align.format(max(each.align for each in self.shared))
             self.lines.add(f"extern {self.dialect.shared} {align} unsigned char pool[];")
         else:
             super().pool()
 
     def statements(self, body: tuple[ir.Stmt, ...]) -> None:
-        """In order; rounds of a scan are one piece of PTX each."""
-        at = 0
+        """In order; of a kernel with roles, by those who have them."""
+        if body is self.kernel.body and self.kernel.roles is not None:
+            self.pipeline.roles(body)
+        else:
+            self.in_order(body)
+
+    def in_order(self, body: tuple[ir.Stmt, ...]) -> None:
+        """Rounds of a scan are one piece of PTX each."""
+        at, since = 0, dict[str, int]()
         while at < len(body):
             stmt, after = body[at], body[at + 1 : at + 2]
+            if not isinstance(stmt, ir.BulkStore):
+                self.pipeline.met = False
+            if self.pipeline.sent and self.pipeline.ordered(stmt, since):
+                at += 1
+                continue
             if isinstance(stmt, ir.Shuffle) and stmt.target.name in self.joins:
                 total, text = self.value(stmt.value), join_text(stmt, after[0])
                 kind = constraint(stmt.target.dtype)
@@ -201,7 +230,9 @@ class CudaPrinter(SimtPrinter):
         if stmt.waits is not None and self.passed:
             wait = f"cp.async.commit_group; cp.async.wait_group {stmt.waits};"
             self.lines.add(f'asm volatile("{wait}" ::: "memory");')
-        if stmt.scope == "warp" and self.kernel.warp_size < HARDWARE_WARP:
+        if stmt.scope == "block" and self.kernel.roles is not None:
+            self.pipeline.meet()
+        elif stmt.scope == "warp" and self.kernel.warp_size < HARDWARE_WARP:
             self.lines.add(f"__syncwarp({self.mask()});")
         else:
             super().barrier(stmt)
@@ -228,17 +259,24 @@ class CudaPrinter(SimtPrinter):
         self.lines.add(f"  : {kept}")
         self.lines.add(f"  : {given});")
 
+    def neighbour(self, cell: ir.Cell, at: int) -> str:
+        """The register so many places after an element of a register array."""
+        return self.cell(shifted(cell, at))
+
+    def words_of(self, cells: list[str], bits: int) -> list[str]:
+        """Numbers of so many bits as words: the first lie in the lowest bits."""
+        parts = [f"(unsigned int)(unsigned {_BITS[bits]}){each}" for each in cells]
+        many = 32 // bits
+        shifts = [f" << {bits * k}" if k else "" for k in range(many)]
+        return [
+            " | ".join(part + by for part, by in zip(parts[at:], shifts, strict=False))
+            for at in range(0, len(parts), many)
+        ]
+
     def _factor_words(self, factors: list[str], stmt: ir.TensorProduct) -> list[str]:
-        """Factors as the words that an instruction takes: the first lie in the lowest bits."""
+        """Factors as the words that an instruction takes."""
         if stmt.a.dtype is not DType.F32:
-            bits = 8 * stmt.a.dtype.bytes
-            parts = [f"(unsigned int)(unsigned {_BITS[bits]}){each}" for each in factors]
-            many = 32 // bits
-            shifts = [f" << {bits * k}" if k else "" for k in range(many)]
-            return [
-                " | ".join(part + by for part, by in zip(parts[at:], shifts, strict=False))
-                for at in range(0, len(parts), many)
-            ]
+            return self.words_of(factors, 8 * stmt.a.dtype.bytes)
         if stmt.kind == "tf32":
             return [f"__float_as_uint({each})" for each in factors]
         pairs = zip(factors[::2], factors[1::2], strict=True)  # rounded

@@ -10,6 +10,7 @@ import re
 
 import numpy as np
 
+from warploom.emit.async_helper import ASYNC_NAMES
 from warploom.emit.code import code_text
 from warploom.emit.dialect import NAN_LOST, Dialect, unsigned
 from warploom.emit.literal import number_text
@@ -61,7 +62,8 @@ def include_guard(name: str, text: str, comment: str = "") -> str:
 def is_helper_of(owner: str, name: str) -> bool:
     """Whether a text may define a helper of this name for a kernel or function."""
     own = name.removeprefix(helper_prefix(owner))
-    return own != name and (own in _OTHERS or _NAME.fullmatch(own) is not None)
+    known = own in _OTHERS or _NAME.fullmatch(own) or ASYNC_NAMES.fullmatch(own)
+    return own != name and bool(known)
 
 
 def helper_text(name: str, dialect: Dialect, prefix: str) -> str:

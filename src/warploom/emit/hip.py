@@ -15,6 +15,7 @@ from warploom.emit.simt import SimtPrinter
 from warploom.emit.spell import spelled
 from warploom.kernel.check import check
 from warploom.kernel.ir import Barrier, Kernel, Load, Shuffle, Stmt, Store, TensorProduct
+from warploom.kernel.warpgroup import Hopper
 from warploom.machine.record import machine_named
 
 HARDWARE_WARP = machine_named("gfx942").lanes
@@ -58,6 +59,9 @@ class HipPrinter(CudaPrinter):
 
     def barrier(self, stmt: Barrier) -> None:
         SimtPrinter.barrier(self, stmt)
+
+    def hopper(self, stmt: Hopper) -> None:
+        SimtPrinter.hopper(self, stmt)
 
     def shuffle(self, stmt: Shuffle) -> None:
         width = self.kernel.warp_size

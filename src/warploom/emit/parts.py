@@ -88,7 +88,7 @@ def header(kernel: ir.Kernel) -> str:
     the names that the text has."""
     lines = comment_lines(kernel.doc) if kernel.doc else []
     grid = " x ".join(show(simplify(size)) for size in _trim(kernel.grid))
-    block = " x ".join(str(size) for size in _trim_ints(kernel.block))
+    block = " x ".join(str(size) for size in _trim_ints(kernel.launched))
     blocks, threads = "block" if grid == "1" else "blocks", "thread" if block == "1" else "threads"
     lines += comment_lines(f"Launch: ({grid}) {blocks} of {block} {threads}.")
     for condition in kernel.requires:

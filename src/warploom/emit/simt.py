@@ -19,9 +19,10 @@ from warploom.kernel import ir
 from warploom.kernel.bounds import Bounds, counter_range, static_bounds
 from warploom.kernel.dtype import DType
 from warploom.kernel.function import Call
-from warploom.kernel.pool import aligned, offsets, pool_bytes
+from warploom.kernel.check_hopper import of_hopper
+from warploom.kernel.pool import offsets, whole_bytes
 from warploom.kernel.traverse import widest_access
-from warploom.machine.record import CUDA as CUDA_MACHINE
+from warploom.kernel.warpgroup import Hopper
 
 AXES = "xyz"
 
@@ -40,7 +41,7 @@ class SimtPrinter:
         self.values = ValuePrinter(dialect, self.index, self.cell, self.prefix)
         self.constants = {each.name for each in kernel.arrays if each.space == "constant"}
         self.shared = [each for each in kernel.body if isinstance(each, ir.Shared)]
-        self.pooled = any(each.offset is not None for each in self.shared)
+        self.pooled = any(each.offset is not None for each in self.shared) or of_hopper(kernel)
 
     # -- spelling
 
@@ -109,8 +110,8 @@ class SimtPrinter:
 
     def pool(self) -> None:
         """All shared arrays lie in one array of bytes, some of them in the same ones."""
-        align = self.dialect.align.format(CUDA_MACHINE.access_bytes)
-        size = aligned(pool_bytes(self.shared))
+        align = self.dialect.align.format(max(each.align for each in self.shared))
+        size = whole_bytes(self.kernel)
         kind = self.type(DType.U8)
         self.lines.add(f"{self.dialect.shared} {align} {kind} pool[{size}];")
 
@@ -156,6 +157,11 @@ class SimtPrinter:
                 self.barrier(stmt)
             case ir.Shuffle() | ir.TensorProduct():
                 self.together(stmt)
+            case (
+                ir.Ring() | ir.Fill() | ir.WarpgroupProduct() | ir.LoadMatrix() | ir.StoreMatrix()
+                | ir.BulkStore()
+            ):  # fmt: skip
+                self.hopper(stmt)
             case ir.Comment(text):
                 for line in [text] if isinstance(stmt, Call) else comment_lines(text):
                     self.lines.add(line)
@@ -266,6 +272,13 @@ class SimtPrinter:
             self.shuffle(stmt)
         else:
             self.tensor(stmt)
+
+    def hopper(self, stmt: Hopper) -> None:
+        """What rings, boxes and warp groups are for."""
+        raise EmitError(
+            f"{self.dialect.language} has no {type(stmt).__name__}: it is of Hopper",
+            advice="emit CUDA",
+        )
 
     def shuffle(self, stmt: ir.Shuffle) -> None:
         raise EmitError(f"{self.dialect.language} has no shuffle for '{stmt.target.name}'")

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from warploom.errors import CheckError
+from warploom.kernel.check_hopper import refuse_hopper
 from warploom.kernel.ir import Kernel, Shared
 from warploom.kernel.lifetime import Lifetime, lifetimes
 from warploom.kernel.pool import aligned, offsets, pool_bytes
@@ -21,6 +22,7 @@ from warploom.machine.record import CUDA
 def allocate(kernel: Kernel) -> Kernel:
     """The kernel with its shared arrays placed, and synchronised; as it was if no two can share
     bytes."""
+    refuse_hopper(kernel, "whose arrays are not placed by lifetime")
     arrays = [each for each in kernel.body if isinstance(each, Shared)]
     if any(each.offset is not None for each in arrays):
         return kernel
@@ -60,6 +62,7 @@ def check_places(kernel: Kernel) -> None:
     arrays = [each for each in kernel.body if isinstance(each, Shared)]
     if all(each.offset is None for each in arrays):
         return
+    refuse_hopper(kernel, "but shared arrays with offsets")
     for array in arrays:
         # Wider accesses are several of these on every target that has them.
         unit = min(array.dtype.bytes * widest_access(kernel, array.name), CUDA.access_bytes)

@@ -289,6 +289,11 @@ def _check_body_indices(
                 if first <= last:
                     _check_width(kernel, Const(last + stmt.step), ranges)  # where it ends
                     _check_body_indices(kernel, inner, bounds | {var: (first, last)})
+            case ir.Ring(var, count, stage, stages, inner):
+                last = ranges.of(count).high - 1
+                if last >= 0:
+                    own = {var: (0, last), stage: (0, stages - 1)}
+                    _check_body_indices(kernel, inner, bounds | own)
             case ir.If(condition, then, otherwise):
                 if not _is_never(condition, ranges):
                     _check_body_indices(kernel, then, bounds)

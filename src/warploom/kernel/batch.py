@@ -11,6 +11,7 @@ from warploom.errors import CheckError
 from warploom.index.ir import Const, Expr, Var
 from warploom.kernel import ir
 from warploom.kernel.check import check
+from warploom.kernel.check_hopper import refuse_hopper
 
 
 def batched(kernel: ir.Kernel, count: str) -> ir.Kernel:
@@ -19,6 +20,7 @@ def batched(kernel: ir.Kernel, count: str) -> ir.Kernel:
     if z is not Const(1) or any(each.name == count for each in kernel.params):
         raise CheckError(f"'{kernel.name}' has a third axis already, or a '{count}'")
     number, sizes = Var(count), {a.name: a.size for a in kernel.arrays if a.space == "global"}
+    refuse_hopper(kernel, "whose maps are of one matrix")
     made = replace(
         kernel,
         params=(ir.ScalarParam(count), *(_param(each, number) for each in kernel.params)),

@@ -15,7 +15,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TypeAlias, get_args
@@ -176,6 +176,42 @@ class Builder:
         """A condition on scalar parameters that every launch must meet."""
         self._requires.append(_of_indices(condition))
 
+    # -- what Hopper has
+
+    def tensor_map(
+        self, name: str, array: Array, sizes: Sequence[Index], box: Sequence[int],
+        swizzle: int = 0, strides: Sequence[Index] | None = None,
+    ) -> str:  # fmt: skip
+        """A map of a dense array of these sizes, or of one whose axes but the last have strides."""
+        sides = tuple(map(index_of, sizes))
+        steps = _dense(sides) if strides is None else tuple(map(index_of, strides))
+        made = ir.MapParam(name_of(name), array.name, sides, steps, tuple(box), swizzle)
+        self._head = replace(self._head, maps=(*self._head.maps, made))
+        return name
+
+    def roles(self, producer_registers: int = 40, consumer_registers: int = 232) -> None:
+        """A warp group beside the block's threads fills its rings."""
+        self._head = replace(self._head, roles=ir.Roles(producer_registers, consumer_registers))
+
+    def cluster(self, blocks: int) -> None:
+        self._head = replace(self._head, cluster=whole(blocks, "the blocks of a cluster"))
+
+    def most_shared(self, count: int) -> None:
+        """The bytes of shared memory that a block may take."""
+        self._head = replace(self._head, shared_most=whole(count, "the bytes of shared memory"))
+
+    @contextmanager
+    def ring(
+        self, var: str, count: Index, stages: int, *, stage: str = "", sums: Sequence[str] = ()
+    ) -> Iterator[tuple[Var, Var]]:
+        """`with k.ring("t", count, 4) as (t, stage):`, whose body begins with its fills."""
+        name = stage or f"{var}_stage"
+        with self._body() as body:
+            yield Var(var), Var(name)
+        self.add(
+            ir.Ring(name_of(var), index_of(count), name_of(name), stages, tuple(body), tuple(sums))
+        )
+
     # -- statements
 
     def add(self, stmt: ir.Stmt) -> None:
@@ -199,9 +235,10 @@ class Builder:
         self.add(ir.Registers(name_of(name), type_of(dtype), count, initial_of(initial)))
         return RegisterArray(self, name, dtype, count)
 
-    def shared(self, name: str, dtype: DType, size: int) -> Array:
+    def shared(self, name: str, dtype: DType, size: int, *, align: int | None = None) -> Array:
         count = whole(size, f"the size of the shared array '{name}'")
-        self.add(ir.Shared(name_of(name), type_of(dtype), count))
+        made = ir.Shared(name_of(name), type_of(dtype), count)
+        self.add(made if align is None else replace(made, align=align))
         return Array(self, name, dtype)
 
     def set(self, target: ir.Cell, value: ir.Value | Pending | float) -> None:
@@ -321,6 +358,14 @@ def _of_indices(condition: Expr) -> Expr:
             advice="values decide by choose(a.lt(b), then, otherwise) alone",
         )
     return condition
+
+
+def _dense(sizes: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """The strides of all axes but the last."""
+    strides: list[Expr] = []
+    for size in reversed(sizes[1:]):
+        strides.append(size if not strides else strides[-1] * size)
+    return tuple(reversed(strides))
 
 
 def ceil_div(value: Index, by: int) -> Expr:

@@ -7,7 +7,7 @@ where a statement stands: bounds, uniformity, initialisation.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import TypeAlias, get_args
 
@@ -16,10 +16,11 @@ from warploom.index.ir import Const, Expr, variables
 from warploom.kernel import ir
 from warploom.kernel.allocate import check_places
 from warploom.kernel.bounds import INT_MAX
+from warploom.kernel.check_hopper import check_head, check_hopper
 from warploom.kernel.dtype import DType
 from warploom.kernel.extent import check_extent
 from warploom.kernel.flow import check_flow
-from warploom.kernel.pool import pool_bytes
+from warploom.kernel.pool import whole_bytes
 from warploom.kernel.tensor import types_of
 from warploom.kernel.traverse import exprs_of, target_of, values_of
 from warploom.machine.record import CUDA
@@ -29,7 +30,10 @@ REGISTER_BYTES = 4
 WARP_SIZES = (1, 2, 4, 8, 16, 32, 64)  # up to what any machine has
 MOST_LETTERS = 128  # PoCL makes files of a kernel's name, and ends the process where it cannot
 
-Declaration: TypeAlias = ir.ArrayParam | ir.ScalarParam | ir.Registers | ir.Shared | ir.Let | ir.For
+Declaration: TypeAlias = (
+    ir.ArrayParam | ir.ScalarParam | ir.Registers | ir.Shared | ir.Let | ir.For | ir.MapParam
+    | ir.Ring
+)  # fmt: skip
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
@@ -46,7 +50,10 @@ def _check(kernel: ir.Kernel) -> None:
     scope: dict[str, Declaration] = {}
     for param in kernel.params:
         _declare(scope, param.name, param)
+    for map in kernel.maps:
+        _declare(scope, map.name, map)
     _check_params(kernel)
+    check_head(kernel)
     _check_body(kernel.body, scope, kernel, top=True)
     check_flow(kernel)
     check_places(kernel)
@@ -88,6 +95,9 @@ def _check_params(kernel: ir.Kernel) -> None:
             raise CheckError(f"a grid of {size.value} blocks along one axis", advice="at least 1")
     for condition in kernel.requires:
         _check_scalars_only(condition, integers, "a requirement")
+    for map in kernel.maps:
+        for size in (*map.sizes, *map.strides):
+            _check_scalars_only(size, integers, f"the map '{map.name}'")
     _check_constants([each for each in kernel.arrays if each.space == "constant"])
 
 
@@ -152,13 +162,18 @@ def _check_body(
                 inside = dict(scope)
                 _declare(inside, var, stmt)
                 _check_body(inner, inside, kernel)
+            case ir.Ring(var, _, stage, _, inner):
+                inside = dict(scope)
+                _declare(inside, var, stmt)
+                _declare(inside, stage, stmt)
+                _check_body(inner, inside, kernel)
             case ir.If(_, then, otherwise):
                 _check_body(then, scope, kernel)
                 _check_body(otherwise, scope, kernel)
             case _:
                 pass
     if top:
-        _check_shared_total(body, kernel.shared_most)
+        _check_shared_total(kernel)
 
 
 def _check_loop(stmt: ir.For) -> None:
@@ -185,8 +200,8 @@ def _check_declared_size(stmt: ir.Let | ir.Registers | ir.Shared) -> None:
             )
 
 
-def _check_shared_total(body: Iterable[ir.Stmt], most: int) -> None:
-    total = pool_bytes([each for each in body if isinstance(each, ir.Shared)])
+def _check_shared_total(kernel: ir.Kernel) -> None:
+    total, most = whole_bytes(kernel), kernel.shared_most
     if total > most:
         may = "declare" if most <= CUDA.shared_bytes else "ask for"
         raise CheckError(
@@ -225,7 +240,7 @@ def _check_statement(stmt: ir.Stmt, scope: Mapping[str, Declaration], kernel: ir
         case ir.TensorProduct():
             _check_product(stmt, scope, kernel)
         case _:
-            pass
+            check_hopper(stmt, scope, kernel)
 
 
 def _check_product(
@@ -294,7 +309,7 @@ def _check_waits(stmt: ir.Barrier) -> None:
 
 def _check_index_variable(name: str, scope: Mapping[str, Declaration], index: DType) -> None:
     match scope.get(name):
-        case ir.Let() | ir.For():
+        case ir.Let() | ir.For() | ir.Ring():
             return
         case ir.ScalarParam(_, dtype) if dtype is index:
             return

@@ -9,7 +9,7 @@ from a value, compute nothing there: what is undefined for them does no harm.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeAlias, assert_never
@@ -26,11 +26,11 @@ from warploom.kernel.arithmetic import Numbers, apply, compare, convert
 from warploom.kernel.async_copy import Ahead, Groups
 from warploom.kernel.bounds import thread_variables
 from warploom.kernel.dtype import DType
-from warploom.kernel.pool import offsets, pool_bytes
+from warploom.kernel.evaluate_hopper import hopper
+from warploom.kernel.shared_pool import Pool, pool_of
 from warploom.kernel.tensor import product, widths
 from warploom.machine.banks import bank_use
 from warploom.machine.coalesce import traffic
-from warploom.machine.memory import per_owner
 from warploom.machine.race import Race, RaceDetector
 from warploom.machine.report import Report
 from warploom.machine.semantics import Kind
@@ -114,6 +114,8 @@ def _held(array: Array, dtype: DType) -> Array:
 def _stored(kernel: ir.Kernel, arrays: Mapping[str, Array]) -> dict[str, Hashable]:
     """The region of every array that is stored to; two names of one array share it."""
     stored = {each.array for each in ir.walk(kernel.body) if isinstance(each, ir.Store)}
+    through = {e.map for e in ir.walk(kernel.body) if isinstance(e, ir.BulkStore)}
+    stored |= {each.array for each in kernel.maps if each.name in through}
     places = {arrays[name].ctypes.data for name in stored & arrays.keys()}
     shared = (each.name for each in ir.walk(kernel.body) if isinstance(each, ir.Shared))
     regions: dict[str, Hashable] = dict.fromkeys(shared, _SHARED)
@@ -131,56 +133,6 @@ def _plain(argument: Array | int | float) -> Array | int | float:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class SharedArray:
-    """A shared array: the pool of all blocks seen as elements of its type, and where it lies.
-
-    Each block has a `row` of the pool; `first` is the array's place in it, in elements.
-    """
-
-    number: int
-    data: Array
-    row: int
-    first: int
-    size: int
-
-
-@dataclass(slots=True)
-class Pool:
-    """The shared memory of some blocks. `owner` is the array that stored to each granule last, so
-    that arrays which share bytes cannot read each other's; 0 is nobody."""
-
-    granule: int
-    bytes: int
-    owner: npt.NDArray[np.int16]
-    arrays: dict[str, SharedArray]
-
-    def granules(self, memory: SharedArray, cells: Ints, width: int) -> Iterator[Ints]:
-        """The granules of an access of so many elements, one after another."""
-        each = memory.data.itemsize // self.granule
-        for offset in range(width * each):
-            yield cells * each + offset
-
-
-def _pool(kernel: ir.Kernel, blocks: int) -> Pool:
-    declared = [each for each in kernel.body if isinstance(each, ir.Shared)]
-    places = offsets(declared)
-    data = per_owner("shared memory", blocks, kernel.threads, pool_bytes(declared)).data
-    row = len(data) // blocks
-    granule = min((each.dtype.bytes for each in declared), default=1)
-    arrays = {
-        each.name: SharedArray(
-            number,
-            data.view(each.dtype.storage),
-            row // each.dtype.bytes,
-            places[each.name] // each.dtype.bytes,
-            each.size,
-        )
-        for number, each in enumerate(declared, 1)
-    }
-    return Pool(granule, len(data), np.zeros(len(data) // granule, dtype=np.int16), arrays)
-
-
 @dataclass(slots=True)
 class Batch:
     """Some blocks of a launch, run together."""
@@ -196,6 +148,7 @@ class Batch:
     registers: dict[str, Array] = field(default_factory=dict)
     watch: Watch | None = None
     pool: Pool = field(init=False)
+    turns: dict[str, Ints] = field(default_factory=dict)  # of each ring, by its stage
     ahead: Groups = field(default_factory=Groups)
 
     def __post_init__(self) -> None:
@@ -209,7 +162,7 @@ class Batch:
             "block_z": column // (x * y),
         }
         self.env |= {n: v for n, v in self.binding.scalars.items() if isinstance(v, int)}
-        self.pool = _pool(self.kernel, len(self.blocks))
+        self.pool = pool_of(self.kernel, len(self.blocks))
         if self.races is not None:
             self.races.forget(_SHARED)
 
@@ -218,7 +171,7 @@ class Batch:
         return len(self.blocks), self.kernel.threads
 
     def run(self, body: tuple[ir.Stmt, ...]) -> None:
-        self._body(body, np.ones(self.shape, dtype=bool))
+        self.enter(body, np.ones(self.shape, dtype=bool))
         if self.ahead.left:
             name = self.ahead.left[0].stmt.array
             raise DeviceError(
@@ -226,7 +179,7 @@ class Batch:
                 advice="end with a barrier that waits for 0 groups",
             )
 
-    def _body(self, body: tuple[ir.Stmt, ...], active: Mask) -> None:
+    def enter(self, body: tuple[ir.Stmt, ...], active: Mask) -> None:
         for stmt in body:
             self._step(stmt, active)
 
@@ -237,7 +190,7 @@ class Batch:
             case ir.Registers():
                 self._declare(stmt)
             case ir.Assign(target, value):
-                self._write_register(target, self.value(value, active), active)
+                self.write_register(target, self.value(value, active), active)
             case ir.Load():
                 self._load(stmt, active)
             case ir.Store():
@@ -255,7 +208,7 @@ class Batch:
             case ir.Comment() | ir.Shared():
                 pass
             case _:
-                assert_never(stmt)
+                hopper(self, stmt, active)
 
     # -- expressions and values: `active` threads are counted, those in `use` must be defined
 
@@ -321,7 +274,7 @@ class Batch:
             stored = self.registers[cell.name]
             if cell.index is None:
                 return np.asarray(stored[0])
-            at = self._register_index(cell, use)
+            at = self.register_index(cell, use)
             if isinstance(at, int):
                 return np.asarray(stored[at])
             return np.asarray(np.take_along_axis(stored, self.spread(at)[None], axis=0)[0])
@@ -335,18 +288,18 @@ class Batch:
         self._check_inside(cell.name, at, len(self.arrays[cell.name]), use, 1)
         return np.asarray(self.arrays[cell.name][np.where(use, at, 0)])
 
-    def _register_index(self, cell: ir.Cell, active: Mask, width: int = 1) -> Any:
+    def register_index(self, cell: ir.Cell, active: Mask, width: int = 1) -> Any:
         at = evaluate_index(cell.index, self.env) if cell.index is not None else 0
         size = len(self.registers[cell.name])
         if not (isinstance(at, int) and 0 <= at <= size - width):  # mostly one place for all
             self._check_inside(cell.name, self.spread(at), size, active, width)
         return at
 
-    def _write_register(
+    def write_register(
         self, target: ir.Cell, value: Numbers, active: Mask, offset: int = 0
     ) -> None:
         stored = self.registers[target.name]
-        at = self._register_index(target, active)
+        at = self.register_index(target, active)
         if isinstance(at, int):
             np.copyto(stored[at + offset], value, where=active)
         else:
@@ -366,15 +319,15 @@ class Batch:
     def _load(self, stmt: ir.Load, active: Mask) -> None:
         use = self.condition(stmt.predicate, active)
         at = self.spread(self.index(stmt.index, active, use))
-        flat, cells = self._touch(stmt, at, use, writes=False)
+        flat, cells = self.touch(stmt, at, use, writes=False)
         if stmt.otherwise is None:
             other: Numbers = np.zeros((), dtype=stmt.target.dtype.storage)
         else:
             other = self.value(stmt.otherwise, active, active & ~use)
-        self._register_index(stmt.target, active, stmt.width)
+        self.register_index(stmt.target, active, stmt.width)
         for offset in range(stmt.width):
             value = np.where(use, flat[np.where(use, cells + offset, 0)], other)
-            self._write_register(stmt.target, value, active, offset)
+            self.write_register(stmt.target, value, active, offset)
 
     def _store(self, stmt: ir.Store, active: Mask) -> None:
         use = self.condition(stmt.predicate, active)
@@ -383,9 +336,9 @@ class Batch:
             values = [self.value(stmt.value, active, use)]
         else:
             assert isinstance(stmt.value, ir.Cell)
-            first = int(self._register_index(stmt.value, active, stmt.width))
+            first = int(self.register_index(stmt.value, active, stmt.width))
             values = list(self.registers[stmt.value.name][first : first + stmt.width])
-        flat, cells = self._touch(stmt, at, use, writes=True)
+        flat, cells = self.touch(stmt, at, use, writes=True)
         stored = [np.broadcast_to(value, self.shape)[use] for value in values]
         if stmt.ahead:
             self.ahead.add(Ahead(stmt, flat, cells, use, stored))
@@ -406,7 +359,7 @@ class Batch:
             self._own(each.stmt, each.cells, each.use, self.pool.arrays[each.stmt.array].number)
             each.take_effect()
 
-    def _touch(
+    def touch(
         self, stmt: ir.Load | ir.Store, at: Ints, use: Mask, writes: bool
     ) -> tuple[Array, Ints]:
         """Checks and counts an access; the memory, flat, and the cell each thread starts at."""
@@ -454,7 +407,7 @@ class Batch:
             stmt.width * flat.itemsize, kind, id(stmt),
         )  # fmt: skip
         if found:
-            self._fail_race(stmt.array, found[0], flat.itemsize)
+            self.fail_race(stmt.array, found[0], flat.itemsize)
 
     def _check_inside(self, name: str, at: Ints, size: int, use: Mask, width: int) -> None:
         wrong = use & ((at < 0) | (at + width > size))
@@ -467,13 +420,13 @@ class Batch:
         if stmt.counts is not None:
             for count in stmt.counts:
                 self.env[stmt.var] = count
-                self._body(stmt.body, active)
+                self.enter(stmt.body, active)
             return
         start, stop = (self.index(each, active) for each in (stmt.start, stmt.stop))
         if isinstance(start, int) and isinstance(stop, int):
             for count in range(start, stop, stmt.step):
                 self.env[stmt.var] = count
-                self._body(stmt.body, active)
+                self.enter(stmt.body, active)
         else:
             self._loop_apart(stmt, self.spread(start), self.spread(stop), active)
 
@@ -482,7 +435,7 @@ class Batch:
         going = active & (count < stop)
         while going.any():
             self.env[stmt.var] = count
-            self._body(stmt.body, going)
+            self.enter(stmt.body, going)
             count = count + stmt.step
             going = going & (count < stop)
 
@@ -494,7 +447,7 @@ class Batch:
         self.report.divergent_branches += int((some & rest).sum())
         for body, mask in ((stmt.then, then), (stmt.otherwise, otherwise)):
             if body and mask.any():
-                self._body(body, mask)
+                self.enter(body, mask)
 
     def _barrier(self, stmt: ir.Barrier, active: Mask) -> None:
         if stmt.waits is not None:
@@ -521,18 +474,18 @@ class Batch:
         if missing.any():
             self._fail("a shuffle reads a lane that does not take part", source, missing)
         self.report.shuffles += self._warps(active)
-        self._write_register(stmt.target, np.take_along_axis(value, threads, axis=1), active)
+        self.write_register(stmt.target, np.take_along_axis(value, threads, axis=1), active)
 
     def _tensor(self, stmt: ir.TensorProduct, active: Mask) -> None:
         parts = []
         for cell, width in zip((stmt.target, stmt.a, stmt.b), widths(stmt.kind), strict=True):
-            first = int(self._register_index(cell, active, width))
+            first = int(self.register_index(cell, active, width))
             held = np.moveaxis(self.registers[cell.name][first : first + width], 0, -1)
             parts.append(held.reshape(-1, self.kernel.warp_size, width))
         made = product(parts[0], parts[1], parts[2], stmt.kind).reshape(*self.shape, -1)
         self.report.operations += self._warps(active)
         for offset in range(made.shape[-1]):
-            self._write_register(stmt.target, made[..., offset], active, offset)
+            self.write_register(stmt.target, made[..., offset], active, offset)
 
     def _source_lane(self, stmt: ir.Shuffle, active: Mask) -> Ints:
         width = self.kernel.warp_size
@@ -577,7 +530,7 @@ class Batch:
             f"thread {thread})"
         )
 
-    def _fail_race(self, name: str, race: Race, itemsize: int) -> None:
+    def fail_race(self, name: str, race: Race, itemsize: int) -> None:
         cell, memory = race.offset // itemsize, self.pool.arrays.get(name)
         if memory is not None:
             cell = cell % memory.row - memory.first

@@ -16,6 +16,7 @@ from warploom.index.ir import Binary, Const, Expr, walk
 from warploom.index.show import show
 from warploom.kernel import ir
 from warploom.kernel.bounds import INDEX_BITS
+from warploom.kernel.flow_hopper import check_hopper_site, touched
 from warploom.kernel.reason import reasoning
 from warploom.kernel.registers import check_registers
 from warploom.kernel.scope import Level, Place, Scopes, Site, scopes
@@ -80,13 +81,15 @@ class Flow:
 
     def runs(self, site: Site) -> bool:
         """Whether a loop has at least one iteration in every launch."""
-        assert isinstance(site.stmt, ir.For)
-        place = site.place
-        goal = place.expr(site.stmt.start).lt(place.expr(site.stmt.stop))
+        assert isinstance(site.stmt, ir.For | ir.Ring)
+        place, stmt = site.place, site.stmt
+        first, last = (Const(0), stmt.count) if isinstance(stmt, ir.Ring) else (stmt.start, stmt.stop)
+        goal = place.expr(first).lt(place.expr(last))
         return self.reasoning.shows(goal, place.guards)
 
     def check_site(self, site: Site) -> None:
         check_meeting(site)
+        check_hopper_site(self, site)
         self._check_defined(site)
         for access in self.accesses(site):
             self._check_inside(access)
@@ -108,6 +111,10 @@ class Flow:
             yield ArrayAccess(
                 site, stmt.array, self.sizes[stmt.array], stmt.index, stmt.width, guards
             )
+        for each in touched(self.kernel, stmt):
+            more = () if each.guard is None else (place.expr(each.guard),)
+            size, guards = self.sizes[each.array], (*place.guards, *more)
+            yield ArrayAccess(site, each.array, size, each.index, each.width, guards)
         for part in parts_of(site):
             cell = part.value
             if isinstance(cell, ir.Cell) and cell.name in self.constants and cell.index is not None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from warploom.errors import CheckError
 from warploom.index.ir import variables
 from warploom.kernel import ir
+from warploom.kernel.check_hopper import refuse_hopper
 from warploom.kernel.dtype import DType
 from warploom.kernel.traverse import exprs_of, target_of, values_of
 
@@ -93,6 +94,7 @@ class DeviceFunction:
 
 def function_of(kernel: ir.Kernel) -> DeviceFunction:
     """The function that is written in a kernel."""
+    refuse_hopper(kernel, "from which no function is taken out")
     name, before, body, after = _parts(kernel)
     body = needed(body)
     outside = tuple(ir.walk(before))

@@ -17,8 +17,24 @@ from typing import Literal, TypeAlias, assert_never, get_args
 from warploom.errors import CheckError
 from warploom.index.ir import Const, Expr, lift
 from warploom.kernel.dtype import DType
+from warploom.kernel.warpgroup import (
+    GROUP,
+    BulkStore,
+    Fill,
+    Hopper,
+    LoadMatrix,
+    MapParam,
+    Ring,
+    Roles,
+    StoreMatrix,
+    Tile,
+    WarpgroupProduct,
+)
 from warploom.machine.record import CUDA
 from warploom.node import Interned, node
+
+__all__ = ["BulkStore", "Fill", "LoadMatrix", "MapParam", "Ring", "Roles", "StoreMatrix", "Tile",
+           "WarpgroupProduct"]  # fmt: skip
 
 # Functions of one floating-point number.
 Function: TypeAlias = Literal[
@@ -307,13 +323,15 @@ class Shared:
     """Declares an array shared by the block; contents undefined. Only at the top of a body.
 
     An `offset` (in bytes) places it in the block's shared memory; arrays that are never needed at
-    the same time may lie in the same bytes (`allocate.py`). Without one it lies apart from others.
+    the same time may lie in the same bytes (`allocate.py`). Without one it lies apart from others,
+    at a multiple of `align` bytes.
     """
 
     name: str
     dtype: DType
     size: int
     offset: int | None = None
+    align: int = CUDA.access_bytes
 
     @property
     def bytes(self) -> int:
@@ -448,14 +466,14 @@ class Comment:
 
 Stmt: TypeAlias = (
     Let | Registers | Shared | Assign | Load | Store | For | If | Barrier | Shuffle | TensorProduct
-    | Comment
+    | Comment | Hopper
 )  # fmt: skip
 
 
 def bodies(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
     """The statement lists inside a statement."""
     match stmt:
-        case For(_, _, _, body):
+        case For(body=body) | Ring(body=body):
             return (body,)
         case If(_, then, otherwise):
             return (then, otherwise)
@@ -507,7 +525,8 @@ class Kernel:
     """`requires` are conditions on the scalar parameters, checked before every launch. Index
     expressions are computed in `index`, i32 or i64; scalars of that type may stand in them.
     `shared_most` are the bytes of shared memory that a block may take; a launch asks for those that
-    no kernel may declare."""
+    no kernel may declare. `maps` are made of arrays by a launch; so many neighbours along the first
+    axis of the grid are a `cluster`; with `roles` rings are filled by threads beside the block's."""
 
     name: str
     params: tuple[Param, ...]
@@ -520,11 +539,20 @@ class Kernel:
     warp_size: int = CUDA.lanes
     index: DType = DType.I32
     shared_most: int = CUDA.shared_bytes
+    maps: tuple[MapParam, ...] = ()
+    cluster: int = 1
+    roles: Roles | None = None
 
     @property
     def threads(self) -> int:
         x, y, z = self.block
         return x * y * z
+
+    @property
+    def launched(self) -> tuple[int, int, int]:
+        """The block that a launch asks for: a warp group more where one fills rings."""
+        x, y, z = self.block
+        return (x if self.roles is None else x + GROUP, y, z)
 
     @property
     def arrays(self) -> tuple[ArrayParam, ...]:

@@ -25,10 +25,13 @@ Declare: TypeAlias = Callable[[str], str]
 def names_of(kernel: ir.Kernel) -> set[str]:
     """Every name that a kernel declares or mentions, its own included."""
     found = {kernel.name, *ir.BUILT_IN, *(param.name for param in kernel.params)}
+    found |= {each.name for each in kernel.maps}
     for stmt in ir.walk(kernel.body):
         match stmt:
             case ir.Let(name) | ir.Registers(name) | ir.Shared(name) | ir.For(name):
                 found.add(name)
+            case ir.Ring(var, _, stage):
+                found |= {var, stage}
             case _:
                 pass
         for expr in exprs_of(stmt):
@@ -91,9 +94,16 @@ def renamed(kernel: ir.Kernel, names: Mapping[str, str]) -> ir.Kernel:
             return replace(old, name=new(old.name), size=expr(old.size))
         return replace(old, name=new(old.name))
 
+    def view(old: ir.MapParam) -> ir.MapParam:
+        sizes, strides = tuple(map(expr, old.sizes)), tuple(map(expr, old.strides))
+        return replace(
+            old, name=new(old.name), array=new(old.array), sizes=sizes, strides=strides
+        )
+
     x, y, z = (expr(size) for size in kernel.grid)
     return replace(
         kernel,
+        maps=tuple(view(each) for each in kernel.maps),
         name=new(kernel.name),
         params=tuple(param(each) for each in kernel.params),
         grid=(x, y, z),
@@ -147,6 +157,14 @@ def _body(
                         body=_body(inner, inside, declare, counters),
                     )
                 )
+            case ir.Ring(var, count, stage, _, inner):
+                own = {each: declare(each) if counters else each for each in (var, stage)}
+                made = replace(
+                    stmt, var=own[var], stage=own[stage], count=_expr(count, names),
+                    sums=tuple(names.get(each, each) for each in stmt.sums),
+                    body=_body(inner, {**names, **own}, declare, counters),
+                )  # fmt: skip
+                result.append(made)
             case ir.If(condition, then, otherwise):
                 branches = [_body(each, names, declare, counters) for each in (then, otherwise)]
                 result.append(ir.If(_expr(condition, names), branches[0], branches[1]))
@@ -162,11 +180,27 @@ def _simple(stmt: ir.Stmt, names: Mapping[str, str]) -> ir.Stmt:
         return _cell(value, names) if isinstance(value, ir.Cell) else value
 
     made = map_stmt(stmt, lambda expr: _expr(expr, names), on_value)
-    if isinstance(made, ir.Load | ir.Store):
+    if isinstance(made, ir.Load | ir.Store | ir.LoadMatrix | ir.StoreMatrix):
         made = replace(made, array=names.get(made.array, made.array))
-    if isinstance(made, ir.Assign | ir.Load | ir.Shuffle | ir.TensorProduct):
+    if isinstance(made, ir.Fill | ir.BulkStore):
+        array, view = (names.get(each, each) for each in (made.array, made.map))
+        made = replace(made, array=array, map=view)
+    if isinstance(made, ir.WarpgroupProduct):
+        made = replace(made, a=_factor(made.a, names), b=_tile(made.b, names))
+    if isinstance(
+        made, ir.Assign | ir.Load | ir.Shuffle | ir.TensorProduct | ir.WarpgroupProduct
+        | ir.LoadMatrix
+    ):  # fmt: skip
         made = replace(made, target=_cell(made.target, names))
     return made
+
+
+def _tile(tile: ir.Tile, names: Mapping[str, str]) -> ir.Tile:
+    return replace(tile, array=names.get(tile.array, tile.array))
+
+
+def _factor(factor: ir.Tile | ir.Cell, names: Mapping[str, str]) -> ir.Tile | ir.Cell:
+    return _tile(factor, names) if isinstance(factor, ir.Tile) else _cell(factor, names)
 
 
 def _cell(cell: ir.Cell, names: Mapping[str, str]) -> ir.Cell:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from warploom.kernel.ir import Kernel, Shared
+from warploom.kernel.ir import Kernel, Ring, Shared, walk
 from warploom.machine.record import CUDA
+
+BARRIER_BYTES = 8
 
 
 def offsets(arrays: Sequence[Shared]) -> dict[str, int]:
@@ -17,7 +19,7 @@ def offsets(arrays: Sequence[Shared]) -> dict[str, int]:
     end = max((placed[each.name] + each.bytes for each in arrays if each.name in placed), default=0)
     for each in arrays:
         if each.name not in placed:
-            placed[each.name] = aligned(end)
+            placed[each.name] = aligned(end, each.align)
             end = placed[each.name] + each.bytes
     return placed
 
@@ -28,9 +30,26 @@ def pool_bytes(arrays: Sequence[Shared]) -> int:
     return max((placed[each.name] + each.bytes for each in arrays), default=0)
 
 
+def barriers_at(kernel: Kernel) -> dict[str, int]:
+    """The first byte of the barriers of each ring: two for each stage, behind all arrays."""
+    at = aligned(pool_bytes([each for each in kernel.body if isinstance(each, Shared)]))
+    found = {}
+    for ring in (each for each in walk(kernel.body) if isinstance(each, Ring)):
+        found[ring.stage] = at
+        at += 2 * BARRIER_BYTES * ring.stages
+    return found
+
+
+def whole_bytes(kernel: Kernel) -> int:
+    """All of the pool: arrays, and barriers of rings."""
+    total = pool_bytes([each for each in kernel.body if isinstance(each, Shared)])
+    rings = [each for each in walk(kernel.body) if isinstance(each, Ring)]
+    return aligned(total) + sum(2 * BARRIER_BYTES * each.stages for each in rings)
+
+
 def launched_bytes(kernel: Kernel) -> int:
     """What a launch has to ask for: all of the pool, where it is more than a kernel may declare."""
-    total = aligned(pool_bytes([each for each in kernel.body if isinstance(each, Shared)]))
+    total = whole_bytes(kernel)
     return total if total > CUDA.shared_bytes else 0
 
 
@@ -39,6 +58,6 @@ def asked_name(function: str) -> str:
     return f"{function}_shared_bytes"
 
 
-def aligned(byte: int) -> int:
+def aligned(byte: int, to: int = CUDA.access_bytes) -> int:
     """The first place at or after a byte where any access may begin."""
-    return -(-byte // CUDA.access_bytes) * CUDA.access_bytes
+    return -(-byte // to) * to

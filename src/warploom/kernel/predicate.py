@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import reduce
-from typing import assert_never
 
-from warploom.errors import EmitError, spelled
+from warploom.errors import EmitError, InternalError, spelled
 from warploom.index.evaluate import totalise
 from warploom.index.ir import Const, Expr, Var, maximum, minimum, substitute, variables
 from warploom.index.laws import simplify
 from warploom.kernel import ir
 from warploom.kernel.bounds import INDEX_BITS, thread_variables
+from warploom.kernel.check_hopper import of_hopper
 from warploom.kernel.names import Fresh, distinct, names_of
 
 
@@ -33,6 +33,11 @@ def predicate_exchanges(kernel: ir.Kernel, everywhere: bool = False) -> ir.Kerne
         raise EmitError(
             f"'{kernel.name}' multiplies on tensor cores, which threads without warps do not have",
             advice="emit CUDA, or explore without " + spelled("'--space tensor'", "space='tensor'"),
+        )
+    if of_hopper(kernel):
+        raise EmitError(
+            f"'{kernel.name}' has statements of Hopper, which this language has not",
+            advice="emit CUDA",
         )
     if not any(isinstance(each, ir.Barrier | ir.Shuffle) for each in ir.walk(kernel.body)):
         return kernel
@@ -140,7 +145,7 @@ class _Flattened:
                 ):
                     yield stmt
                 case _:
-                    assert_never(stmt)
+                    raise InternalError(f"{type(stmt).__name__} is refused before")
 
 
 def _safe(expr: Expr) -> Expr:

@@ -20,7 +20,7 @@ from warploom.index.ir import Expr, variables
 from warploom.index.show import show
 from warploom.kernel import ir
 from warploom.kernel.scope import Place, Scopes, Site
-from warploom.kernel.tensor import widths
+from warploom.kernel.tensor import held
 from warploom.kernel.traverse import target_of, values_of
 
 MOST_ITERATIONS = 1 << 16  # of all unrolled loops around one index
@@ -105,19 +105,26 @@ class _Resolver:
                 scope[name] = len(self.declared)
                 self.declared.append(declaration)
                 return _Step(site, declared=(scope[name], size or 1, initial is not None))
-            case ir.For() | ir.If():
+            case ir.For() | ir.If() | ir.Ring():
                 bodies = tuple([self.body(each, scope) for each in site.bodies])
-                return _Step(site, condition=self._condition(site), bodies=bodies)
+                writes = tuple(self._zeroed(site.stmt, scope))
+                return _Step(site, writes=writes, condition=self._condition(site), bodies=bodies)
             case _:
                 return _Step(
                     site, tuple(self._reads(site, scope)), tuple(self._writes(site, scope))
                 )
 
+    def _zeroed(self, stmt: ir.Stmt, scope: Mapping[str, int]) -> Iterator[_RegisterUse]:
+        """What a ring sets to zero before it begins."""
+        for name in stmt.sums if isinstance(stmt, ir.Ring) else ():
+            declared = self.declared[scope[name]]
+            cell = ir.Cell(name, None, declared.dtype)
+            yield _RegisterUse(cell, scope[name], None, declared.size or 1)
+
     def _reads(self, site: Site, scope: Mapping[str, int]) -> Iterator[_RegisterUse]:
-        if isinstance(site.stmt, ir.TensorProduct):
-            made = site.stmt
-            held = zip((made.target, made.a, made.b), widths(made.kind), strict=True)
-            yield from (self._use(cell, site, scope, width) for cell, width in held)
+        if isinstance(site.stmt, ir.TensorProduct | ir.WarpgroupProduct | ir.StoreMatrix):
+            for cell, width in held(site.stmt):
+                yield self._use(cell, site, scope, width)
             return
         wide = isinstance(site.stmt, ir.Store)
         for value in values_of(site.stmt):
@@ -173,8 +180,11 @@ class _Resolver:
 
 
 def _width(stmt: ir.Stmt) -> int:
-    if isinstance(stmt, ir.TensorProduct):
-        return widths(stmt.kind)[0]
+    match stmt:
+        case ir.TensorProduct() | ir.WarpgroupProduct():
+            return next(iter(held(stmt)))[1]
+        case ir.LoadMatrix():
+            return 2 * stmt.count
     return stmt.width if isinstance(stmt, ir.Load | ir.Store) else 1
 
 
@@ -220,7 +230,8 @@ class _Follower:
                 number, size, filled = step.declared
                 places = [(number, i) for i in range(size)]
                 (ready.update if filled else ready.difference_update)(places)
-            elif isinstance(step.site.stmt, ir.For):
+            elif isinstance(step.site.stmt, ir.For | ir.Ring):
+                ready.update(place for use in step.writes for place in use.places(iterations))
                 self._loop(step, iterations, ready)
             elif isinstance(step.site.stmt, ir.If):
                 self._branches(step, iterations, ready)

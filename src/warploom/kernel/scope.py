@@ -21,7 +21,7 @@ from warploom.index.evaluate import evaluate
 from warploom.index.ir import Const, Expr, Var, fold_up, substitute, variables
 from warploom.index.ranges import Ranges
 from warploom.kernel.bounds import Bounds, index_limits, static_bounds, thread_variables
-from warploom.kernel.ir import For, If, Kernel, Let, Stmt
+from warploom.kernel.ir import For, If, Kernel, Let, Ring, Stmt
 
 
 class Level(IntEnum):
@@ -181,6 +181,8 @@ class _Walk:
                     place = replace(place, names=names, _seen={})
                 case For():
                     sites.append(self._loop(stmt, place))
+                case Ring():
+                    sites.append(self._ring(stmt, place))
                 case If():
                     sites.append(self._branches(stmt, place))
                 case _:
@@ -196,13 +198,25 @@ class _Walk:
         )
         return Site(stmt, place, (then, otherwise))
 
-    def _loop(self, stmt: For, place: Place) -> Site:
+    def _ring(self, stmt: Ring, place: Place) -> Site:
+        """A ring is a loop that is never unrolled, inside of which its stage has a name."""
+        loop = For(stmt.var, Const(0), stmt.count, stmt.body, unroll=False)
+        inner = self._loop(loop, place, {stmt.stage: self._stage(stmt)})
+        return Site(stmt, place, inner.bodies)
+
+    def _stage(self, stmt: Ring) -> Expr:
+        name = f"{stmt.stage}#{next(self.fresh)}"
+        self.iterations[name] = Level.BLOCK
+        self.bounds[name] = (0, stmt.stages - 1)
+        return Var(name)
+
+    def _loop(self, stmt: For, place: Place, more: Mapping[str, Expr] | None = None) -> Site:
         """A loop without an iteration has nothing inside."""
         counter = self._counter(stmt, place)
         if counter.iterations == 0:
             return Site(stmt, place, ((),))
         inside = Place(
-            {**place.names, stmt.var: counter.value},
+            {**place.names, stmt.var: counter.value, **(more or {})},
             place.guards if counter.condition is None else (*place.guards, counter.condition),
             (*place.counters, counter),
             max(place.level, counter.level),

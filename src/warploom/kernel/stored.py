@@ -14,6 +14,7 @@ from warploom.index.ir import Const, Var
 from warploom.index.laws import simplify
 from warploom.kernel import ir
 from warploom.kernel.check import check
+from warploom.kernel.check_hopper import refuse_hopper
 from warploom.kernel.dtype import DType
 from warploom.kernel.names import INVENTED, settled
 from warploom.kernel.traverse import map_stmt, map_value, values_of
@@ -26,6 +27,7 @@ def stored_as(kernel: ir.Kernel, dtype: DType) -> ir.Kernel:
     """The kernel with all arrays of `f32` held as codes; it computes as it did."""
     if not dtype.is_code:
         raise CheckError(f"{dtype!r} is no code", advice="use f16, bf16, e4m3 or e5m2")
+    refuse_hopper(kernel, "whose factors have types of their own")
     narrow = {each.name for each in kernel.arrays if each.dtype is DType.F32}
     constants = {each.name for each in kernel.arrays if each.space == "constant"}
     passed = _Pass(narrow - constants, narrow & constants, dtype)
@@ -84,6 +86,7 @@ def retyped(kernel: ir.Kernel, old: DType, new: DType) -> ir.Kernel:
             case _:
                 return made
 
+    refuse_hopper(kernel, "whose factors have types of their own")
     params = tuple(replace(p, dtype=new) if p.dtype is old else p for p in kernel.params)
     made = replace(kernel, params=params, body=tuple(map(on_stmt, kernel.body)))
     check(made)

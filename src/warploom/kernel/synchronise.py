@@ -17,6 +17,7 @@ from itertools import product
 
 from warploom.errors import CheckError
 from warploom.index.show import show
+from warploom.kernel.check_hopper import refuse_hopper
 from warploom.kernel.footprint import Access, Later, footprints
 from warploom.kernel.ir import Barrier, For, If, Kernel, Load, Scope, Stmt, Store
 from warploom.kernel.scope import Level, Site, scopes
@@ -27,6 +28,7 @@ LEVELS = (Level.BLOCK, Level.WARP)
 
 def synchronise(kernel: Kernel) -> Kernel:
     """The kernel with the barriers it lacks."""
+    refuse_hopper(kernel, "for which barriers are not found")
     return replace(kernel, body=_Synchroniser(kernel).body())
 
 

@@ -11,6 +11,7 @@ an H200 bit by bit.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -18,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.kernel.dtype import DType, f32, i32
-from warploom.kernel.ir import TensorKind
+from warploom.kernel.ir import Cell, StoreMatrix, TensorKind, TensorProduct, WarpgroupProduct
 from warploom.layout.conversion.fragment import mma_operand, mma_result
 from warploom.machine.fused import fused, rule_for, small_by_halves, terms, whole
 from warploom.machine.rounding import single_to_bf16
@@ -39,6 +40,19 @@ LEADING: dict[TensorKind, np.uint32] = {
 def widths(kind: TensorKind) -> tuple[int, int, int]:
     """Neighbouring registers of a lane: of the target, of a and of b."""
     return 4, DEPTH[kind] // 2, DEPTH[kind] // 4
+
+
+def held(stmt: TensorProduct | WarpgroupProduct | StoreMatrix) -> Iterator[tuple[Cell, int]]:
+    """The registers that matrices are read from: the first of neighbours, and how many."""
+    match stmt:
+        case TensorProduct(target, a, b):
+            yield from zip((target, a, b), widths(stmt.kind), strict=True)
+        case WarpgroupProduct(target, a):
+            yield target, stmt.columns // 2
+            if isinstance(a, Cell):
+                yield a, DEPTH[stmt.kind] // 2
+        case StoreMatrix(value=value):
+            yield value, 2 * stmt.count
 
 
 def types_of(kind: TensorKind) -> tuple[DType, tuple[DType, ...]]:

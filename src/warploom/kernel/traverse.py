@@ -22,6 +22,12 @@ def values_of(stmt: ir.Stmt) -> Iterator[ir.Value]:
             yield otherwise
         case ir.TensorProduct(target, a, b):
             yield from (target, a, b)
+        case ir.WarpgroupProduct(target, a):
+            yield target
+            if isinstance(a, ir.Cell):
+                yield a
+        case ir.StoreMatrix(value=value):
+            yield value
         case _:
             return
 
@@ -29,7 +35,10 @@ def values_of(stmt: ir.Stmt) -> Iterator[ir.Value]:
 def target_of(stmt: ir.Stmt) -> ir.Cell | None:
     """The register a statement writes."""
     match stmt:
-        case ir.Assign(target) | ir.Load(target) | ir.Shuffle(target) | ir.TensorProduct(target):
+        case (
+            ir.Assign(target) | ir.Load(target) | ir.Shuffle(target) | ir.TensorProduct(target)
+            | ir.WarpgroupProduct(target) | ir.LoadMatrix(target)
+        ):  # fmt: skip
             return target
         case _:
             return None
@@ -58,6 +67,14 @@ def own_exprs(stmt: ir.Stmt) -> Iterator[Expr]:
                 yield predicate
         case ir.Shuffle(_, _, lane):
             yield lane
+        case ir.Ring(count=count):
+            yield count
+        case ir.Fill(at=at, index=index) | ir.BulkStore(at=at, index=index):
+            yield from (*at, index)
+        case ir.WarpgroupProduct():
+            yield from (each.index for each in stmt.tiles)
+        case ir.LoadMatrix(index=index) | ir.StoreMatrix(index=index):
+            yield index
         case _:
             return
 
@@ -177,8 +194,41 @@ def map_stmt(stmt: ir.Stmt, on_expr: OnExpr, on_value: OnValue = lambda value: v
             )
         case ir.Registers() | ir.Shared() | ir.Barrier() | ir.Comment():
             return stmt
+        case ir.Ring():
+            count = stmt.count if isinstance(stmt.count, Const) else on_expr(stmt.count)
+            return replace(stmt, count=count, body=map_body(stmt.body, on_expr, on_value))
+        case ir.Fill() | ir.BulkStore():
+            return replace(stmt, at=tuple(map(on_expr, stmt.at)), index=on_expr(stmt.index))
+        case ir.WarpgroupProduct() | ir.LoadMatrix() | ir.StoreMatrix():
+            return _map_matrices(stmt, cell_of, value_of, on_expr)
         case _:
             assert_never(stmt)
+
+
+def _map_matrices(
+    stmt: ir.WarpgroupProduct | ir.LoadMatrix | ir.StoreMatrix,
+    cell_of: Callable[[ir.Cell], ir.Cell],
+    value_of: OnValue,
+    on_expr: OnExpr,
+) -> ir.Stmt:
+    """What moves or multiplies matrices, with its parts mapped."""
+
+    def cell(given: ir.Cell) -> ir.Cell:
+        made = value_of(given)
+        assert isinstance(made, ir.Cell)
+        return made
+
+    def tile(given: ir.Tile) -> ir.Tile:
+        return replace(given, index=on_expr(given.index))
+
+    match stmt:
+        case ir.LoadMatrix(target):
+            return replace(stmt, target=cell_of(target), index=on_expr(stmt.index))
+        case ir.StoreMatrix():
+            return replace(stmt, value=cell(stmt.value), index=on_expr(stmt.index))
+        case ir.WarpgroupProduct(target, a, b):
+            left = tile(a) if isinstance(a, ir.Tile) else cell(a)
+            return replace(stmt, target=cell_of(target), a=left, b=tile(b))
 
 
 def _map_together(

@@ -234,7 +234,7 @@ class Callable(Planner):
         return GpuPlan(
             function.function,
             call.binding.grid,
-            self.kernel.block,
+            self.kernel.launched,
             call.values(self.kernel),
             call.passed(self.kernel),
             made,

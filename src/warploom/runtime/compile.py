@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from warploom.errors import AbsentError, DeviceError, missing_extra
+from warploom.kernel.check_hopper import of_hopper
+from warploom.kernel.ir import Kernel
 from warploom.process import find_program, run_command
 
 Kind = Literal["ptx", "cubin"]
@@ -87,6 +89,16 @@ def compile_cuda(
     if compiler in ("auto", "clang") and kind == "ptx" and find_program("clang++") is not None:
         return _compile_clang(text, arch, options)
     raise missing_extra("cuda-bindings", "nvrtc")
+
+
+def arch_of(kernel: Kernel, arch: str = DEFAULT_ARCH) -> str:
+    """The architecture that a kernel is compiled for: what only Hopper has, it has under a name of
+    its own, `sm_90a`."""
+    if not of_hopper(kernel):
+        return arch
+    if arch not in (DEFAULT_ARCH, f"{DEFAULT_ARCH}a"):
+        raise DeviceError(f"'{kernel.name}' has statements of Hopper, which {arch} does not run")
+    return f"{DEFAULT_ARCH}a"
 
 
 def can_compile() -> bool:

@@ -10,11 +10,12 @@ import numpy as np
 from warploom.emit.cuda import cuda
 from warploom.emit.language import calling_text
 from warploom.emit.spell import function_name
+from warploom.kernel.descriptor import view_of
 from warploom.kernel.ir import ArrayParam, Kernel
 from warploom.kernel.pool import launched_bytes
-from warploom.ptx import Report
+from warploom.ptx import Report, tensor_map
 from warploom.ptx import load as load_ptx
-from warploom.runtime.compile import DEFAULT_ARCH, compile_cuda
+from warploom.runtime.compile import DEFAULT_ARCH, arch_of, compile_cuda
 
 Grid = tuple[int, int, int]
 
@@ -31,16 +32,28 @@ class EmulatedFunction:
     ) -> None:
         self.kernel = kernel
         self.text = calling_text(kernel, "cuda") if calls else cuda(kernel)
-        self.ptx = compile_cuda(self.text, arch, contract=contract).text
+        self.ptx = compile_cuda(self.text, arch_of(kernel, arch), contract=contract).text
         self._function = load_ptx(self.ptx).kernel(function_name(kernel, "cuda"))
 
     def __call__(self, arguments: Sequence[Any], grid: Grid) -> Report:
         """NumPy arrays and numbers in the order of the parameters, already checked."""
-        packed = [
-            _pack(param, given) for param, given in zip(self.kernel.params, arguments, strict=True)
-        ]
+        packed = self.packed(arguments)
         asked = launched_bytes(self.kernel)
-        return self._function.launch(grid, self.kernel.block, packed, shared_bytes=asked)
+        return self._function.launch(grid, self.kernel.launched, packed, shared_bytes=asked)
+
+
+    def packed(self, arguments: Sequence[Any]) -> list[Any]:
+        """What the emulator is given for each parameter, maps last."""
+        named = {
+            param.name: _pack(param, given)
+            for param, given in zip(self.kernel.params, arguments, strict=True)
+        }
+        scalars = {name: int(value) for name, value in named.items() if np.ndim(value) == 0}
+        maps = [
+            tensor_map(view_of(each, named[each.array], scalars), each.box, each.swizzle)
+            for each in self.kernel.maps
+        ]
+        return [*named.values(), *maps]
 
 
 def _pack(param: Any, given: Any) -> Any:

@@ -17,7 +17,7 @@ from warploom.emit.spell import function_name
 from warploom.errors import DeviceError, UnsupportedError
 from warploom.kernel.ir import Kernel
 from warploom.machine.record import CUDA, KNOWN, Machine, machine_named
-from warploom.runtime.compile import compile_cuda
+from warploom.runtime.compile import arch_of, compile_cuda
 from warploom.runtime.driver import (
     Configurations,
     Function,
@@ -43,7 +43,10 @@ class GpuFunction:
         self.text = calling_text(kernel, "cuda") if calls else cuda(kernel)
         name = function_name(kernel, "cuda")
         if code is None:
-            self.function = load_function(self.text, name, device, contract=contract).function
+            arch = arch_of(kernel, open_driver().architecture(device))
+            self.function = load_function(
+                self.text, name, device, contract=contract, arch=arch
+            ).function
         else:
             self.function = open_driver().load(code, name, device)
 
@@ -76,11 +79,12 @@ def fixed(function: Function, table: Table, config: Any, arguments: Sequence[Any
     return launch
 
 
-def load_function(text: str, name: str, device: int = 0, *, contract: bool = True) -> Loaded:
+def load_function(
+    text: str, name: str, device: int = 0, *, contract: bool = True, arch: str = ""
+) -> Loaded:
     """Compiles CUDA C++ for a GPU of this machine and loads one function of it."""
     driver = open_driver()
-    arch = driver.architecture(device)
-    code = compile_cuda(text, arch, kind="cubin", contract=contract).code
+    code = compile_cuda(text, arch or driver.architecture(device), kind="cubin", contract=contract).code
     return Loaded(driver.load(code, name, device))
 
 

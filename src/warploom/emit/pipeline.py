@@ -1,0 +1,498 @@
+"""Statements of Hopper as CUDA: who fills and who consumes, and what they wait for.
+
+    ring over k, 4 stages       fills, by one thread            all others
+      fill a, b                 wait until the stage is empty   wait until the stage is full
+      products                  say how many bytes come         products, as one group
+                                copy                            all but the last group done:
+                                                                the stage before is empty
+
+Outer loops are printed twice, for both. A stage has two barriers in shared memory, behind all
+arrays; counters of stages go on from ring to ring, and a phase turns when they begin again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, assert_never
+
+import numpy as np
+
+from warploom.emit.async_helper import matrix_name, product_name
+from warploom.errors import EmitError
+from warploom.index.evaluate import evaluate
+from warploom.index.ir import Binary, Const, Expr, Var, variables
+from warploom.index.laws import simplify
+from warploom.index.ranges import Ranges
+from warploom.kernel import ir
+from warploom.kernel.descriptor import UNIT
+from warploom.kernel.names import Fresh, names_of
+from warploom.kernel.pool import BARRIER_BYTES, barriers_at, offsets
+from warploom.kernel.roles import filling
+from warploom.kernel.tensor import DEPTH
+from warploom.kernel.warpgroup import GROUP, Fill, Hopper, Ring
+
+if TYPE_CHECKING:
+    from warploom.emit.cuda import CudaPrinter
+
+_MODE = {0: 0, 128: 1, 64: 2, 32: 3}  # of a swizzle, in a descriptor
+_PLAIN = (ir.Let, ir.For, ir.Comment, ir.WarpgroupProduct)  # as part of a group of products
+CONSUMERS = 1  # the barrier at which they meet
+
+
+class Pipeline:
+    """Prints for a printer of CUDA."""
+
+    def __init__(self, printer: CudaPrinter) -> None:
+        self.printer, self.kernel = printer, printer.kernel
+        kernel = printer.kernel
+        self.maps = {each.name: each for each in kernel.maps}
+        self.shared = {each.name: each for each in printer.shared}
+        self.at = offsets(printer.shared)
+        self.barriers = barriers_at(kernel)
+        self.rings = [each for each in ir.walk(kernel.body) if isinstance(each, Ring)]
+        self.around: list[Ring] = []
+        fresh = Fresh(names_of(kernel))
+        self.base = fresh.name("shared_begin")
+        self.phases = {each.stage: fresh.name(f"{each.stage}_phase") for each in self.rings}
+        self.lasts = {each.stage: fresh.name(f"{each.stage}_before") for each in self.rings}
+        sent = [each for each in ir.walk(kernel.body) if isinstance(each, ir.BulkStore)]
+        self.sent = {each.array for each in sent}
+        self.met = False  # since the last statement that is no box
+        self.covered = False  # by a wait before a statement around
+        self.uses_base = bool(self.rings or sent) or any(
+            isinstance(each, ir.LoadMatrix | ir.StoreMatrix) for each in ir.walk(kernel.body)
+        )
+
+    # -- spelling
+
+    def add(self, text: str) -> None:
+        self.printer.lines.add(text)
+
+    def call(self, name: str, *arguments: str) -> None:
+        self.add(f"{self.printer.prefix}{name}({', '.join(arguments)});")
+
+    def asm(self, text: str, operands: str = "") -> None:
+        self.add(f'asm volatile("{text}" {operands}::: "memory");')
+
+    def index(self, expr: Expr) -> str:
+        return self.printer.index(simplify(expr))
+
+    def place(self, array: str, index: Expr) -> str:
+        """The address of an element in shared memory, as a number."""
+        size = self.shared[array].dtype.bytes
+        return f"{self.base} + ({self.index(index * size + self.at[array])})"
+
+    def barrier_of(self, ring: Ring, empty: bool, stage: str) -> str:
+        first = self.barriers[ring.stage] + (BARRIER_BYTES * ring.stages if empty else 0)
+        return f"{self.base} + {first} + {BARRIER_BYTES} * {stage}"
+
+    def shared_by_cluster(self, ring: Ring) -> bool:
+        return any(each.split is not None for each in ring.fills)
+
+    # -- the whole
+
+    def begin(self) -> None:
+        if self.uses_base:
+            self.add(f"const unsigned int {self.base} = (unsigned int)__cvta_generic_to_shared(pool);")
+
+    def roles(self, body: tuple[ir.Stmt, ...]) -> None:
+        """Both roles, side by side."""
+        roles, lines = self.kernel.roles, self.printer.lines
+        assert roles is not None
+        declared = tuple(each for each in body if isinstance(each, ir.Shared))
+        self.printer.in_order(declared)
+        rest = tuple(each for each in body if not isinstance(each, ir.Shared))
+        self._barriers()
+        threads, bounds = self.kernel.threads, dict(self.printer.bounds)
+        lines.open(f"if ((int)threadIdx.x >= {threads})")
+        self._registers("dec", roles.producer_registers)
+        lines.open(f"if ((int)threadIdx.x == {threads})")
+        self._counters()
+        self.produced(filling(rest))
+        lines.close()
+        lines.close("} else {")
+        lines.depth += 1
+        self.printer.bounds.clear()
+        self.printer.bounds.update(bounds)
+        self._registers("inc", roles.consumer_registers)
+        self._counters()
+        self.printer.in_order(rest)
+        if self.sent:
+            self._sent_are_read()
+        lines.close()
+        if self.kernel.cluster > 1:
+            self.call("cluster_meet")
+
+    def _registers(self, way: str, count: int) -> None:
+        self.add(f'asm volatile("setmaxnreg.{way}.sync.aligned.u32 {count};");')
+
+    def _counters(self) -> None:
+        for ring in self.rings:
+            self.add(f"int {ring.stage} = 0;")
+            self.add(f"unsigned int {self.phases[ring.stage]} = 0;")
+            self.printer.bounds[ring.stage] = (0, ring.stages - 1)
+
+    def _barriers(self) -> None:
+        lines = self.printer.lines
+        lines.open("if (threadIdx.x == 0)")
+        for ring in self.rings:
+            lines.open(f"for (int i = 0; i < {ring.stages}; ++i)")
+            self.call("barrier_begin", self.barrier_of(ring, False, "i"), "1")
+            self.call("barrier_begin", self.barrier_of(ring, True, "i"), str(self._arrivals(ring)))
+            lines.close()
+        self.asm("fence.mbarrier_init.release.cluster;")
+        lines.close()
+        if self.kernel.cluster > 1:
+            self.call("cluster_meet")
+        else:
+            self.add("__syncthreads();")
+
+    def _arrivals(self, ring: Ring) -> int:
+        """How often it is said of a stage that it is empty."""
+        each = GROUP if self._only_products(ring) else self.kernel.warp_size
+        blocks = self.kernel.cluster if self.shared_by_cluster(ring) else 1
+        return self.kernel.threads // each * blocks
+
+    def meet(self) -> None:
+        self.asm(f"bar.sync {CONSUMERS}, {self.kernel.threads};")
+
+    # -- who fills
+
+    def produced(self, body: tuple[ir.Stmt, ...]) -> None:
+        """Loops, names and fills."""
+        lines = self.printer.lines
+        for stmt in body:
+            match stmt:
+                case ir.Let():
+                    self.printer.statement(stmt)
+                case ir.For():
+                    self.printer.loop_head(stmt, stmt.start, stmt.stop)
+                    self.produced(stmt.body)
+                    lines.close()
+                case ir.If(condition, then, otherwise):
+                    lines.open(f"if ({self.printer.index(condition)})")
+                    self.produced(then)
+                    if otherwise:
+                        lines.close("} else {")
+                        lines.depth += 1
+                        self.produced(otherwise)
+                    lines.close()
+                case Ring():
+                    self._filled(stmt)
+                case _:
+                    pass
+
+    def _filled(self, ring: Ring) -> None:
+        self._head(ring)
+        full = self.barrier_of(ring, False, ring.stage)
+        self._wait(ring, True, f"{self.phases[ring.stage]} ^ 1")
+        self.call("expect", full, str(sum(map(self._bytes, ring.fills))))
+        for fill in ring.fills:
+            self._copy(fill, full)
+        self.produced(ring.rest)
+        self._turn(ring)
+        self.printer.lines.close()
+
+    def _bytes(self, fill: Fill) -> int:
+        boxes = 1 if fill.split is None else self.kernel.cluster
+        return boxes * self.maps[fill.map].elements * self.shared[fill.array].dtype.bytes
+
+    def _copy(self, fill: Fill, full: str) -> None:
+        map, index, at = self.maps[fill.map], fill.index, list(fill.at)
+        if fill.split is None:
+            way, more = "in", ()
+        else:
+            rank = Var("block_x") % self.kernel.cluster
+            index = index + rank * map.elements
+            at[fill.split] = at[fill.split] + rank * map.box[fill.split]
+            way, more = "in_all", (str((1 << self.kernel.cluster) - 1),)
+        axes = [self.index(each) for each in reversed(at)]
+        self.call(
+            f"copy_{way}_{len(axes)}", self.place(fill.array, index), f"&{map.name}", *axes,
+            full, *more,
+        )  # fmt: skip
+
+    # -- both
+
+    def _head(self, ring: Ring) -> None:
+        high = Ranges(self.printer.bounds).of(ring.count).high
+        self.printer.bounds[ring.var] = (0, max(0, high - 1))
+        kind = self.printer.indices.declared(ring.var, (0, max(0, high)))
+        count = self.printer.index(ring.count)
+        self.printer.lines.open(
+            f"for ({kind} {ring.var} = 0; {ring.var} < {count}; ++{ring.var})"
+        )
+
+    def _wait(self, ring: Ring, empty: bool, phase: str) -> None:
+        name = "wait_cluster" if self.shared_by_cluster(ring) else "wait"
+        self.call(name, self.barrier_of(ring, empty, ring.stage), phase)
+
+    def _turn(self, ring: Ring) -> None:
+        stage = ring.stage
+        self.add(f"if (++{stage} == {ring.stages}) {stage} = 0, {self.phases[stage]} ^= 1;")
+
+    # -- who consumes
+
+    def statement(self, stmt: Hopper) -> None:
+        match stmt:
+            case Ring():
+                self._consumed(stmt)
+            case ir.WarpgroupProduct():
+                raise EmitError(
+                    f"a product that is summed in '{stmt.target.name}' stands beside other "
+                    "statements in a loop or condition",
+                    advice="let products of warp groups stand in loops of their own",
+                )
+            case ir.LoadMatrix():
+                self._load_matrix(stmt)
+            case ir.StoreMatrix():
+                self._store_matrix(stmt)
+            case ir.BulkStore():
+                self._send(stmt)
+            case Fill():
+                pass  # by others
+            case _:
+                assert_never(stmt)
+
+    def _only_products(self, ring: Ring) -> bool:
+        """Whether stages are read by products alone, which end by themselves."""
+        return all(isinstance(each, _PLAIN) for each in ir.walk(ring.rest))
+
+    def _consumed(self, ring: Ring) -> None:
+        late = self._only_products(ring)
+        stage, last = ring.stage, self.lasts[ring.stage]
+        if late:
+            self.add(f"int {last} = -1;")
+        self._head(ring)
+        self.around.append(ring)
+        self._wait(ring, False, self.phases[stage])
+        if late:
+            self._group(ring.rest, 1)
+            self._released(ring, last, f"{last} >= 0 && ")
+            self.add(f"{last} = {stage};")
+        else:
+            self._mixed(ring.rest)
+            self.add("__syncwarp();")
+            self._released(ring, stage, "")
+        self.around.pop()
+        self._turn(ring)
+        self.printer.lines.close()
+        if late:
+            self._awaited(0, list(_products(ring.rest)))
+            self._released(ring, last, f"{last} >= 0 && ")
+
+    def _released(self, ring: Ring, stage: str, guard: str) -> None:
+        each = GROUP if self._only_products(ring) else self.kernel.warp_size
+        own, bar = f"(int)threadIdx.x % {each}", self.barrier_of(ring, True, stage)
+        prefix = self.printer.prefix
+        if self.shared_by_cluster(ring):
+            self.add(f"if ({guard}{own} < {self.kernel.cluster}) {prefix}arrive_at({bar}, {own});")
+        else:
+            self.add(f"if ({guard}{own} == 0) {prefix}arrive({bar});")
+
+    def _mixed(self, body: tuple[ir.Stmt, ...]) -> None:
+        """Products that stand together are a group, which is waited for."""
+        group: list[ir.Stmt] = []
+        for stmt in (*body, None):
+            alone = stmt is not None and all(isinstance(e, _PLAIN) for e in ir.walk((stmt,)))
+            if stmt is not None and alone and (any(_products((stmt,))) or group):
+                group.append(stmt)
+                continue
+            if group:
+                self._group(tuple(group), 0)
+                group = []
+            if stmt is not None:
+                self.printer.statement(stmt)
+
+    def _group(self, body: tuple[ir.Stmt, ...], pending: int) -> None:
+        """Products in one group, after which at most so many groups are pending."""
+        self.asm("wgmma.fence.sync.aligned;")
+        self._multiplied(body, ())
+        self.asm("wgmma.commit_group.sync.aligned;")
+        self._awaited(pending, list(_products(body)))
+
+    def _awaited(self, pending: int, products: list[ir.WarpgroupProduct]) -> None:
+        """Registers are read after the wait only, so it seems to write them."""
+        names = {} if pending else {each.target.name: each.target for each in products}
+        wait = f"wgmma.wait_group.sync.aligned {pending};"
+        sizes = {e.name: e.size or 1 for e in ir.walk(self.kernel.body) if isinstance(e, ir.Registers)}
+        if not names:
+            self.asm(wait)
+            return
+        held = [
+            f'"+{"f" if cell.dtype.is_float else "r"}"({name}[{at}])'
+            for name, cell in names.items()
+            for at in range(sizes[name])
+        ]
+        self.add(f'asm volatile("{wait}"')
+        self.add(f'  : {", ".join(held)} :: "memory");')
+
+    def _multiplied(self, body: tuple[ir.Stmt, ...], loops: tuple[ir.For, ...]) -> None:
+        lines = self.printer.lines
+        for stmt in body:
+            match stmt:
+                case ir.For():
+                    if not stmt.unroll:
+                        raise EmitError(
+                            f"the loop over '{stmt.var}' around products of warp groups stays one",
+                            advice="unroll it: registers are named by constants",
+                        )
+                    lines.add("#pragma unroll")
+                    self.printer.loop_head(stmt, stmt.start, stmt.stop)
+                    self._multiplied(stmt.body, (*loops, stmt))
+                    lines.close()
+                case ir.WarpgroupProduct():
+                    self._product(stmt, loops)
+                case _:
+                    self.printer.statement(stmt)
+
+    # -- products
+
+    def _product(self, stmt: ir.WarpgroupProduct, loops: tuple[ir.For, ...]) -> None:
+        held = isinstance(stmt.a, ir.Cell)
+        majors = ("k" if isinstance(stmt.a, ir.Cell) else stmt.a.major, stmt.b.major)
+        name = product_name(stmt.kind, stmt.columns, majors, held)
+        a = (
+            self._words(stmt) if isinstance(stmt.a, ir.Cell) else [self._descriptor(stmt.a, loops)]
+        )
+        target = self.printer.cell(stmt.target)
+        self.call(name, f"&{target}", *a, self._descriptor(stmt.b, loops), self._adds(stmt, loops))
+
+    def _words(self, stmt: ir.WarpgroupProduct) -> list[str]:
+        """A factor in registers, four words of a thread."""
+        assert isinstance(stmt.a, ir.Cell)
+        cells = [self.printer.neighbour(stmt.a, at) for at in range(DEPTH[stmt.kind] // 2)]
+        if stmt.kind == "tf32":
+            return [f"__float_as_uint({each})" for each in cells]
+        return self.printer.words_of(cells, 8 * stmt.a.dtype.bytes)
+
+    def _descriptor(self, tile: ir.Tile, loops: tuple[ir.For, ...]) -> str:
+        """Where a factor begins, in units of 16 bytes, beside what is known of it beforehand. How
+        far it is from where it begins in the first iterations is added last, to the one word that
+        they all have in common."""
+        fixed = tile.leading // UNIT << 16 | tile.stride // UNIT << 32 | _MODE[tile.swizzle] << 62
+        begin, far = _parted(simplify(tile.index), loops, self.shared[tile.array].dtype.bytes)
+        head = f"({fixed}ull | (({self.place(tile.array, begin)}) & 0x3ffff) >> 4)"
+        return head if far is Const(0) else f"{head} + ({self.index(far)})"
+
+    def _adds(self, stmt: ir.WarpgroupProduct, loops: tuple[ir.For, ...]) -> str:
+        """False of the first product of a sum that begins at zero."""
+        for ring in self.around:
+            if stmt.target.name not in ring.sums:
+                continue
+            earlier = next(e for e in _products(ring.rest) if e.target.name == stmt.target.name)
+            if earlier is not stmt:
+                if earlier.target.index is not stmt.target.index:
+                    raise EmitError(f"'{stmt.target.name}' is summed by several products of a ring")
+                return "1"
+            first = [f"{ring.var} > 0"]
+            first += [f"{outer.var} > 0" for outer in self.around[self.around.index(ring) + 1 :]]
+            assert stmt.target.index is not None
+            named = variables(stmt.target.index)
+            first += [f"{e.var} > {self.index(e.start)}" for e in loops if e.var not in named]
+            return " || ".join(first)
+        return "1"
+
+    # -- matrices and boxes
+
+    def _load_matrix(self, stmt: ir.LoadMatrix) -> None:
+        lines, many = self.printer.lines, stmt.count
+        words = [f"word{at}" for at in range(many)]
+        lines.open("")
+        lines.add(f"unsigned int {', '.join(words)};")
+        self.call(matrix_name(False, many, stmt.transposed), self.place(stmt.array, stmt.index), *words)
+        kind = self.printer.type(stmt.target.dtype)
+        for at, word in enumerate(words):
+            for half in range(2):
+                cell = self.printer.neighbour(stmt.target, 2 * at + half)
+                lines.add(f"{cell} = ({kind})({word}{' >> 16' if half else ''});")
+        lines.close()
+
+    def _store_matrix(self, stmt: ir.StoreMatrix) -> None:
+        words = self.printer.words_of(
+            [self.printer.neighbour(stmt.value, at) for at in range(2 * stmt.count)], 16
+        )
+        name = matrix_name(True, stmt.count, stmt.transposed)
+        self.call(name, self.place(stmt.array, stmt.index), *words)
+
+    def _send(self, stmt: ir.BulkStore) -> None:
+        """One thread sends what all have stored, once they met for the first of several boxes."""
+        lines = self.printer.lines
+        if not self.met:
+            self.asm("fence.proxy.async.shared::cta;")
+            self.meet()
+            self.met = True
+        lines.open("if (threadIdx.x == 0)")
+        axes = [self.index(each) for each in reversed(stmt.at)]
+        place = self.place(stmt.array, stmt.index)
+        self.call(f"copy_out_{len(axes)}", f"&{stmt.map}", *axes, place)
+        self.asm("cp.async.bulk.commit_group;")
+        lines.close()
+
+    def _sent_are_read(self, pending: int = 0) -> None:
+        wait = f"cp.async.bulk.wait_group.read {pending};"
+        self.add(f'if (threadIdx.x == 0) asm volatile("{wait}" ::: "memory");')
+
+    def stores(self, stmt: ir.Stmt) -> list[str]:
+        """The arrays that a statement stores to, of those that boxes are sent from."""
+        inside = list(ir.walk((stmt,)))
+        arrays = {each.array for each in inside if isinstance(each, ir.Store | ir.StoreMatrix)}
+        return sorted(arrays & self.sent)
+
+    def sends(self, stmt: ir.Stmt) -> bool:
+        return any(isinstance(each, ir.BulkStore) for each in ir.walk((stmt,)))
+
+    def ordered(self, stmt: ir.Stmt, since: dict[str, int]) -> bool:
+        """Before all store again where boxes were sent from, those have been read. `since` says of
+        an array how many boxes were sent in this list after its own; whether it is printed here."""
+        if isinstance(stmt, ir.BulkStore):
+            since.update({each: count + 1 for each, count in since.items()})
+            since[stmt.array] = 0
+        elif self.sends(stmt):
+            since.clear()
+        elif not self.covered and (arrays := self.stores(stmt)):
+            fresh = [each for each in arrays if since.get(each, 0) >= 0]
+            if fresh:
+                self._sent_are_read(min(since.get(each, 0) for each in fresh))
+                self.meet()
+            since.update(dict.fromkeys(arrays, -1 << 30))  # until it is sent again
+            self.covered = True
+            self.printer.statement(stmt)
+            self.covered = False
+            return True
+        return False
+
+
+def _parted(index: Expr, loops: tuple[ir.For, ...], size: int) -> tuple[Expr, Expr]:
+    """An index as a sum: what is known at a stage, and what unrolled loops add to it, in units of
+    16 bytes."""
+    known: list[Expr] = []
+    far: list[Expr] = []
+    names = {each.var for each in loops}
+    pending = [index]
+    while pending:
+        term = pending.pop()
+        match term:
+            case Binary("+", left, right):
+                pending += [right, left]
+            case _:
+                (far if variables(term) and variables(term) <= names else known).append(term)
+    bytes = _sum(far) * size
+    axes = np.ix_(*[np.asarray(each.counts) for each in loops])
+    env = {each.var: axis for each, axis in zip(loops, axes, strict=True)}
+    if not far or np.any(np.asarray(evaluate(bytes % UNIT, env))):
+        return index, Const(0)
+    return _sum(known), simplify(bytes // UNIT)
+
+
+def _sum(terms: list[Expr]) -> Expr:
+    total: Expr = Const(0)
+    for each in terms:
+        total = each if total is Const(0) else total + each
+    return total
+
+
+def _products(body: tuple[ir.Stmt, ...]) -> Iterator[ir.WarpgroupProduct]:
+    for stmt in ir.walk(body):
+        if isinstance(stmt, ir.WarpgroupProduct):
+            yield stmt

@@ -1,0 +1,257 @@
+"""When statements of `warpgroup.py` are well formed: maps, types, shapes, bytes and alignment.
+
+What depends on where a statement stands is looked at in `flow_hopper.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, get_args
+
+from warploom.errors import CheckError
+from warploom.kernel import ir
+from warploom.kernel.descriptor import UNIT, pattern_bytes
+from warploom.kernel.dtype import DType
+from warploom.kernel.tensor import types_of
+from warploom.kernel.warpgroup import GROUP, HOPPER, Fill, MapParam, Ring, Swizzle, Tile
+from warploom.machine.record import CUDA
+
+MOST_RANK, MOST_SIDE, MOST_CLUSTER = 5, 256, 8
+MOST_COLUMNS, COLUMNS = 256, 8
+FILE = 1 << 16  # registers of a block's processor
+WITHOUT = "it keeps rings, boxes and products of warp groups as they are written"
+
+
+def of_hopper(kernel: ir.Kernel) -> bool:
+    """Whether a kernel has statements that only Hopper has."""
+    return any(isinstance(each, HOPPER) for each in ir.walk(kernel.body))
+
+
+def refuse_hopper(kernel: ir.Kernel, what: str) -> None:
+    if of_hopper(kernel):
+        raise CheckError(f"'{kernel.name}' has statements of Hopper, {what}", advice=WITHOUT)
+
+
+# -- the kernel ------------------------------------------------------------------------------------
+
+
+def check_head(kernel: ir.Kernel) -> None:
+    """Its maps, its cluster, its threads."""
+    arrays = {each.name: each for each in kernel.arrays if each.space == "global"}
+    for map in kernel.maps:
+        _check_map(map, arrays)
+    if not 1 <= kernel.cluster <= MOST_CLUSTER:
+        raise CheckError(f"a cluster of {kernel.cluster} blocks", advice=f"1 to {MOST_CLUSTER}")
+    rings = [each for each in ir.walk(kernel.body) if isinstance(each, Ring)]
+    if of_hopper(kernel):
+        _check_threads(kernel)
+    if bool(rings) != (kernel.roles is not None):
+        raise CheckError(
+            f"'{kernel.name}' has {'' if rings else 'no '}rings, but "
+            f"{'no ' if rings else ''}roles of warp groups",
+            advice="give roles=Roles() to a kernel with rings, and to no other",
+        )
+    names = [name for each in rings for name in (each.var, each.stage)]
+    if len(set(names)) < len(names):
+        raise CheckError("two rings have a name in common", advice="name each stage apart")
+    if kernel.roles is not None:
+        _check_roles(kernel, kernel.roles)
+    _check_filled(kernel)
+    _check_products(kernel.body, frozenset())
+
+
+def _check_products(body: tuple[ir.Stmt, ...], filled: frozenset[str]) -> None:
+    """Products take their factors from stages of rings around them."""
+    for stmt in body:
+        if isinstance(stmt, ir.WarpgroupProduct):
+            for tile in stmt.tiles:
+                if tile.array not in filled:
+                    raise CheckError(
+                        f"a product of a warp group takes '{tile.array}', which no ring around it "
+                        "fills",
+                        advice="put it in the body of a ring that does",
+                    )
+        inner = filled
+        if isinstance(stmt, Ring):
+            inner = filled | {each.array for each in stmt.fills}
+        for each in ir.bodies(stmt):
+            _check_products(each, inner)
+
+
+def _check_map(map: MapParam, arrays: Mapping[str, ir.ArrayParam]) -> None:
+    what = f"the map '{map.name}'"
+    array = arrays.get(map.array)
+    if array is None:
+        raise CheckError(f"{what} is of '{map.array}', which is no global array")
+    rank, inner = len(map.sizes), map.box[-1] * array.dtype.bytes if map.box else 0
+    wrong = [
+        (not 1 <= rank <= MOST_RANK or len(map.box) != rank or len(map.strides) != rank - 1,
+         f"has {rank} axes, a box of {len(map.box)} and {len(map.strides)} strides"),
+        (not all(1 <= side <= MOST_SIDE for side in map.box),
+         f"has a box of {map.box}; its sides are 1 to {MOST_SIDE}"),
+        (map.swizzle not in get_args(Swizzle), f"has a swizzle of {map.swizzle} bytes"),
+        (inner % UNIT != 0, f"has a box with rows of {inner} bytes, no multiple of {UNIT}"),
+        (bool(map.swizzle) and inner != map.swizzle,
+         f"has rows of {inner} bytes for a swizzle of {map.swizzle}"),
+    ]  # fmt: skip
+    for bad, why in wrong:
+        if bad:
+            raise CheckError(f"{what} {why}")
+
+
+def _check_threads(kernel: ir.Kernel) -> None:
+    x, y, z = kernel.block
+    if y * z != 1 or x % GROUP or kernel.warp_size != CUDA.lanes:
+        raise CheckError(
+            f"a block of {kernel.block} threads for whole warp groups",
+            advice=f"a multiple of {GROUP} along its first side",
+        )
+    if x + GROUP > CUDA.block_threads and kernel.roles is not None:
+        raise CheckError(f"{x} threads, and {GROUP} more that fill rings, are too many")
+
+
+def _check_roles(kernel: ir.Kernel, roles: ir.Roles) -> None:
+    asked = roles.producer_registers, roles.consumer_registers
+    total = GROUP * asked[0] + kernel.threads * asked[1]
+    if any(each % 8 or not 24 <= each <= 240 for each in asked) or total > FILE:
+        raise CheckError(
+            f"threads that fill rings have {asked[0]} registers, others {asked[1]}",
+            advice=f"multiples of 8 from 24 to 240, {FILE} in all threads of a block",
+        )
+
+
+def _check_filled(kernel: ir.Kernel) -> None:
+    """Only fills write where rings are filled."""
+    stmts = list(ir.walk(kernel.body))
+    filled = {each.array for each in stmts if isinstance(each, Fill)}
+    for stmt in stmts:
+        if isinstance(stmt, ir.Store | ir.StoreMatrix | ir.BulkStore) and stmt.array in filled:
+            raise CheckError(
+                f"'{stmt.array}' is filled by a ring and used by a {type(stmt).__name__}",
+                advice="store to another shared array",
+            )
+
+
+# -- statements ------------------------------------------------------------------------------------
+
+
+def check_hopper(stmt: ir.Stmt, scope: Mapping[str, Any], kernel: ir.Kernel) -> None:
+    match stmt:
+        case Ring():
+            _check_ring(stmt, scope)
+        case Fill() | ir.BulkStore():
+            _check_box(stmt, scope, kernel)
+        case ir.WarpgroupProduct():
+            _check_product(stmt, scope)
+        case ir.LoadMatrix(cell) | ir.StoreMatrix(value=cell):
+            _check_matrices(stmt, cell, scope)
+        case _:
+            pass
+
+
+def _check_ring(stmt: Ring, scope: Mapping[str, Any]) -> None:
+    if stmt.stages < 1 or not stmt.fills:
+        raise CheckError(
+            f"the ring over '{stmt.var}' has {stmt.stages} stages and {len(stmt.fills)} fills",
+            advice="at least one of each",
+        )
+    if any(isinstance(each, Fill) for each in stmt.body[len(stmt.fills) :]):
+        raise CheckError(
+            f"a fill in the ring over '{stmt.var}' stands after another statement",
+            advice="fills come first",
+        )
+    for name in stmt.sums:
+        declared = scope.get(name)
+        if not isinstance(declared, ir.Registers) or declared.size is None:
+            raise CheckError(f"the ring over '{stmt.var}' sums in '{name}', no register array")
+
+
+def _check_box(stmt: Fill | ir.BulkStore, scope: Mapping[str, Any], kernel: ir.Kernel) -> None:
+    map = next((each for each in kernel.maps if each.name == stmt.map), None)
+    if map is None:
+        raise CheckError(f"'{stmt.map}' is no map of '{kernel.name}'")
+    array, shared = scope[map.array], _shared(stmt.array, scope)
+    if array.dtype is not shared.dtype:
+        raise CheckError(f"a box of {array.dtype!r} for '{stmt.array}' of {shared.dtype!r}")
+    if len(stmt.at) != len(map.box):
+        raise CheckError(f"{len(stmt.at)} coordinates for the {len(map.box)} axes of '{stmt.map}'")
+    _check_aligned(shared, map.swizzle)
+    if isinstance(stmt, ir.BulkStore):
+        if array.const:
+            raise CheckError(f"'{array.name}' is const but is stored to through '{stmt.map}'")
+    elif stmt.split is not None and not (0 <= stmt.split < len(map.box) and kernel.cluster > 1):
+        raise CheckError(
+            f"a fill of '{stmt.array}' is split along axis {stmt.split} among "
+            f"{kernel.cluster} blocks",
+            advice="an axis of the map, in a kernel with clusters",
+        )
+
+
+def _check_aligned(shared: ir.Shared, swizzle: int) -> None:
+    least = pattern_bytes(swizzle)
+    if shared.align % least or shared.bytes % least or shared.offset is not None:
+        raise CheckError(
+            f"the shared array '{shared.name}' of {shared.bytes} bytes begins at a multiple of "
+            f"{shared.align}",
+            advice=f"both are multiples of {least}, and it has no offset",
+        )
+
+
+def _check_product(stmt: ir.WarpgroupProduct, scope: Mapping[str, Any]) -> None:
+    if stmt.kind not in get_args(ir.TensorKind):
+        raise CheckError(f"no tensor core takes factors for {stmt.kind!r:.40}")
+    if stmt.columns % COLUMNS or not COLUMNS <= stmt.columns <= MOST_COLUMNS:
+        raise CheckError(
+            f"a product of {stmt.columns} columns", advice=f"8 to {MOST_COLUMNS}, by {COLUMNS}"
+        )
+    sums, factors = types_of(stmt.kind)
+    own = factors[0]  # none is rounded on its way
+    _check_array(stmt.target, sums, "a product of a warp group", scope)
+    if isinstance(stmt.a, ir.Cell):
+        _check_array(stmt.a, own, "a product of a warp group", scope)
+    for tile in stmt.tiles:
+        _check_tile(tile, own, stmt.kind, scope)
+
+
+def _check_tile(tile: Tile, dtype: DType, kind: str, scope: Mapping[str, Any]) -> None:
+    shared = _shared(tile.array, scope)
+    if shared.dtype is not dtype:
+        raise CheckError(f"'{tile.array}' of {shared.dtype!r} in a product of {kind}")
+    if tile.swizzle not in get_args(Swizzle) or tile.major not in ("k", "mn"):
+        raise CheckError(f"a factor with a swizzle of {tile.swizzle} and '{tile.major}' dense")
+    if tile.major == "mn" and dtype.bytes != 2:
+        raise CheckError(
+            f"rows of '{tile.array}' are dense, of {dtype!r}",
+            advice="only factors of 16 bits may be stored so; let k be dense",
+        )
+    if any(each % UNIT or not 0 < each < 1 << 18 for each in (tile.stride, tile.leading)):
+        raise CheckError(f"a factor with strides of {tile.stride} and {tile.leading} bytes")
+    _check_aligned(shared, tile.swizzle)
+
+
+def _check_matrices(
+    stmt: ir.LoadMatrix | ir.StoreMatrix, cell: ir.Cell, scope: Mapping[str, Any]
+) -> None:
+    shared = _shared(stmt.array, scope)
+    if stmt.count not in (1, 2, 4):
+        raise CheckError(f"{stmt.count} matrices at once", advice="1, 2 or 4")
+    if shared.dtype.bytes != 2:
+        raise CheckError(
+            f"matrices of {shared.dtype!r} in '{stmt.array}'", advice="their elements have 16 bits"
+        )
+    _check_array(cell, shared.dtype, f"matrices of '{stmt.array}'", scope)
+
+
+def _check_array(cell: ir.Cell, dtype: DType, what: str, scope: Mapping[str, Any]) -> None:
+    declared = scope.get(cell.name)
+    if not isinstance(declared, ir.Registers) or declared.size is None or cell.index is None:
+        raise CheckError(f"'{cell.name}' in {what} is no element of a register array")
+    if not declared.dtype is cell.dtype is dtype:
+        raise CheckError(f"'{cell.name}' of {declared.dtype!r} in {what}, which is of {dtype!r}")
+
+
+def _shared(name: str, scope: Mapping[str, Any]) -> ir.Shared:
+    found = scope.get(name)
+    if not isinstance(found, ir.Shared):
+        raise CheckError(f"'{name}' is no shared array that is known here")
+    return found

@@ -1,0 +1,162 @@
+"""What a kernel of Hopper says beside `ir.py`: boxes of arrays that come through tensor maps, rings
+of stages that a warp group of its own fills, products of whole warp groups, matrices of a warp.
+
+Their meaning is in order: an iteration of a ring fills its tiles, then its body runs. What overlaps,
+and the phases, barriers and counts of bytes that it takes, is what a printer makes of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from warploom.index.ir import Expr
+
+if TYPE_CHECKING:
+    from warploom.kernel.ir import Cell, Stmt, TensorKind
+
+GROUP = 128  # threads of a warp group
+Swizzle: TypeAlias = Literal[0, 32, 64, 128]
+Major: TypeAlias = Literal["k", "mn"]
+
+
+@dataclass(frozen=True, slots=True)
+class MapParam:
+    """A view of an array parameter, and the box of it that one copy takes: outermost axis first, as
+    NumPy has shapes, the last one dense. `strides`, in elements, are those of the other axes.
+
+    A launch makes the map of the array that it is given. Elements outside the view are read as
+    zero, and not written."""
+
+    name: str
+    array: str
+    sizes: tuple[Expr, ...]
+    strides: tuple[Expr, ...]
+    box: tuple[int, ...]
+    swizzle: int = 0
+
+    @property
+    def elements(self) -> int:
+        count = 1
+        for side in self.box:
+            count *= side
+        return count
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """The threads of the kernel consume; beside them one more warp group fills rings. Registers of
+    a thread of either, of which a block has 65,536."""
+
+    producer_registers: int = 40
+    consumer_registers: int = 232
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """The box of a map that begins at these coordinates goes to a shared array, from an element on,
+    as the map swizzles it. Only at the beginning of a ring's body.
+
+    A fill that is `split` is of as many boxes as a cluster has blocks, one after another along that
+    axis of the map: each block brings one of them to all."""
+
+    map: str
+    at: tuple[Expr, ...]
+    array: str
+    index: Expr
+    split: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ring:
+    """A loop over `var` from 0 to before `count`: its fills, then the rest of the body, which may
+    read what they brought. `stage` counts on over all iterations, modulo `stages`. Registers that
+    `sums` names are zero when the loop begins."""
+
+    var: str
+    count: Expr
+    stage: str
+    stages: int
+    body: tuple[Stmt, ...]
+    sums: tuple[str, ...] = ()
+
+    @property
+    def fills(self) -> tuple[Fill, ...]:
+        return tuple(each for each in self.body if isinstance(each, Fill))
+
+    @property
+    def rest(self) -> tuple[Stmt, ...]:
+        return tuple(each for each in self.body if not isinstance(each, Fill))
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A factor in shared memory, as a descriptor says it: the element at which it begins, its
+    swizzle, which axis is dense, and bytes: `stride` from eight rows to the next eight, `leading`
+    from one width of the swizzle to the next along rows or columns, if those are dense."""
+
+    array: str
+    index: Expr
+    swizzle: int
+    major: Major = "k"
+    stride: int = 1024
+    leading: int = 16
+
+
+@dataclass(frozen=True, slots=True)
+class WarpgroupProduct:
+    """`target` += a·b as the tensor cores of a warp group do it: 64 × k by k × `columns`, where k is
+    32 bytes of factors. Each thread holds columns / 2 neighbouring registers of the target."""
+
+    target: Cell
+    a: Tile | Cell
+    b: Tile
+    columns: int
+    kind: TensorKind = "bf16"
+
+    @property
+    def tiles(self) -> Iterator[Tile]:
+        if isinstance(self.a, Tile):
+            yield self.a
+        yield self.b
+
+
+@dataclass(frozen=True, slots=True)
+class LoadMatrix:
+    """`count` matrices of 8 × 8 elements of 16 bits from shared memory to the registers of a warp:
+    lane 8j + r says where row r of matrix j begins. Lane 4g + t gets the elements 2t and 2t + 1 of
+    row g of each, or of column g if `transposed`."""
+
+    target: Cell
+    array: str
+    index: Expr
+    count: int = 4
+    transposed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StoreMatrix:
+    """The reverse of `LoadMatrix`."""
+
+    array: str
+    index: Expr
+    value: Cell
+    count: int = 4
+    transposed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BulkStore:
+    """A box from a shared array to where a map says. All threads of the block meet at it, before;
+    and again before the next store to that array."""
+
+    map: str
+    at: tuple[Expr, ...]
+    array: str
+    index: Expr
+
+
+MatrixMove: TypeAlias = LoadMatrix | StoreMatrix
+Hopper: TypeAlias = Fill | Ring | WarpgroupProduct | LoadMatrix | StoreMatrix | BulkStore
+HOPPER = (Fill, Ring, WarpgroupProduct, LoadMatrix, StoreMatrix, BulkStore)
