@@ -153,7 +153,7 @@ def close(
     may be neighbours: what they are of lies near the middle between two."""
     finite = np.isfinite(wanted)
     largest = float(np.abs(wanted[finite]).max(initial=0.0))
-    near = CLOSE * largest + CLOSE * min(1.0, NOISE * noise)
+    near: Numbers | float = CLOSE * largest + CLOSE * min(1.0, NOISE * noise)
     with np.errstate(invalid="ignore"):
         if dtype.is_code:
             part, least = dtype.rounding
