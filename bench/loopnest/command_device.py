@@ -20,7 +20,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -296,8 +296,10 @@ SHORT = ("name", "reference_us", "best_us", "times_faster", "wanted_times_faster
          "device_seconds", "strategy", "bound_us", "complaint", "schedule")  # fmt: skip
 
 
-def main() -> None:
-    parser = arguments(__doc__, dry="no GPU")
+def main(
+    doc: str | None = __doc__, rows: Mapping[str, Row] = ROWS, records_file: str = RECORDS
+) -> None:
+    parser = arguments(doc, dry="no GPU")
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--seconds", type=float, default=60.0, help="of each row")
     parser.add_argument("--only", nargs="*", default=[])
@@ -310,13 +312,13 @@ def main() -> None:
     else:
         torch = import_module("torch")
         torch.backends.cuda.matmul.allow_tf32 = False
-    file = given.out / RECORDS
+    file = given.out / records_file
     records: list[dict[str, Any]] = json.loads(file.read_text()) if file.exists() else []
-    names: Sequence[str] = given.only or list(ROWS)
+    names: Sequence[str] = given.only or list(rows)
     for name in names:
         if not given.again and any(each["name"] == name for each in records):
             continue
-        record, failed = attempted(search, ROWS[name], given, torch)
+        record, failed = attempted(search, rows[name], given, torch)
         if record is None:
             print(f"{name}: {failed}", flush=True)
             continue

@@ -153,7 +153,7 @@ class Checked:
         for array, got in zip(self.program.arrays, given, strict=False):
             if array.name in self.wanted:
                 each = self.wanted[array.name]
-                same = agrees(self.program, got, each)
+                same = agrees(self.program, array.name, got, each)
                 if not same.all():
                     at = int(np.argmin(same))
                     yield f"{array}[{at}] is {got[at]:.6g} by {where}, and should be {each[at]:.6g}"

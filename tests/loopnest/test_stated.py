@@ -3,14 +3,17 @@ it, and what cannot be stated is refused with the nearest thing that can."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 from bench.common.loopnest.stated import STATED, program_named
 from bench.loopnest.tasks import Checked
 
 from warploom.errors import CheckError
-from warploom.kernel.dtype import i32
-from warploom.loopnest.build import LoopNest, exp
+from warploom.kernel.dtype import bf16, i32
+from warploom.loopnest.build import LoopNest, cast, choose, exp
 from warploom.loopnest.evaluate import evaluate
 from warploom.loopnest.trial import some_inputs
 
@@ -78,3 +81,37 @@ def test_an_update_of_a_row_by_what_was_folded_of_it_is_refused() -> None:
     x[i, j] = exp(x[i, j] - top)
     with pytest.raises(CheckError, match="loaded and stored"):
         nest.done()
+
+
+@pytest.mark.parametrize(
+    ("write", "said"),
+    [
+        (lambda x, j: x + x, "'\\+' is of bf16"),
+        (lambda x, j: exp(x), "'exp' is of bf16"),
+        (lambda x, j: choose(x.lt(x), x, x), "'<' is of bf16"),
+    ],
+)
+def test_nothing_is_computed_in_codes(write: Callable[[Any, Any], Any], said: str) -> None:
+    nest = LoopNest("codes")
+    j = nest.axis("j", 8)
+    x, y = nest.array("x", j, dtype=bf16), nest.array("y", j, dtype=bf16)
+    with pytest.raises(CheckError, match=said) as error:
+        y[j] = write(x[j], j)
+    assert "cast it to f32" in (error.value.advice or "")
+
+
+def test_codes_become_single_precision_alone() -> None:
+    nest = LoopNest("codes")
+    j = nest.axis("j", 8)
+    x, y = nest.array("x", j, dtype=bf16), nest.array("y", j, dtype=i32)
+    y[j] = cast(x[j], i32)
+    with pytest.raises(CheckError, match="makes i32 of bf16"):
+        nest.done()
+
+
+def test_a_fold_of_codes_is_refused() -> None:
+    nest = LoopNest("codes")
+    j = nest.axis("j", 8)
+    x = nest.array("x", j, dtype=bf16)
+    with pytest.raises(CheckError, match="a fold by '\\+' is of bf16"):
+        nest.sum(x[j], over=j)

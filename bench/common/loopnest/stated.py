@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from warploom.kernel.dtype import i32, u32
+from warploom.kernel.dtype import bf16, e4m3, f16, f32, i32, u32
 from warploom.loopnest.build import (
     LoopNest,
+    cast,
     choose,
     cos,
     erf,
@@ -53,6 +54,26 @@ def softmax(nest: LoopNest) -> None:
     top = nest.fold("max", x[i, j], over=j)
     total = nest.sum(exp(x[i, j] - top), over=j)
     y[i, j] = exp(x[i, j] - top) / total
+
+
+@stated
+def softmax_of_bf16(nest: LoopNest) -> None:
+    """Computed in f32, with each exponential kept; rows whose accesses may be wide."""
+    i, j = nest.axis("i", 3, (2,), tail=True), nest.axis("j", 24, (2,), (8,), tail=True)
+    x, y = nest.array("x", i, j, dtype=bf16), nest.array("y", i, j, dtype=bf16)
+    own = cast(x[i, j], f32)
+    top = nest.fold("max", own, over=j)
+    above = nest.value(exp(own - top))
+    y[i, j] = cast(above / nest.sum(above, over=j), bf16)
+
+
+@stated
+def rescaled_codes(nest: LoopNest) -> None:
+    """From sixteen bits to eight, by a scale of each row."""
+    i, j = _rows(nest, 5, 16)
+    x, scale = nest.array("x", i, j, dtype=f16), nest.array("scale", i)
+    y = nest.array("y", i, j, dtype=e4m3)
+    y[i, j] = cast(cast(x[i, j], f32) * scale[i], e4m3)
 
 
 @stated

@@ -58,6 +58,7 @@ _SHUFFLE = {
     "xor": "__shfl_xor_sync",
 }
 HARDWARE_WARP = MACHINE.lanes
+FOUR, WORD = 4, 4  # elements of the widest vector type; bytes of a register
 
 
 def cuda(kernel: ir.Kernel) -> str:
@@ -299,6 +300,7 @@ class CudaPrinter(SimtPrinter):
             super().load(stmt)
             return
         vector = _vector(stmt.target.dtype, stmt.width)
+        cells = [self.cell(shifted(stmt.target, offset)) for offset in range(stmt.width)]
         pointer = f"reinterpret_cast<const {vector}*>(&{super().element(stmt, 0)})"
         fetched = f"__ldcs({pointer})" if stmt.streaming else f"*{pointer}"
         if stmt.predicate is None:
@@ -306,8 +308,9 @@ class CudaPrinter(SimtPrinter):
         else:
             self.lines.open(f"if ({self.index(stmt.predicate)})")
         self.lines.add(f"const {vector} part = {fetched};")
-        for offset, axis in zip(range(stmt.width), "xyzw", strict=False):
-            self.lines.add(f"{self.cell(shifted(stmt.target, offset))} = part.{axis};")
+        kind = self.type(stmt.target.dtype)
+        for cell, part in zip(cells, _parts(stmt.target.dtype, stmt.width, kind), strict=True):
+            self.lines.add(f"{cell} = {part};")
         if stmt.predicate is not None:
             self.lines.close("} else {")
             self.lines.depth += 1
@@ -315,8 +318,8 @@ class CudaPrinter(SimtPrinter):
             if not isinstance(stmt.otherwise, ir.Number | None):  # it may read what is set here
                 self.lines.add(f"const {self.type(stmt.target.dtype)} other = {other};")
                 other = "other"
-            for offset in range(stmt.width):
-                self.lines.add(f"{self.cell(shifted(stmt.target, offset))} = {other};")
+            for cell in cells:
+                self.lines.add(f"{cell} = {other};")
         self.lines.close()
 
     def store(self, stmt: ir.Store) -> None:
@@ -325,8 +328,8 @@ class CudaPrinter(SimtPrinter):
             return
         assert isinstance(stmt.value, ir.Cell)
         vector = _vector(stmt.value.dtype, stmt.width)
-        cells = ", ".join(self.cell(shifted(stmt.value, i)) for i in range(stmt.width))
-        value = f"make_{vector}({cells})"
+        cells = [self.cell(shifted(stmt.value, i)) for i in range(stmt.width)]
+        value = f"make_{vector}({', '.join(_packed(cells, stmt.value.dtype))})"
         pointer = f"reinterpret_cast<{vector}*>(&{stmt.array}[{self.index(stmt.index)}])"
         guard = "" if stmt.predicate is None else f"if ({self.index(stmt.predicate)}) "
         if stmt.streaming:
@@ -343,7 +346,27 @@ def _vector(dtype: DType, width: int) -> str:
     most = MACHINE.access_bytes
     if dtype.bytes * width > most:
         raise EmitError(f"{width} elements of {dtype!r} are more than one access of {most} bytes")
-    return f"{_VECTOR[dtype]}{width}"
+    return f"{_VECTOR[dtype]}{width}" if width <= FOUR else f"uint{dtype.bytes * width // WORD}"
+
+
+def _parts(dtype: DType, width: int, kind: str) -> list[str]:
+    """The elements of what was loaded as one; more than four come in words."""
+    if width <= FOUR:
+        return [f"part.{axis}" for axis in "xyzw"[:width]]
+    each, bits = WORD // dtype.bytes, 8 * dtype.bytes
+    places = [("xyzw"[at // each], at % each * bits) for at in range(width)]
+    return [f"({kind})(part.{axis}{f' >> {by}' if by else ''})" for axis, by in places]
+
+
+def _packed(cells: list[str], dtype: DType) -> list[str]:
+    """Elements as the parts of a vector: themselves, or words of several."""
+    if len(cells) <= FOUR:
+        return cells
+    each, bits = WORD // dtype.bytes, 8 * dtype.bytes
+    plain = [f"(unsigned int)(unsigned {_BITS[bits]}){cell}" for cell in cells]
+    shifted_ = [f"{part} << {at % each * bits}" if at % each else part
+                for at, part in enumerate(plain)]  # fmt: skip
+    return [" | ".join(shifted_[at : at + each]) for at in range(0, len(cells), each)]
 
 
 def without_modulo(lane: Expr, width: int) -> Expr:

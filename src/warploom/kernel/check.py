@@ -26,6 +26,7 @@ from warploom.kernel.traverse import exprs_of, target_of, values_of
 from warploom.machine.record import CUDA
 
 VECTOR_WIDTHS = (1, 2, 4)
+MORE_WIDTHS = (8, 16)  # of elements so small that they are one access
 REGISTER_BYTES = 4
 WARP_SIZES = (1, 2, 4, 8, 16, 32, 64)  # up to what any machine has
 MOST_LETTERS = 128  # PoCL makes files of a kernel's name, and ends the process where it cannot
@@ -432,7 +433,11 @@ def _check_streaming(streaming: bool, memory: ir.ArrayParam | ir.Shared) -> None
 
 
 def _check_width(width: int, value: ir.Value) -> None:
-    if width not in VECTOR_WIDTHS:
-        raise CheckError(f"an access of {width} elements", advice="use 1, 2 or 4")
+    bytes_ = width * ir.dtype_of(value).bytes
+    if width not in VECTOR_WIDTHS and (width not in MORE_WIDTHS or bytes_ > CUDA.access_bytes):
+        raise CheckError(
+            f"an access of {width} elements",
+            advice=f"use 1, 2 or 4; 8 or 16 that are at most {CUDA.access_bytes} bytes together",
+        )
     if width > 1 and not (isinstance(value, ir.Cell) and value.index is not None):
         raise CheckError("an access of several elements needs a register array")

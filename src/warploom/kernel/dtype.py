@@ -64,6 +64,23 @@ class DType(Enum):
         return self in (DType.F32, DType.F64)
 
     @property
+    def is_real(self) -> bool:
+        """Whether its numbers are floating-point ones, computed in or not."""
+        return self.is_float or self.is_code
+
+    @property
+    def rounding(self) -> tuple[float, float]:
+        """How far the nearest of its numbers may be from a real number: so much of that number, or
+        this where that is less."""
+        if not self.is_real:
+            return 0.0, 0.0
+        if not self.is_code:
+            known = np.finfo(self.numpy)
+            return float(known.eps) / 2, float(known.smallest_subnormal) / 2
+        form = narrow.FORMATS[repr(self)]
+        return 2.0 ** -(form.fraction_bits + 1), 2.0 ** -(form.bias + form.fraction_bits)
+
+    @property
     def is_signed(self) -> bool:
         return not self.value.startswith("u")
 
@@ -115,6 +132,18 @@ def coded(numbers: Codes, dtype: DType) -> Codes:
         wide = np.asarray(numbers, np.float32).astype(np.float64)
         made = narrow.encode(wide, narrow.FORMATS[repr(dtype)], "rn", dtype.bytes == 1, None)
         return made.astype(dtype.storage)
+
+
+def numbers_of(held: Codes, dtype: DType) -> Codes:
+    """What is held in memory as numbers: codes decoded, all else as it is."""
+    return decoded(held, dtype) if dtype.is_code else held
+
+
+def memory_of(numbers: Codes, dtype: DType) -> Codes:
+    """Numbers as they are held in memory."""
+    if dtype.is_code:
+        return coded(numbers, dtype).view(dtype.numpy)
+    return np.asarray(numbers).astype(dtype.numpy)
 
 
 def from_numpy(dtype: object) -> DType:

@@ -47,7 +47,7 @@ from warploom.kernel.ir import (
     operands,
 )
 from warploom.loopnest import ir, tiling
-from warploom.loopnest.check import check_array, check_type
+from warploom.loopnest.check import check_array, check_computes
 from warploom.loopnest.computation import Computation, Folded, Kept, Leaf, Loaded, Stored
 from warploom.loopnest.instructions import program_of
 
@@ -106,10 +106,12 @@ def _checked_type(value: Value, known: Mapping[Value, DType]) -> DType:
                 raise CheckError(
                     f"'{op}' takes {ARITY[op]} operands", calling_line(__file__)
                 )  # fmt: skip
+            check_computes(known[parts[0]], f"'{op}'", calling_line(__file__))
             return _check_same([known[part] for part in parts], f"'{op}'")
         case Choose(condition, then, otherwise):
             if isinstance(condition, Compare):
                 sides = [known[condition.left], known[condition.right]]
+                check_computes(sides[0], f"'{condition.op}'", calling_line(__file__))
                 _check_same(sides, f"'{condition.op}'")
             return _check_same([known[then], known[otherwise]], "a choice")
         case Number(number, dtype) if not dtype.has(number):
@@ -278,7 +280,6 @@ class LoopNest:
                 f"'{name}' has {len(sizes)} dimensions and {len(strides)} strides",
                 calling_line(__file__),
             )
-        check_type(dtype, name, calling_line(__file__))
         made = ir.Array(name, dtype, sizes, tuple(strides))
         check_array(made)
         self._arrays.append(made)
@@ -330,6 +331,7 @@ class LoopNest:
         axes = (over,) if isinstance(over, ir.Axis) else tuple(over)
         expression = _term(expression)
         dtype = dtype_of(expression)
+        check_computes(dtype, f"a fold by '{op}'", calling_line(__file__))
         if op not in ir.NEUTRAL or (dtype.is_float and op in ("&", "|", "^")):
             bits = ("&", "|", "^") if dtype.is_float else ()
             known = [each for each in ir.NEUTRAL if each not in bits]

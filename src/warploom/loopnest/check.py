@@ -19,13 +19,16 @@ from warploom.index.evaluate import evaluate
 from warploom.kernel.bounds import INT_MAX
 from warploom.kernel.check import check_name
 from warploom.kernel.dtype import DType
-from warploom.kernel.ir import ARITY, FLOAT_ONLY, INTEGER_ONLY
+from warploom.kernel.ir import ARITY, FLOAT_ONLY, INTEGER_ONLY, dtype_of
 from warploom.loopnest import ir
 from warploom.loopnest.pieces import pieces
 from warploom.loopnest.tiling import tilings
 
 # Places of a store that are looked at one by one.
 MOST_PLACES = 1 << 24
+
+# What to do with numbers of types in which nothing is computed.
+INSTEAD = "cast it to f32 first, and what is stored back: cast(x[i], f32), cast(total, bf16)"
 
 # Where axes, arrays, parameters and instructions were written.
 Lines: TypeAlias = Mapping[object, Span]
@@ -48,13 +51,12 @@ def check(program: ir.Program, lines: Lines | None = None) -> None:
     for parameter in program.parameters:
         with _at(lines.get(parameter)):
             check_name(parameter.name)
-            check_type(parameter.dtype, str(parameter))
+            check_computes(parameter.dtype, f"the number '{parameter}'")
     seen = set[ir.Instruction]()
     for instruction in program.instructions:
         with _at(lines.get(instruction)):
             _check_dims(instruction)
             for each in pieces(instruction):
-                check_type(each.dtype, each.name)
                 _check_action(each)
                 for operand in each.operands:
                     _check_operand(operand, each, seen)
@@ -87,15 +89,15 @@ def _check_names(program: ir.Program, lines: Lines) -> None:
             )
 
 
-def check_type(dtype: DType, name: str, where: Span | None = None) -> None:
+def check_computes(dtype: DType, what: str, where: Span | None = None) -> None:
+    """Refuses arithmetic in types that are stored and moved alone."""
     if dtype.is_code:
-        raise CheckError(f"'{name}' cannot be computed in {dtype!r}", where, "loop nests have f32")
+        raise CheckError(f"{what} is of {dtype!r}: nothing is computed in it", where, INSTEAD)
 
 
 def check_array(array: ir.Array, where: Span | None = None) -> None:
     with _at(where):
         check_name(array.name)
-    check_type(array.dtype, array.name, where)
     for size, stride in zip(array.shape, array.strides, strict=True):
         whole = isinstance(size, Integral) and isinstance(stride, Integral)
         if not whole or size < 1 or stride < 0:
@@ -126,9 +128,12 @@ def _check_dims(instruction: ir.Instruction) -> None:
 
 def _check_action(instruction: ir.Instruction) -> None:
     match instruction.action:
-        case ir.Compute("move" | "cast" | "choose"):
+        case ir.Compute("cast", (given,)):
+            _check_cast(dtype_of(given), instruction)
+        case ir.Compute("move" | "choose"):
             return
         case ir.Compute(op, operands):
+            check_computes(instruction.dtype, f"'{instruction}'")
             arity = ARITY[op]  # type: ignore[index]  # the others are above
             if len(operands) != arity:
                 raise CheckError(f"'{instruction}': '{op}' takes {arity} operands")
@@ -139,6 +144,15 @@ def _check_action(instruction: ir.Instruction) -> None:
             _check_access(access, instruction)
         case _:
             raise CheckError(f"'{instruction}' is of a temporary array, which nobody writes")
+
+
+def _check_cast(given: DType, instruction: ir.Instruction) -> None:
+    codes = [each for each in (given, instruction.dtype) if each.is_code]
+    if codes and DType.F32 not in (given, instruction.dtype):
+        raise CheckError(
+            f"'{instruction}' makes {instruction.dtype!r} of {given!r}",
+            advice=f"{codes[0]!r} becomes f32, and f32 becomes it",
+        )
 
 
 def _check_access(access: ir.Access, instruction: ir.Instruction) -> None:

@@ -13,6 +13,7 @@ from itertools import combinations, permutations, product
 from warploom.loopnest import ir
 from warploom.loopnest.choices import Choices, local_pairs
 from warploom.loopnest.communicate import copies
+from warploom.loopnest.target import WIDTHS
 from warploom.loopnest.tile import tensor_tiles
 from warploom.loopnest.tiling import tilings
 from warploom.search.space.build import amount
@@ -379,7 +380,7 @@ def _paddings(c: Choices) -> None:
         if size + padding * (rank == "0") in c.length.values
     ]
     space.table([c.size(a), c.layout(s), c.padding(t), c.length(s)], listed, "lengths of rows")
-    for width in (2, 4):
+    for width in WIDTHS:
         aligned = [padding for padding in c.target.paddings if padding % width == 0]
         for dim in (s, g):
             wide = is_kind(dim, *c.target.vectors) & (c.size(a) >= width)

@@ -189,8 +189,10 @@ def _cast(part: Hashable, inst: ir.Instruction) -> Hashable:
 
 def _holds(wide: DType, narrow: DType) -> bool:
     """Whether a number of the narrow type is the same after a conversion there and back."""
-    if narrow.is_float:
-        return wide.is_float and wide.bytes >= narrow.bytes
+    if narrow.is_real:
+        return wide is narrow or (wide.is_float and wide.bytes >= narrow.bytes)
+    if wide.is_code:
+        return False
     bits = 8 * narrow.bytes - narrow.is_signed
     exact = {DType.F32: 24, DType.F64: 53}
     return bits <= exact[wide] if wide.is_float else wide.bytes >= narrow.bytes

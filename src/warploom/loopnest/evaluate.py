@@ -20,7 +20,7 @@ from warploom.index.evaluate import evaluate as evaluate_index
 from warploom.index.ir import Expr, variables
 from warploom.index.ranges import range_of
 from warploom.kernel.arithmetic import FUNCTIONS as ELEMENTARY
-from warploom.kernel.dtype import DType
+from warploom.kernel.dtype import DType, memory_of, numbers_of
 from warploom.kernel.ir import Choose, Compare, Value
 from warploom.loopnest import ir
 from warploom.loopnest.pieces import in_pieces
@@ -152,9 +152,10 @@ class Evaluation:
         given = self.given(access.array.name, self.elements[access.array])
         place = np.broadcast_to(self.place(access), self.shape(instruction))
         if access.where is None:
-            return wide(given[place], instruction.dtype)
+            return wide(numbers_of(given[place], instruction.dtype), instruction.dtype)
         inside = np.broadcast_to(self.expression(access.where.condition) != 0, place.shape)
-        found = np.where(inside, given[np.where(inside, place, 0)], access.other)
+        held = numbers_of(given[np.where(inside, place, 0)], instruction.dtype)
+        found = np.where(inside, held, access.other)
         return wide(found, instruction.dtype)
 
     def given(self, name: str, elements: int) -> Numbers:
@@ -169,7 +170,8 @@ class Evaluation:
             made[:] = given[: len(made)] if access.array in self.updated else 0
         place = np.broadcast_to(self.place(access), self.shape(instruction))
         with np.errstate(over="ignore"):  # rounded to an infinity
-            made[place] = np.broadcast_to(self.operand(value, instruction.dtype), place.shape)
+            held = memory_of(self.operand(value, instruction.dtype), instruction.dtype)
+            made[place] = np.broadcast_to(held, place.shape)
         return made
 
     def operand(self, operand: ir.Operand, dtype: DType) -> Numbers:
@@ -290,8 +292,8 @@ def _contracted(factors: list[Numbers], shape: tuple[int, ...], kept: tuple[int,
 def wide(values: Numbers, dtype: DType) -> Numbers:
     """Floats of the type, written in double precision; integers of the type, wrapped."""
     with np.errstate(over="ignore"):  # rounded to an infinity
-        made = np.asarray(values).astype(dtype.numpy)
-    return made.astype(np.float64) if dtype.is_float else made
+        made = numbers_of(memory_of(np.asarray(values), dtype), dtype)
+    return made.astype(np.float64) if dtype.is_real else made
 
 
 def _quotient(left: Numbers, right: Numbers) -> Numbers:
@@ -304,7 +306,7 @@ def _quotient(left: Numbers, right: Numbers) -> Numbers:
 
 def narrowed(values: Numbers, dtype: DType) -> Numbers:
     """Converted: to an integer by truncation, to the nearest that there is; NaN is 0."""
-    if dtype.is_float or values.dtype.kind != "f":
+    if dtype.is_real or values.dtype.kind != "f":
         return values
     limits = np.iinfo(dtype.numpy)
     cut = np.clip(np.nan_to_num(np.trunc(values)), float(limits.min), float(limits.max))

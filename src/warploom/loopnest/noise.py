@@ -41,7 +41,8 @@ class Noise:
     def _computed(self, instruction: Instruction, op: str, operands: tuple[Operand, ...]) -> float:
         given = [self._operand(each, instruction) for each in operands
                  if not isinstance(each, Running)]  # fmt: skip
-        own = ROUNDED * self._largest(instruction)
+        part = max(ROUNDED, instruction.dtype.rounding[0])
+        own = part * self._largest(instruction)
         running = instruction.running
         if running is not None:
             start = self._noise[running.start] + ROUNDED * self._largest(running.start)

@@ -19,17 +19,21 @@ from warploom.machine.record import CUDA, Machine
 # The sizes that a dimension may have for an instruction to be done as a vector along it.
 Vectorises: TypeAlias = Callable[[Instruction, Dim], tuple[int, ...]]
 
+WIDTHS = (2, 4, 8, 16)  # elements of one access
+
 # `.cs` (not used again), `.cg` (L2 only), `.ca` (L1 and L2), `.nc` (read-only cache).
 CACHES = ("NO_CACHE", "CACHE_GLOBAL", "CACHE_SHARED", "CACHE_READ_ONLY")
 
 
 def cuda_vectors(instruction: Instruction, dim: Dim) -> tuple[int, ...]:
-    """Loads and stores of 2 or 4 neighbours, aligned; temporary arrays are laid out for it."""
+    """Loads and stores of 2 or 4 neighbours, or more of fewer bytes, aligned; temporary arrays are
+    laid out for it."""
     match instruction.action:
         case Load(access) | Store(access):  # what a store computes of is loaded as it lies
-            return tuple(w for w in (2, 4) if is_aligned(access, dim, w))
+            return tuple(w for w in WIDTHS if is_aligned(access, dim, w))
         case Put() | Get():
-            return (2, 4)
+            bytes_ = instruction.dtype.bytes
+            return tuple(w for w in WIDTHS if w <= 4 or w * bytes_ <= CUDA.access_bytes)
         case _:
             return ()
 
@@ -39,7 +43,11 @@ def is_aligned(access: Access, dim: Dim, width: int) -> bool:
     axis = dim.axis
     innermost = dim.tile is not None and dim.tile.level == len(axis.tiles) - 1
     factors = access.place.factors
-    if not innermost or factors.get(axis) != 1 or width * access.array.dtype.bytes > 16:
+    if (
+        not innermost
+        or factors.get(axis) != 1
+        or width * access.array.dtype.bytes > CUDA.access_bytes
+    ):
         return False
     others = [factor for each, factor in factors.items() if each is not axis]
     whole = axis.size if axis.tail else 0

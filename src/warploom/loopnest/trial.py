@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from warploom.kernel.dtype import DType
+from warploom.kernel.dtype import DType, memory_of, numbers_of
 from warploom.kernel.evaluate import run
 from warploom.kernel.ir import TensorKind
 from warploom.kernel.tensor import leading_bits
@@ -79,12 +79,13 @@ def tried(implementation: Implementation, seed: int = 0, iterations: int = ITERA
         return Tried(sizes, f"threads store the same at once: {report.races[0]}")
     stored = written(program, made.sizes)
     for name, each in wanted.items():
-        off = ~agrees(program, given[name], each, noise[name])
+        off = ~agrees(program, name, given[name], each, noise[name])
         apart = np.where(stored[name], off, given[name] != kept[name])
         if apart.any():
             at = int(np.argmax(apart))
-            wrong = f"{name}[{at}] is {given[name][at]:.6g} and should be {each[at]:.6g}"
-            return Tried(sizes, wrong)
+            dtype = dtype_of(program, name)
+            got, right = (numbers_of(held[at : at + 1], dtype)[0] for held in (given[name], each))
+            return Tried(sizes, f"{name}[{at}] is {got:.6g} and should be {right:.6g}")
     return Tried(sizes)
 
 
@@ -118,8 +119,8 @@ def _inputs(
     repeated, a prime number of them, so that no two rows are alike."""
     if count > MOST_DRAWN:
         return np.resize(_inputs(dtype, MOST_DRAWN, random, seen), count)
-    if dtype.is_float:
-        drawn = random.standard_normal(count).astype(dtype.numpy)
+    if dtype.is_real:
+        drawn = memory_of(random.standard_normal(count), dtype)
         return leading_bits(drawn, seen) if seen and dtype is DType.F32 else drawn
     return random.integers(SMALLEST if dtype.is_signed else 0, LARGEST, count).astype(dtype.numpy)
 
@@ -129,21 +130,34 @@ def _number(dtype: DType, random: np.random.Generator) -> float:
     return float(value) if dtype.is_float else int(value)
 
 
-def agrees(program: Program, got: Numbers, wanted: Numbers, noise: float = math.inf) -> Flags:
-    """Which elements are what a program means: exactly, where it has no floats."""
-    if any(each.dtype.is_float for each in program.instructions):
-        return close(got, wanted, noise)
+def dtype_of(program: Program, name: str) -> DType:
+    return next(array.dtype for array in program.arrays if array.name == name)
+
+
+def agrees(
+    program: Program, name: str, got: Numbers, wanted: Numbers, noise: float = math.inf
+) -> Flags:
+    """Which elements of an array are what a program means: exactly, where it has no floats."""
+    dtype = dtype_of(program, name)
+    if any(each.dtype.is_real for each in program.instructions):
+        return close(numbers_of(got, dtype), numbers_of(wanted, dtype), noise, dtype)
     found: Flags = got == wanted
     return found
 
 
-def close(got: Numbers, wanted: Numbers, noise: float = math.inf) -> Flags:
+def close(
+    got: Numbers, wanted: Numbers, noise: float = math.inf, dtype: DType = DType.F32
+) -> Flags:
     """Which elements are near enough to what they should be. The largest that is finite says what
-    is near, and the noise of their sums where that is known; what is not finite is itself."""
+    is near, and the noise of their sums where that is known; what is not finite is itself. Codes
+    may be neighbours: what they are of lies near the middle between two."""
     finite = np.isfinite(wanted)
     largest = float(np.abs(wanted[finite]).max(initial=0.0))
-    near = CLOSE * largest + CLOSE * min(1.0, NOISE * noise)
+    near: Numbers | float = CLOSE * largest + CLOSE * min(1.0, NOISE * noise)
     with np.errstate(invalid="ignore"):
+        if dtype.is_code:
+            part, least = dtype.rounding
+            near = near + 2 * np.maximum(part * np.abs(wanted), least)
         apart = np.abs(got.astype(np.float64) - wanted)
     same = (got == wanted) | (np.isnan(got) & np.isnan(wanted))
     found: Flags = np.where(finite, apart <= near, same)

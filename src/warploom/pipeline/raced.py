@@ -63,7 +63,8 @@ def quick_gpu(program: Program, tensor: TensorKind | None = None) -> Quick:
     wanted = evaluate_at(program, arrays, numbers, points)
     typed = {each.name: each.dtype.numpy.type(numbers[each.name]) for each in program.parameters}
     ordered = {each.name: arrays[each.name] for each in program.arrays}
-    return QuickGpu(ordered, typed, wanted, partial(agrees, program))
+    codes = {each.name: each.dtype for each in program.arrays if each.dtype.is_code}
+    return QuickGpu(ordered, typed, wanted, partial(agrees, program), codes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ class GpuNestBench(GpuRig[Built]):
     def _right(self, built: Built, got: list[Any]) -> bool:
         arrays = dict(zip((each.name for each in self.program.arrays), got, strict=False))
         for name, (where, each) in self.wanted.items():
-            if not agrees(self.program, arrays[name][where], each).all():
+            if not agrees(self.program, name, arrays[name][where], each).all():
                 raise DeviceError(f"'{built.kernel.name}' computes a wrong {name} on this GPU")
         return True
 

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from warploom.errors import DeviceError
+from warploom.kernel.dtype import DType, decoded
 from warploom.runtime.driver import Launch, Sides, open_driver
 from warploom.runtime.gpu import Loaded
 from warploom.runtime.measure import clock, gpu_library
@@ -68,7 +69,7 @@ class Quick(Protocol):
 
 # Which elements of an array are compared, where they are and what they should be.
 Wanted = Mapping[str, tuple[Any, Any]]
-Agrees = Callable[[Any, Any], Any]
+Agrees = Callable[[str, Any, Any], Any]
 
 
 @dataclass(slots=True, eq=False)
@@ -80,6 +81,7 @@ class QuickGpu:
     numbers: Mapping[str, Any]
     wanted: Wanted
     agrees: Agrees
+    dtypes: Mapping[str, DType] = field(default_factory=dict)  # of arrays of codes
     gpu: int = 0
     device: str = ""
     arch: str = ""
@@ -167,7 +169,7 @@ class QuickGpu:
         taken = self._once(launch)
         for name, (_, right) in self.wanted.items():
             got = on_host(self._held[name][self._places[name]])
-            if not self.agrees(got, right).all() or not self._as_first(name, right):
+            if not self.agrees(name, got, right).all() or not self._as_first(name, right):
                 raise DeviceError(f"'{made.name}' computes a wrong {name} on this GPU")
         for name in self.wanted:
             self._first.setdefault(name, self._copied(self._held[name]))
@@ -177,10 +179,15 @@ class QuickGpu:
         """All that it stored beside what the first kernel did, as far apart as sums may be."""
         if name not in self._first:
             return True
+        dtype = self.dtypes.get(name)
         got, first = self._held[name], self._first[name]
+        if dtype is not None:
+            got, first = _floats(got, dtype), _floats(first, dtype)
+            right = decoded(right, dtype)
         near = 2e-4 * (float(np.abs(right[np.isfinite(right)]).max(initial=0.0)) + 1.0)
-        same = (got == first) | (abs(got - first) <= near) | ((got != got) & (first != first))
-        return bool(same.all())
+        part, least = dtype.rounding if dtype is not None else (0.0, 0.0)
+        same = (got == first) | (abs(got - first) <= near + 2 * (least + part * abs(first)))
+        return bool((same | ((got != got) & (first != first))).all())
 
     def _copied(self, value: Any) -> Any:
         return value.clone() if hasattr(value, "clone") else value.copy()
@@ -228,6 +235,15 @@ def replayed(make: Callable[[], Launch], count: int) -> Launch:
 def _one_by_one(launches: Sequence[Launch]) -> None:
     for each in launches:
         each()
+
+
+def _floats(held: Any, dtype: DType) -> Any:
+    """Codes in memory of a GPU as single precision."""
+    library, module = gpu_library()
+    if library == "torch":
+        return held.view(getattr(module, dtype.value)).float()
+    every = np.arange(1 << 8 * dtype.bytes, dtype=dtype.storage)
+    return module.asarray(decoded(every, dtype))[held.view(str(dtype.storage))]
 
 
 def _address(value: Any) -> int:

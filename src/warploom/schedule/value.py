@@ -22,7 +22,7 @@ from warploom.schedule.ir import Buffer, Write
 from warploom.schedule.lanes import agree, is_next, strictest
 from warploom.schedule.shared import Sharing
 
-WIDTHS = (4, 2)
+WIDTHS = (16, 8, 4, 2)
 
 
 @dataclass(frozen=True, slots=True)

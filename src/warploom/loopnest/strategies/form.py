@@ -14,6 +14,7 @@ from itertools import product
 from warploom.loopnest import ir
 from warploom.loopnest.computation import Computation
 from warploom.loopnest.instructions import Remake, program_of, same_with_tiles
+from warploom.machine.record import CUDA
 
 Tiles = Sequence[Sequence[int]]
 
@@ -120,11 +121,18 @@ def place_of(each: ir.Instruction) -> dict[ir.Axis, int]:
     return each.action.access.place.factors
 
 
+def wide_sizes(accesses: Sequence[ir.Instruction]) -> tuple[int, ...]:
+    """How many neighbours make half of the widest access, and how many all of it."""
+    most = CUDA.access_bytes // min(each.dtype.bytes for each in accesses)
+    return tuple(n for n in (most // 2, most) if n > 1)
+
+
 def can_be_vector(each: ir.Instruction, axis: ir.Axis, width: int = 4) -> bool:
     """Whether neighbours along an axis, which may have a partial tile, are one aligned access."""
     assert isinstance(each.action, ir.Load | ir.Store)
     access = each.action.access
     others = [f for other, f in access.place.factors.items() if other is not axis]
     whole = math.gcd(access.place.offset, axis.size, *others)
-    is_near = access.place.factors.get(axis) == 1 and width * each.dtype.bytes <= 16
+    fits = width * each.dtype.bytes <= CUDA.access_bytes
+    is_near = access.place.factors.get(axis) == 1 and fits
     return is_near and whole % width == 0

@@ -26,12 +26,13 @@ from warploom.loopnest.strategies.form import (
     place_of,
     stores_of,
     tiled,
+    wide_sizes,
 )
 
 ROW, COLUMN = "warp-per-row", "threads-per-column"
 LANES = (32, 128, 16)  # wished for, the first most
 GROUPS = (32, 16, 8)
-WIDTHS = (4, 2, 1)
+WIDTHS = (16, 8, 4, 2, 1)
 ENOUGH = 1 << 16  # threads for a GPU
 SHORT = 64  # elements of a column
 
@@ -135,7 +136,7 @@ def column_variants(program: ir.Program, free: bool) -> list[Variant]:
         tiles: list[Tiles] = [(threads,)]
         if all(can_be_vector(each, found.results) for each in found.loads
                if found.results in each.axes):  # fmt: skip
-            tiles.append((threads, (2, 4)))
+            tiles.append((threads, wide_sizes(found.loads)))
         made += [_in_parts(program, free, found, [("part", groups)], columns, COLUMN)
                  for columns in tiles]  # fmt: skip
     return made

@@ -28,7 +28,7 @@ from warploom.loopnest.strategies.form import (
 
 NAME = "row-per-block"
 THREADS = (32, 64, 128, 256, 512, 1024)
-WIDTHS = (4, 2, 1)
+WIDTHS = (16, 8, 4, 2, 1)
 HELD = 32  # elements of a row that a thread has in registers, at most
 GOOD = 8  # the number that is tried first
 NEAR = 4  # elements that a thread of a short row has; then several rows share a block

@@ -24,6 +24,7 @@ from warploom.loopnest.strategies.form import (
     place_of,
     stores_of,
     tiled,
+    wide_sizes,
 )
 
 NAME = "one-pass"
@@ -49,7 +50,8 @@ def variants(program: ir.Program, free: bool) -> list[Variant]:
     wide = any(can_be_vector(each, along) for each in accesses if along in each.axes)
     made: list[Variant] = []
     refused: NotMeantError | None = None
-    ways = [(own, rows, False) for own, rows in _tiles(wide, bool(others))]
+    sizes = wide_sizes(accesses) if wide else ()
+    ways = [(own, rows, False) for own, rows in _tiles(sizes, bool(others))]
     if others and _shares_rows(program, others[-1]):
         held = [n for n in range(2, MOST_ROWS + 1) if others[-1].size % n == 0]
         ways += [(_lanes(along.size), [tuple(held)], True)] if held else []
@@ -87,13 +89,14 @@ def _lanes(size: int) -> Tiles:
     return [tuple(dividing) or (64, 128, 256)]
 
 
-def _tiles(wide: bool, has_rows: bool) -> list[tuple[Tiles, Tiles]]:
-    """Returns tiles of the axis along which threads lie, and of the next one."""
-    near: list[Tiles] = [(THREADS, (2, 4))] if wide else []
+def _tiles(wide: tuple[int, ...], has_rows: bool) -> list[tuple[Tiles, Tiles]]:
+    """Returns tiles of the axis along which threads lie, and of the next one; `wide` are how many
+    neighbours an access may have."""
+    near: list[Tiles] = [(THREADS, wide)] if wide else []
     near += [(THREADS,)]
     if not has_rows:
-        return [(each, ()) for each in (*near, ((2, 4, 8), THREADS, (2, 4)))]
-    short: list[Tiles] = [((32, 64, 128, 256), (2, 4))] if wide else []
+        return [(each, ()) for each in (*near, ((2, 4, 8), THREADS, wide or (2, 4)))]
+    short: list[Tiles] = [((32, 64, 128, 256), wide)] if wide else []
     short.append(((32, 64, 128, 256),))
     return [(each, rows) for each in short for rows in ((), (ROWS,), (ROWS, (2, 4)))]
 
