@@ -204,13 +204,14 @@ class _Made:
             down = k.let("down", Var("row") + down + half * 8)
             with k.loop("unit", self.wide // 8) as unit:
                 across = k.let("across", Var("column") + unit * 8 + k.lane % 4 * 2)
-                pair = k.registers("pair", out, 2)
-                with k.loop("e", 2) as e:
-                    held = ir.Cell("d", part * (self.wide // 2) + unit * 4 + half * 2 + e,
-                                   self.setting.sums)  # fmt: skip
-                    pair[e] = held if out is self.setting.sums else cast(out, held)
-                inside = down.lt(self.m).and_((across + 2).le(self.n))
-                k.add(ir.Store("c", down * self.n + across, pair[0], inside, 2))
+                # A condition on the store alone would have ptxas let products wait for each other.
+                with k.when(down.lt(self.m).and_((across + 2).le(self.n))):
+                    pair = k.registers("pair", out, 2)
+                    with k.loop("e", 2) as e:
+                        held = ir.Cell("d", part * (self.wide // 2) + unit * 4 + half * 2 + e,
+                                       self.setting.sums)  # fmt: skip
+                        pair[e] = held if out is self.setting.sums else cast(out, held)
+                    k.add(ir.Store("c", down * self.n + across, pair[0], None, 2))
 
     def _staged(self) -> None:
         """Through shared memory, a box of 64 columns after another."""

@@ -189,6 +189,8 @@ class CudaPrinter(SimtPrinter):
             match stmt:
                 case ir.Registers(name) if name in self.joins or name in self.passed:
                     pass
+                case ir.Shared(name) if self.pipeline.by_address(name):
+                    pass
                 case ir.Load(target) if target.name in self.passed:
                     self.passing[target.name] = stmt
                 case ir.Store(value=ir.Cell(name)) if name in self.passed:

@@ -24,6 +24,7 @@ from warploom.index.ir import Binary, Const, Expr, Var, variables
 from warploom.index.laws import simplify
 from warploom.index.ranges import Ranges
 from warploom.kernel import ir
+from warploom.kernel.check_hopper import REGISTER_FILE
 from warploom.kernel.descriptor import UNIT
 from warploom.kernel.names import Fresh, names_of
 from warploom.kernel.pool import BARRIER_BYTES, barriers_at, offsets
@@ -62,6 +63,12 @@ class Pipeline:
         self.uses_base = bool(self.rings or sent) or any(
             isinstance(each, ir.LoadMatrix | ir.StoreMatrix) for each in ir.walk(kernel.body)
         )
+
+    def by_address(self, array: str) -> bool:
+        """Whether a shared array is never named in the text, only the address of its elements."""
+        stmts = list(ir.walk(self.kernel.body))
+        named = {each.array for each in stmts if isinstance(each, ir.Load | ir.Store)}
+        return self.uses_base and array not in named
 
     # -- spelling
 
@@ -124,7 +131,11 @@ class Pipeline:
             self.call("cluster_meet")
 
     def _registers(self, way: str, count: int) -> None:
-        self.add(f'asm volatile("setmaxnreg.{way}.sync.aligned.u32 {count};");')
+        """Given away, and taken, where a launch gives consumers less than they ask for."""
+        roles = self.kernel.roles
+        assert roles is not None
+        if REGISTER_FILE // (self.kernel.threads + GROUP) < roles.consumer_registers:
+            self.add(f'asm volatile("setmaxnreg.{way}.sync.aligned.u32 {count};");')
 
     def _counters(self) -> None:
         for ring in self.rings:

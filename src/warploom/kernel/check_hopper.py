@@ -18,7 +18,7 @@ from warploom.machine.record import CUDA
 
 MOST_RANK, MOST_SIDE, MOST_CLUSTER = 5, 256, 8
 MOST_COLUMNS, COLUMNS = 256, 8
-FILE = 1 << 16  # registers of a block's processor
+REGISTER_FILE = 1 << 16  # registers of a block's processor
 WITHOUT = "it keeps rings, boxes and products of warp groups as they are written"
 
 
@@ -113,10 +113,10 @@ def _check_threads(kernel: ir.Kernel) -> None:
 def _check_roles(kernel: ir.Kernel, roles: ir.Roles) -> None:
     asked = roles.producer_registers, roles.consumer_registers
     total = GROUP * asked[0] + kernel.threads * asked[1]
-    if any(each % 8 or not 24 <= each <= 240 for each in asked) or total > FILE:
+    if any(each % 8 or not 24 <= each <= 240 for each in asked) or total > REGISTER_FILE:
         raise CheckError(
             f"threads that fill rings have {asked[0]} registers, others {asked[1]}",
-            advice=f"multiples of 8 from 24 to 240, {FILE} in all threads of a block",
+            advice=f"multiples of 8 from 24 to 240, {REGISTER_FILE} in all threads of a block",
         )
 
 

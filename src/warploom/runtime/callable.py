@@ -26,6 +26,7 @@ from warploom.kernel.arguments import (
     check_overlap,
 )
 from warploom.kernel.check import check
+from warploom.kernel.descriptor import UNIT, view_of
 from warploom.kernel.evaluate import run
 from warploom.kernel.ir import ArrayParam, Kernel, Param
 from warploom.kernel.traverse import widest_access
@@ -34,11 +35,12 @@ from warploom.runtime.gpu import GpuFunction
 from warploom.runtime.host import HostFunction
 from warploom.runtime.library import Library, library
 from warploom.runtime.opencl import OpenclFunction
-from warploom.runtime.plan import Given, GpuPlan, Made, Named, Passed, Plan, Planner
+from warploom.runtime.plan import Given, GpuPlan, Made, Mapped, Named, Passed, Plan, Planner
 from warploom.runtime.view import Shape, View, view
 
 Device = Literal["auto", "cuda", "opencl", "c", "ptx", "simulator"]
 WITHOUT_GPU: tuple[Device, ...] = ("simulator", "c", "opencl", "ptx")
+MAP_BYTES = 128  # of a tensor map
 OF_CUDA_TEXT: tuple[Device, ...] = ("cuda", "ptx")
 Shapes: TypeAlias = Mapping[str, Shape]
 # The shapes of outputs, by name, from those of the inputs.
@@ -242,6 +244,7 @@ class Callable(Planner):
             library(main.owner),
             _overlap_check(self.kernel, call),
             self._misaligned,
+            _mapped(self.kernel, call.binding),
         )
 
     def launch(self, device: Device, ordered: list[View | int | float], binding: Binding) -> None:
@@ -357,7 +360,8 @@ class _Call:
 
     def values(self, kernel: Kernel) -> list[int | bytes]:
         """What the launch is given for each parameter, as far as it is known."""
-        return [self._value(each) for each in kernel.params]
+        maps = [bytes(MAP_BYTES)] * len(kernel.maps)
+        return [*(self._value(each) for each in kernel.params), *maps]
 
     def _value(self, param: Param) -> int | bytes:
         if not isinstance(param, ArrayParam):
@@ -459,4 +463,25 @@ def _overlap_check(kernel: Kernel, call: _Call) -> Function[[Sequence[int]], Non
 
 def _alignment(kernel: Kernel, param: ArrayParam) -> int:
     """Wide accesses need aligned arrays; a slice of an array may start anywhere."""
-    return widest_access(kernel, param.name) * param.dtype.bytes
+    widest = widest_access(kernel, param.name) * param.dtype.bytes
+    return max(widest, UNIT) if any(each.array == param.name for each in kernel.maps) else widest
+
+
+def _mapped(kernel: Kernel, binding: Binding) -> list[Mapped]:
+    """What makes the maps of a kernel, of arrays wherever they are on a GPU."""
+    if not kernel.maps:
+        return []
+    # Here, not at the top: it takes longer to import than all the rest.
+    from warploom.runtime.tensor import encoder
+
+    integers = {n: v for n, v in binding.scalars.items() if isinstance(v, int)}
+    places = {each.name: at for at, each in enumerate(kernel.params)}
+    found = []
+    for at, map in enumerate(kernel.maps, len(kernel.params)):
+        array = kernel.params[places[map.array]]
+        assert isinstance(array, ArrayParam)
+        held = np.zeros(1, array.dtype.storage)
+        whole = np.broadcast_to(held, int(evaluate(array.size, integers)))
+        view = view_of(map, whole, integers)
+        found.append(Mapped(places[map.array], at, encoder(view, map.box, map.swizzle)))
+    return found

@@ -37,9 +37,14 @@ class EmulatedFunction:
 
     def __call__(self, arguments: Sequence[Any], grid: Grid) -> Report:
         """NumPy arrays and numbers in the order of the parameters, already checked."""
-        packed = self.packed(arguments)
+        return self.launch(grid, self.packed(arguments))
+
+    def launch(self, grid: Grid | int, packed: Sequence[Any], **how: Any) -> Report:
+        """With the options of the emulator, as `prove=True`."""
         asked = launched_bytes(self.kernel)
-        return self._function.launch(grid, self.kernel.launched, packed, shared_bytes=asked)
+        return self._function.launch(
+            grid, self.kernel.launched, packed, shared_bytes=asked, **how
+        )
 
 
     def packed(self, arguments: Sequence[Any]) -> list[Any]:

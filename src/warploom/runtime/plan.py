@@ -151,6 +151,16 @@ class Passed:
 
 
 @dataclass(frozen=True, slots=True)
+class Mapped:
+    """A tensor map that is made: of the array at a place among the parameters, by its address, for
+    a place behind them."""
+
+    array: int
+    param: int
+    encoded: Callable[[int], bytes]
+
+
+@dataclass(frozen=True, slots=True)
 class Made:
     """An output that is made: what makes it, and its place among the parameters."""
 
@@ -178,11 +188,12 @@ class GpuPlan:
         library: Library,
         check_overlap: Callable[[Sequence[int]], None] | None,
         misaligned: Plan | None = None,
+        mapped: Sequence[Mapped] = (),
     ) -> None:
         """`values` are those of all parameters, 0 for arrays; `outputs` are the arguments that
         are given back where none are made; `misaligned` is done instead where an array does not
         begin as wide accesses need it."""
-        self._function, self._passed = function, tuple(passed)
+        self._function, self._passed, self._mapped = function, tuple(passed), tuple(mapped)
         self._configurations = Configurations(grid, block, function.shared_bytes)
         self._current = library.stream(function.device)
         self._spare: list[Table] = []
@@ -237,6 +248,7 @@ class GpuPlan:
         config_of = self._configurations.references.get
         configured = self._configurations.reference
         makes = tuple((each.make, each.param) for each in made)
+        mapped, maps = self._mapped, self._map
 
         def run(arguments: Sequence[Any], pointers: Sequence[int], stream: Any) -> Any:
             try:
@@ -250,6 +262,8 @@ class GpuPlan:
                 array = make()
                 table.cells[param].value = pointer_of(array)
                 results.append(array)
+            if mapped:
+                maps(table)
             where = current() if stream is None else stream_handle(stream)
             config = config_of(where) or configured(where)
             status = enqueue(config, handle, table.reference, None)
@@ -266,6 +280,7 @@ class GpuPlan:
         """A launch on these arguments, all outputs among them, that costs little to repeat: on
         the given stream, or on the one that is current at each launch."""
         table = self._filled(pointers)
+        self._map(table)
         function, reference = self._function, table.reference
         enqueue, handle, current = function.enqueue, function.handle, self._current
         config_of = self._configurations.references.get
@@ -282,6 +297,12 @@ class GpuPlan:
         if stream is None:
             return launch
         return fixed(function, table, configured(stream_handle(stream)), arguments)
+
+    def _map(self, table: Table) -> None:
+        """Makes the maps of the arrays in a table."""
+        for each in self._mapped:
+            made = each.encoded(table.cells[each.array].value)
+            ctypes.memmove(table.cells[each.param], made, len(made))
 
     def _misplaced(self, argument: int, pointer: int) -> DeviceError:
         found = next(each for each in self._passed if each.argument == argument)

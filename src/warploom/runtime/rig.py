@@ -16,7 +16,7 @@ import numpy as np
 from warploom.errors import DeviceError
 from warploom.kernel.ir import Kernel
 from warploom.runtime.callable import load
-from warploom.runtime.compile import compile_cuda
+from warploom.runtime.compile import arch_of, compile_cuda
 from warploom.runtime.driver import Launch, open_driver
 from warploom.runtime.measure import clock, gpu_library, measure
 from warploom.search.workers.far import Far, Measuring
@@ -35,7 +35,7 @@ class Built:
 
 def built(kernel: Kernel, text: str, arch: str) -> Built:
     """The kernel compiled, which may be done in a process of its own."""
-    return Built(kernel, compile_cuda(text, arch, kind="cubin", contract=False).code)
+    return Built(kernel, compile_cuda(text, arch_of(kernel, arch), kind="cubin", contract=False).code)
 
 
 class Bench(Protocol[P_contra]):
