@@ -68,6 +68,7 @@ class Machine:
     multiprocessor_threads: int = field(default_factory=_absent)
     copies: bool = False
     tensor_copies: bool = False
+    warp_group_products: bool = False  # of matrices in shared memory, by 128 threads (wgmma)
     reverses_bits: bool = False
     latency: Latency = field(default_factory=_absent)
     rates: Rates = field(default_factory=_absent)

@@ -21,9 +21,10 @@ from warploom.emit.spell import function_name
 from warploom.errors import CheckError, InternalError, WarploomError
 from warploom.index.ir import Const
 from warploom.kernel.ir import Kernel
+from warploom.pipeline.matrix_nest import nest_by
 from warploom.pipeline.nest import Nest
-from warploom.runtime.compile import compile_cuda
-from warploom.runtime.quick import Launched
+from warploom.runtime.compile import arch_of, compile_cuda
+from warploom.runtime.quick import Launched, Mapped
 from warploom.search.branching.candidate import Bits, Candidates, Index, Numbers
 from warploom.search.branching.descent import Descents, descended, seeds
 from warploom.search.engine import Watch
@@ -120,7 +121,7 @@ def drawn(recipe: Any, digest: str, arch: str, asked: Asked) -> Drawn:
     """Run in a process of its own, which keeps the spaces that it has made."""
     since = time.monotonic()
     if digest not in _nests:
-        _nests[digest] = Nest(*shared(recipe))
+        _nests[digest] = nest_by(shared(recipe))
     nest, built = _nests[digest], time.monotonic() - since
     found = leaves_of(nest, asked)
     made, failed = [], 0
@@ -173,11 +174,18 @@ def made_of(nest: Nest, leaves: Candidates, row: int, arch: str, seen: set[str])
 
 
 def _launched(kernel: Kernel, text: str, arch: str) -> Launched:
-    code = compile_cuda(text, arch, kind="cubin", contract=False).code
+    code = compile_cuda(text, arch_of(kernel, arch), kind="cubin", contract=False).code
     grid = [each.value for each in kernel.grid if isinstance(each, Const)]
     names = tuple(each.name for each in kernel.params)
+    arrays = {each.name: each for each in kernel.arrays}
+    maps = []
+    for each in kernel.maps:
+        array = arrays[each.array]
+        assert isinstance(array.size, Const)
+        maps.append(Mapped(each, array.dtype, array.size.value))
+    sides = grid[0], grid[1], grid[2]
     return Launched(
-        function_name(kernel, "cuda"), (grid[0], grid[1], grid[2]), kernel.block, code, names
+        function_name(kernel, "cuda"), sides, kernel.launched, code, names, tuple(maps)
     )
 
 

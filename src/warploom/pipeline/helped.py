@@ -92,7 +92,7 @@ _ready = threading.local()  # the nest of this worker
 
 def _nest(recipe: Any, digest: str) -> Nest:
     if getattr(_ready, "digest", None) != digest:
-        _ready.nest, _ready.digest = Nest(*shared(recipe)), digest
+        _ready.nest, _ready.digest = nest_by(shared(recipe)), digest
     found: Nest = _ready.nest
     return found
 

@@ -23,6 +23,7 @@ import numpy as np
 from warploom.errors import CheckError, InternalError, WarploomError, spelled
 from warploom.loopnest.strategies.form import Variant
 from warploom.pipeline.drawn import Asked, leaves_of, packed
+from warploom.pipeline.matrix_nest import nest_by
 from warploom.pipeline.nest import FREE, NOTHING_KEPT, TRIAL_LEAST, Explored, Kept, Nest, recipe_of
 from warploom.search.branching.bound import Best
 from warploom.search.branching.candidate import Candidates
@@ -110,7 +111,7 @@ def modelled(
 
 def _timed(nest: Nest, candidate: Candidates) -> _First:
     """An implementation of the nest itself, by no strategy."""
-    itself = Variant(FREE, nest.program, nest.recipe[3])
+    itself = Variant(FREE, nest.program, nest.fixes)
     return replace(_first(itself, nest, candidate), time=_time(nest.predicted_time, candidate))
 
 
@@ -225,7 +226,7 @@ class _Drawn:
 def _nest_of(variant: Variant, nest: Nest) -> Nest | None:
     """None where decisions of a strategy contradict those of the user."""
     try:
-        return Nest(*recipe_of(variant, nest))
+        return nest_by(recipe_of(variant, nest))
     except WarploomError:
         return None
 

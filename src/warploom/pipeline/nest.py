@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from warploom.loopnest.lower import lower, outlined
 from warploom.loopnest.schedule import bound_words, limit_words, nest_schedule
 from warploom.loopnest.show import show, show_instruction
 from warploom.loopnest.space import DECIDED, NestSpace
-from warploom.loopnest.strategies.form import Variant
+from warploom.loopnest.strategies.form import LOOPS, Variant
 from warploom.loopnest.target import DEFAULT, Target
 from warploom.loopnest.trial import Tried, tried
 from warploom.machine.rates import Rates
@@ -65,6 +65,8 @@ TRIAL_SHARE, TRIAL_SECONDS, TRIAL_LEAST = 0.25, 2.0, 0.3
 ROUNDING = 1e-9  # of a bound that was written and read
 PLENTY = 1 << 30  # bytes of shared memory, more than any kernel uses
 FREE = "none"  # the nest itself, without a strategy
+# Of which kind a space is, then what makes it.
+Recipe: TypeAlias = tuple[Any, ...]
 WALKED = {"Knuth": 64, "Chen": 4}  # at a time
 Measured = Callable[[Candidates], Numbers]
 TRIES = 4  # descents of what runs after a kernel, of which the best by the model is taken
@@ -232,7 +234,8 @@ class Nest:
         then: Then | None = None,
     ) -> None:
         self.program, self.rates, self.target, self.then = program, rates, target, then
-        self.recipe = program, rates, target, tuple(fixes), tuple(decided), then
+        self.fixes = tuple(fixes)
+        self.recipe: Recipe = LOOPS, program, rates, target, self.fixes, tuple(decided), then
         self.space = NestSpace(program, target, decided)
         self.bound = Bound(self.space, rates)
         self.decisions = self._fixed(fixes)
@@ -247,7 +250,7 @@ class Nest:
         try:
             return fixed(self.space.propagator, fixes)
         except CheckError as error:
-            program, _, target, _, decided, _ = self.recipe
+            _, program, _, target, _, decided, _ = self.recipe
             room = target.machine.but(shared_bytes=PLENTY, shared_bytes_most=PLENTY)
             try:
                 fixed(NestSpace(program, replace(target, machine=room), decided).propagator, fixes)
@@ -580,8 +583,8 @@ class Nest:
         return False
 
 
-def recipe_of(variant: Variant, nest: Nest) -> tuple[Any, ...]:
+def recipe_of(variant: Variant, nest: Nest) -> Recipe:
     """What makes the space of a variant that a strategy made of a nest."""
     after = variant.after
     then = None if after is None else Then(after.program, after.fixes, nest.program)
-    return variant.program, nest.rates, nest.target, variant.fixes, DECIDED, then
+    return variant.space, variant.program, nest.rates, nest.target, variant.fixes, DECIDED, then

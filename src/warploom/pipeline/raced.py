@@ -127,7 +127,7 @@ def raced(
     if not contenders:
         return made
     nanoseconds, at, best = contenders[0]
-    own = nest if entries[at].name == FREE else Nest(*entries[at].recipe)
+    own = nest if entries[at].name == FREE else nest_by(entries[at].recipe)
     leaf = made_again(own, {"leaf": best.leaf.hex()})
     return replace(
         made,

@@ -36,7 +36,7 @@ def strategies_of(nest: Nest, asked: str | None, space: str, free: bool) -> Firs
     named = [each for each in found if asked in (None, each.strategy)]
     if asked is not None and not named:
         return _none_but(asked, refused)
-    own = nest.recipe[3]
+    own = nest.fixes
     return First(tuple(replace(each, fixes=(*each.fixes, *own)) for each in named), refused)
 
 

@@ -16,11 +16,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from warploom.errors import DeviceError
+from warploom.kernel.descriptor import view_of
 from warploom.kernel.dtype import DType, decoded
+from warploom.kernel.ir import MapParam
 from warploom.runtime.driver import Launch, Sides, open_driver
 from warploom.runtime.gpu import Loaded
 from warploom.runtime.measure import clock, gpu_library
 from warploom.runtime.rig import on_gpu, on_host
+from warploom.runtime.tensor import encoder
 
 SLOWER = 1.5  # times the best at a first look: no more samples
 LAUNCHES = 50  # in a graph, at most
@@ -28,6 +31,20 @@ ENOUGH = 5e5  # nanoseconds of launches in a graph
 REPEATS = 3
 UNWRITTEN = 0xFF  # in every byte of memory between kernels
 LAUNCH = 2e4  # nanoseconds that a launch may take beside the kernel, as long as none was measured
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """A tensor map that comes after the arguments: of an array of so many elements."""
+
+    map: MapParam
+    dtype: DType
+    elements: int
+
+    def encoded(self, address: int) -> np.ndarray[Any, Any]:
+        whole = np.broadcast_to(np.zeros(1, self.dtype.storage), self.elements)
+        made = encoder(view_of(self.map, whole, {}), self.map.box, self.map.swizzle)
+        return np.frombuffer(made(address), np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +56,7 @@ class Launched:
     block: Sides
     code: bytes
     arguments: tuple[str, ...]
+    maps: tuple[Mapped, ...] = ()
 
 
 class Runs(Protocol):
@@ -115,7 +133,7 @@ class QuickGpu:
 
         def bind() -> Launch:
             bound = [
-                function.bind(each.grid, each.block, [given[n] for n in each.arguments], _stream())
+                function.bind(each.grid, each.block, _arguments(each, given), _stream())
                 for function, each in each_kernel
             ]
             return bound[0] if len(bound) == 1 else partial(_one_by_one, bound)
@@ -230,6 +248,11 @@ def replayed(make: Callable[[], Launch], count: int) -> Launch:
             graph.capture_end()
     replay: Launch = graph.replay
     return replay
+
+
+def _arguments(each: Launched, given: Mapping[str, Any]) -> list[Any]:
+    maps = [made.encoded(given[made.map.array]) for made in each.maps]
+    return [*(given[name] for name in each.arguments), *maps]
 
 
 def _one_by_one(launches: Sequence[Launch]) -> None:

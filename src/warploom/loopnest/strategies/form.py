@@ -17,6 +17,7 @@ from warploom.loopnest.instructions import Remake, program_of, same_with_tiles
 from warploom.machine.record import CUDA
 
 Tiles = Sequence[Sequence[int]]
+LOOPS, MATRIX = "loops", "matrix"  # spaces of decisions
 
 
 class NotMeantError(Exception):
@@ -26,12 +27,14 @@ class NotMeantError(Exception):
 @dataclass(frozen=True, slots=True, eq=False)
 class Variant:
     """A program whose axes have tiles, and what is decided of it; `after` is the program of another
-    kernel that runs when this one has ended, of which everything that counts is decided."""
+    kernel that runs when this one has ended, of which everything that counts is decided. `space`
+    says which decisions there are: those of loops, or those of products by warp groups."""
 
     strategy: str
     program: ir.Program
     fixes: tuple[str, ...] = ()
     after: Variant | None = None
+    space: str = LOOPS
 
     def __str__(self) -> str:
         return self.strategy

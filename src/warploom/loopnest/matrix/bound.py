@@ -1,0 +1,81 @@
+"""A lower bound on the time of a product of matrices, for all that may still be decided: what its
+tensor cores have to do, and what has to come from L2."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from warploom.loopnest.bound import Reason
+from warploom.loopnest.matrix.product import MatrixProduct
+from warploom.loopnest.matrix.space import MatrixSpace
+from warploom.machine.rates import Rates
+from warploom.search.branching.candidate import Candidates, Numbers
+
+CORES = 128  # products of f32 that a processor does in a cycle
+BY_TYPE = {1: 4.0, 2: 2.0}  # times as many as of tf32, by the bytes of a factor
+
+
+class MatrixBound:
+    """Called with candidates it gives nanoseconds. A processor makes one tile after another, each
+    with all the products that it is cut into; each tile brings its factors from L2."""
+
+    def __init__(self, space: MatrixSpace, rates: Rates) -> None:
+        self.space, self.rates = space, rates
+        names = ("rows", "columns", "cluster")
+        sides = [np.array(space.choices[name].values, np.float64) for name in names]
+        rows, columns, cluster = np.meshgrid(*sides, indexing="ij")
+        self.tensor = tensor_time(space.product, rates, rows, columns, cluster)
+        self.l2 = l2_time(space.product, rates, rows, columns, cluster)
+        self.least = np.maximum(self.tensor, self.l2)
+
+    def __call__(self, candidates: Candidates) -> Numbers:
+        return self._least_of(self.least, candidates)
+
+    def explain(self, candidates: Candidates) -> list[Reason]:
+        terms = (
+            (self.tensor, "tensor cores", "all products of all tiles, on one processor after another"),
+            (self.l2, "l2_read", "the factors of every tile"),
+        )
+        found = [Reason(float(self._least_of(each, candidates)[0]), resource, why)
+                 for each, resource, why in terms]  # fmt: skip
+        return sorted(found, key=lambda each: -each.nanoseconds)
+
+    def _least_of(self, times: Numbers, candidates: Candidates) -> Numbers:
+        """The least of all values that are left."""
+        rows, columns, cluster = (
+            self.space.values(candidates, name) for name in ("rows", "columns", "cluster")
+        )
+        left = rows[:, :, None, None] & columns[:, None, :, None] & cluster[:, None, None, :]
+        found: Numbers = np.where(left, times[None], np.inf).min(axis=(1, 2, 3), initial=np.inf)
+        return found
+
+
+def turns(product: MatrixProduct, rates: Rates, sides: Sequence[Numbers]) -> Numbers:
+    """How many tiles some processor makes at least."""
+    rows, columns, cluster = sides
+    high = np.ceil(product.rows.size / (rows * cluster))
+    wide = np.ceil(product.columns.size / columns)
+    found: Numbers = np.ceil(high * wide * product.batches * cluster / rates.processors)
+    return found
+
+
+def tensor_time(
+    product: MatrixProduct, rates: Rates, rows: Numbers, columns: Numbers, cluster: Numbers
+) -> Numbers:
+    each = CORES * rates.tensor * BY_TYPE[product.a.array.dtype.bytes] * rates.clock
+    made = turns(product, rates, (rows, columns, cluster))
+    return made * rows * columns * product.over.size / each
+
+
+def l2_time(
+    product: MatrixProduct, rates: Rates, rows: Numbers, columns: Numbers, cluster: Numbers
+) -> Numbers:
+    """Tiles beyond the end of an axis are not read: only what there is counts. What a cluster
+    shares comes once."""
+    wide = np.ceil(product.columns.size / columns)
+    high = np.ceil(product.rows.size / (rows * cluster))
+    bytes_ = product.a.array.dtype.bytes * product.over.size * product.batches
+    read = bytes_ * (wide * product.rows.size + high * product.columns.size)
+    return read / (32 * rates.device.l2_read)

@@ -1,0 +1,25 @@
+"""How a product of matrices is cut up, in words."""
+
+from __future__ import annotations
+
+from warploom.loopnest.matrix.product import MatrixProduct
+from warploom.loopnest.matrix.tiling import OUT, Tiling
+
+
+def tiling_words(product: MatrixProduct, tiling: Tiling) -> list[str]:
+    groups = "a warp group" if tiling.consumers == 1 else f"{tiling.consumers} warp groups"
+    a, b = product.a.array.name, product.b.array.name
+    words = [
+        f"tiles of {tiling.rows}×{tiling.columns} of {product.out.name} by {groups} with wgmma "
+        f"({product.kind}), sums in registers",
+        f"{product.over} in steps of {tiling.deep}: {a} and {b} through shared memory, "
+        f"{tiling.stages} stages, swizzled, by tensor copies of another warp group",
+    ]
+    if tiling.cluster > 1:
+        words.append(f"clusters of {tiling.cluster} blocks share {b}")
+    if tiling.band > 1:
+        words.append(f"bands of {tiling.band} tiles for L2")
+    if tiling.boxes:
+        words.append(f"results leave in boxes of {OUT} columns by tensor copies, "
+                     f"{tiling.boxes} at a time")  # fmt: skip
+    return words

@@ -1,0 +1,164 @@
+"""A product of matrices explored: the space of warp groups, in place of that of loops.
+
+It answers what a `Nest` answers, so that races, stores, commands and pictures are the same for
+both; `nest_by` makes whichever a recipe is of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from warploom.errors import UnsupportedError
+from warploom.kernel.evaluate import run
+from warploom.kernel.ir import Kernel
+from warploom.kernel.schedule import schedule_text
+from warploom.loopnest.computation import Computation
+from warploom.loopnest.decided import Implementation
+from warploom.loopnest.evaluate import Evaluation
+from warploom.loopnest.ir import Axis, Program
+from warploom.loopnest.matrix.bound import MatrixBound, expected
+from warploom.loopnest.matrix.kernel import kernel_of
+from warploom.loopnest.matrix.product import matrix_product
+from warploom.loopnest.matrix.space import MatrixSpace
+from warploom.loopnest.matrix.tiling import Tiling
+from warploom.loopnest.matrix.words import tiling_words
+from warploom.loopnest.noise import Noise
+from warploom.loopnest.schedule import limit_words
+from warploom.loopnest.strategies.form import LOOPS, MATRIX
+from warploom.loopnest.target import Target
+from warploom.loopnest.trial import Tried, agrees, some_inputs
+from warploom.machine.rates import Rates
+from warploom.machine.times import time_words
+from warploom.pipeline.nest import Nest, Recipe, Then
+from warploom.search.branching.candidate import Candidates
+from warploom.search.branching.fix import fixed
+from warploom.search.branching.problem import SpaceProblem
+from warploom.search.budget import Budget, BudgetSpentError
+
+
+class MatrixNest(Nest):
+    """A space of tilings with a bound. Which kernel runs after it is a nest of loops."""
+
+    space: MatrixSpace  # type: ignore[assignment]
+    bound: MatrixBound  # type: ignore[assignment]
+
+    def __init__(
+        self,
+        program: Program,
+        rates: Rates,
+        target: Target,
+        fixes: Sequence[str] = (),
+        decided: Sequence[str] = (),
+        then: Then | None = None,
+    ) -> None:
+        self.program, self.rates, self.target, self.then = program, rates, target, then
+        self.fixes = tuple(fixes)
+        self.recipe: Recipe = MATRIX, program, rates, target, self.fixes, tuple(decided), then
+        self.product = matrix_product(Computation.of(program))
+        self.space = MatrixSpace(self.product, target.machine)
+        self.bound = MatrixBound(self.space, rates)
+        self.decisions = fixed(self.space.propagator, fixes)
+        self.root = self.space.propagator.root(self.decisions)
+        self._told: tuple[Candidates, str] | None = None
+        self.problem = SpaceProblem(
+            self.space.propagator, self.decisions, self.space.branch, self.bound, self.bound
+        )
+
+    def implementation(self, candidate: Candidates) -> Implementation:
+        raise UnsupportedError("products by warp groups are no implementation of loops")
+
+    def tiling(self, candidate: Candidates) -> Tiling:
+        return self.space.tiling(candidate)
+
+    def kernel(self, candidate: Candidates) -> Kernel:
+        return kernel_of(self.product, self.tiling(candidate), self.target.machine)
+
+    def lowered(self, candidate: Candidates) -> tuple[Kernel, ...]:
+        own = self.kernel(candidate)
+        return (own,) if self.after is None else (own, *self.after[0].lowered(self.after[1]))
+
+    # -- times
+
+    @property
+    def has_times(self) -> bool:
+        return True
+
+    def predicted_time(self, candidate: Candidates) -> float:
+        own = expected(self.product, self.tiling(candidate), self.rates)
+        own = max(own, float(self.bound(candidate)[0]))
+        return own if self.after is None else own + self.after[0].predicted_time(self.after[1])
+
+    def outlined_time(self, candidate: Candidates) -> float:
+        return self.predicted_time(candidate)
+
+    # -- what is said and tried
+
+    def _schedule(self, candidate: Candidates) -> str:
+        least = time_words(float(self.bound(candidate)[0]))
+        limit = limit_words(self.bound.explain(candidate))
+        words = tiling_words(self.product, self.tiling(candidate))
+        own = schedule_text(self.kernel(candidate), words)
+        own = f"{own}; bound {least}: limited by {limit}"
+        if self.after is None:
+            return own
+        return f"{own}; then another kernel: {self.after[0].schedule(self.after[1])}"
+
+    def tried(self, candidate: Candidates, budget: Budget | None = None) -> Tried:
+        """Run on the simulator beside what it means, at a few tiles, the last as partial as it
+        was."""
+        try:
+            with (budget or Budget()).enforced():
+                trial = self._tried(self.tiling(candidate))
+                if self.after is not None:
+                    trial = replace(trial, after=self.after[0].tried(self.after[1]))
+        except BudgetSpentError as stop:
+            return Tried({}, stopped=stop.reason)
+        return self.right(trial)
+
+    def _tried(self, tiling: Tiling) -> Tried:
+        sizes = shortened(self.product.rows, self.product.columns, self.product.over, tiling)
+        program = self.program
+        arrays, numbers = some_inputs(program, np.random.default_rng(0), sizes)
+        meant = Evaluation(program, arrays, numbers, sizes)
+        wanted, noise = meant.outputs(), Noise(meant).outputs()
+        kernel = kernel_of(self.product, tiling, self.target.machine, sizes)
+        given = {name: each.copy() for name, each in arrays.items()}
+        report = run(kernel, [*(given[each.name] for each in program.arrays), *numbers.values()])
+        said = {axis.name: size for axis, size in sizes.items()}
+        if report.races:
+            return Tried(said, f"threads store the same at once: {report.races[0]}")
+        for name, each in wanted.items():
+            rough = self.product.rounding * self.product.over.size
+            near = noise[name] + rough * float(np.abs(each.astype(np.float64)).max(initial=0.0))
+            if not agrees(program, name, given[name], each, near).all():
+                return Tried(said, f"{name} is not what it should be")
+        return Tried(said)
+
+
+def shortened(rows: Axis, columns: Axis, over: Axis, tiling: Tiling) -> Mapping[Axis, int]:
+    """Two tiles along results, and one turn of the ring more than it has stages."""
+
+    def cut(axis: Axis, tile: int, whole: int) -> int:
+        rest = axis.size % tile
+        return min(axis.size, whole * tile + rest)
+
+    return {
+        rows: cut(rows, tiling.rows * tiling.cluster, 1),
+        columns: cut(columns, tiling.columns, 1),
+        over: cut(over, tiling.deep, tiling.stages + 1),
+    }
+
+
+SPACES = {LOOPS: Nest, MATRIX: MatrixNest}
+
+
+def nest_by(recipe: Recipe) -> Nest:
+    """The space that a recipe says."""
+    kind, *parts = recipe
+    made: Any = SPACES[kind]
+    found: Nest = made(*parts)
+    return found
