@@ -9,6 +9,7 @@ from warploom.loopnest.computation import Computation
 from warploom.loopnest.instructions import program_of
 from warploom.loopnest.ir import Program
 from warploom.loopnest.strategies import apart, product, reduction, row, split, streaming
+from warploom.loopnest.strategies.flat import flattened
 from warploom.loopnest.strategies.form import NotMeantError, Strategy, Variant
 from warploom.loopnest.strategies.merged import with_one_load, with_one_sum
 
@@ -41,7 +42,7 @@ def variants_of(
 ) -> tuple[list[Variant], dict[str, str]]:
     """What strategies make of a program, and for each that makes nothing the reason."""
     found: list[Variant] = []
-    given = with_one_load(with_one_sum(Computation.of(program)))
+    given = flattened(with_one_load(with_one_sum(Computation.of(program))), free)
     program = program_of(given, published=False)
     refused = {}
     for each in STRATEGIES.values():
