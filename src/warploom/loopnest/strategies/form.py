@@ -117,7 +117,7 @@ def loads_of(program: ir.Program) -> list[ir.Instruction]:
 def place_of(each: ir.Instruction) -> dict[ir.Axis, int]:
     """How far apart neighbours along each axis lie in the array of a load or store."""
     assert isinstance(each.action, ir.Load | ir.Store)
-    return each.action.access.place.factors
+    return each.action.access.steps
 
 
 def can_be_vector(each: ir.Instruction, axis: ir.Axis, width: int = 4) -> bool:

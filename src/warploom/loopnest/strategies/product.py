@@ -169,6 +169,8 @@ def _fixes(program: ir.Program, p: FoldedProduct, near: bool, is_wide: bool) -> 
             found += _in_registers(p, each)
     if near:
         found += ["stages=2|3|4", f"cache({p.store})=CACHE_SHARED"]
+    if near and all(place_of(load).get(p.inner) == 1 for load in (p.a, p.b)):
+        found.append("fill=REGISTERS")  # rows become columns: a copy would be of single elements
     last = dims_of(p.store, p.columns)[-1]
     if is_wide:
         found.append(f"dim_kind({last})={'VECTOR' if near else 'VECTOR|UNROLL'}")
