@@ -122,7 +122,7 @@ def padded() -> Program:
 @pytest.mark.parametrize(("program", "why"), [
     (two_sums(), "no single fold"),
     (used_along(), "used along it"),
-    (padded(), "more than loads"),
+    (scaled_by_sum(), "more than loads"),
 ])  # fmt: skip
 def test_what_has_no_parts_is_refused(program: Program, why: str) -> None:
     with pytest.raises(NotPartedError, match=why):

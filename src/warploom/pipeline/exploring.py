@@ -136,7 +136,7 @@ def _program(kernel: Any, sizes: dict[str, Any], space: str) -> Program:
         return own_nest(kernel, "what is explored", space)
     given = {name: _number(value) for name, value in sizes.items()}
     for value in given.values():
-        check_number(value)
+        check_number(value, 0)
     return named_nest(kernel, given, space)
 
 
