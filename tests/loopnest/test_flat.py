@@ -86,7 +86,11 @@ def test_it_is_the_convolution_of_the_textbook() -> None:
 
 def test_rows_are_seen_as_one_where_they_are() -> None:
     made = flat(LAYERS["batch"])
-    assert [(str(axis), axis.size) for axis in made.axes] == [("b_h_w", 60), ("k", 4), ("r_s_c", 72)]
+    assert [(str(axis), axis.size) for axis in made.axes] == [
+        ("b_h_w", 60),
+        ("k", 4),
+        ("r_s_c", 72),
+    ]
     x, g, y = made.arrays
     assert (x.shape, g.shape, y.shape) == ((3, 4, 5, 8), (288,), (240,))
     first = flat(LAYERS["channels first"])  # images lie between the rows of two kernels

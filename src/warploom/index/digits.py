@@ -1,7 +1,7 @@
 """Quotients and remainders by constants, with what does not change them left out.
 
-    (16·t + 4·q + i) // 64, of t ≥ 0, q < 4, i < 4   →   t // 4
-    (16·t + 4·q + i) % 64                            →   t % 4·16 + 4·q + i
+(16·t + 4·q + i) // 64, of t ≥ 0, q < 4, i < 4   →   t // 4
+(16·t + 4·q + i) % 64                            →   t % 4·16 + 4·q + i
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _divided(op: str, whole: Expr, by: int, bounds: Mapping[str, tuple[int, int]
                        reverse=True):  # fmt: skip
         rest = _sum([(each, f) for each, f in terms if f % step], 1)
         known = range_of(rest, bounds)
-        if step > 1 and 0 <= known.low and known.high < step:
+        if step > 1 and known.low >= 0 and known.high < step:
             above, left = _sum([each for each in terms if each[1] % step == 0], step), by // step
             if op == "//":
                 return above // left if left > 1 else above

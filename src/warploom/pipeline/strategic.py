@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from warploom.errors import CheckError, one_of, spelled
-from warploom.loopnest.strategies.form import Variant
+from warploom.loopnest.strategies.form import Room, Variant
 from warploom.loopnest.strategies.known import STRATEGIES, variants_of
 from warploom.pipeline.nest import FREE, Nest
 
@@ -32,7 +32,9 @@ def strategies_of(nest: Nest, asked: str | None, space: str, free: bool) -> Firs
         why = "there are decisions of yours"
     if why:
         return _none_but(asked, dict.fromkeys(STRATEGIES, why))
-    found, refused = variants_of(nest.program, free, nest.rates.processors)
+    found, refused = variants_of(
+        nest.program, free, Room(nest.rates.processors, nest.target.between)
+    )
     named = [each for each in found if asked in (None, each.strategy)]
     if asked is not None and not named:
         return _none_but(asked, refused)

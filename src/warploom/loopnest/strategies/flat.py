@@ -12,12 +12,12 @@ remainders.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from warploom.index.ir import Expr, Var, substitute
-from warploom.index.laws import simplify, total
+from warploom.index.laws import simplify
 from warploom.kernel.ir import Choose, Compare, FromIndex, Operation, Value, walk_value
 from warploom.kernel.traverse import map_value
 from warploom.loopnest import ir

@@ -37,14 +37,21 @@ class Variant:
 
 
 @dataclass(frozen=True, slots=True)
+class Room:
+    """How many processors there are, and bytes for arrays between kernels (None: any number)."""
+
+    processors: int = 132
+    between: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Strategy:
     """`variants` raises NotMeantError where the condition does not hold. `free` says whether the
-    tiles of the program may be replaced; otherwise only axes without tiles get some. The number is
-    how many processors there are."""
+    tiles of the program may be replaced; otherwise only axes without tiles get some."""
 
     name: str
     what: str
-    variants: Callable[[ir.Program, bool, int], list[Variant]] = field(repr=False)
+    variants: Callable[[ir.Program, bool, Room], list[Variant]] = field(repr=False)
 
 
 def tiled(
