@@ -32,8 +32,7 @@ from warploom.loopnest.strategies.form import (
 
 NAME = "split-over-blocks"
 LONG = 1024  # terms of a fold
-RESULTS = 1 << 20  # of products: with more of them, tiles are enough blocks
-COLUMNS, ROWS = 1 << 13, 1 << 10  # results of other folds
+COLUMNS, ROWS = 1 << 13, 1 << 10  # results of folds that are no products
 TILE = 128  # side of a tile of results, and columns of a block
 EACH = (2, 4, 1)  # blocks that a processor may have
 WHOLE = 8  # terms of a tile of the fold
@@ -98,8 +97,6 @@ def _blocks(program: ir.Program) -> int:
         return _blocks_of_others(program)
     sides = (found.rows.size, found.columns.size)
     others = math.prod(axis.size for axis in found.others)
-    if math.prod(sides) * others > RESULTS:
-        raise NotMeantError(f"{math.prod(sides) * others} results are enough for all blocks")
     return others * math.prod(-(-size // TILE) for size in sides)
 
 
