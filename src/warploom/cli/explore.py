@@ -7,6 +7,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -111,7 +112,8 @@ def _nest(asked: Explore, answer: Answer) -> tuple[Nest, Budget]:
     echo(show(program))
     with budget.interruptible(), budget.governing():  # the space takes a while to be built
         own = machine_named(asked.machine)
-        return Nest(program, own.rates, target_for(own, asked.space), asked.fix), budget
+        target = replace(target_for(own, asked.space), between=asked.memory)
+        return Nest(program, own.rates, target, asked.fix), budget
 
 
 def _check_asked(asked: Explore, context: Context) -> None:

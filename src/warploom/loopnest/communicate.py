@@ -54,7 +54,7 @@ class Copy:
         and no order of its loops is better there than others."""
         assert isinstance(self.load.action, ir.Load)
         access = self.load.action.access
-        factors = [abs(factor) for factor in access.place.factors.values()]
+        factors = [abs(factor) for factor in access.steps.values()]
         return min(factors, default=0) * access.array.dtype.bytes < sector
 
 
@@ -70,7 +70,7 @@ def copies(program: ir.Program) -> tuple[Copy, ...]:
                 for each, t in zip(uses, made, strict=True)
                 for (own, _), (put, _) in zip(each.pairs, t.pairs, strict=True)
             ]
-            factors = load.action.access.place.factors
+            factors = load.action.access.steps
             tiles = [dim for dim in load.dims if dim.tile is not None]
             tiles.sort(key=lambda dim: -abs(factors.get(dim.axis, 0)))
             found.append(Copy(load, tuple(tiles), tuple(t.put for t in made), tuple(pairs)))

@@ -21,6 +21,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from warploom.errors import CheckError
+from warploom.index.evaluate import evaluate
 from warploom.index.ir import Const, Expr, Var
 from warploom.index.laws import simplify, total
 from warploom.index.ranges import range_of
@@ -248,6 +249,21 @@ class Access:
                 return Affine(0)
             place = place + subscript * stride
         return Affine(place.offset, tuple(place.factors.items()))
+
+    @property
+    def steps(self) -> dict[Axis, int]:
+        """How far apart the first two elements along each axis are: all neighbours where it is
+        linear, and most of them where it is not."""
+        if self.is_linear:
+            return self.place.factors
+        first = self._at(dict.fromkeys((axis.name for axis in self.axes), 0))
+        return {axis: self._at({each.name: int(each is axis) for each in self.axes}) - first
+                for axis in self.axes if axis.size > 1}  # fmt: skip
+
+    def _at(self, index: dict[str, int]) -> int:
+        """Its place where axes have these indices."""
+        found = (int(evaluate(each.expr, index)) for each in self.subscripts)
+        return sum(at * stride for at, stride in zip(found, self.array.strides, strict=True))
 
     @property
     def axes(self) -> tuple[Axis, ...]:

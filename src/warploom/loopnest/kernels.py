@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 from warploom.errors import CheckError
-from warploom.loopnest.build import LoopNest, Term, exp, maximum
+from warploom.loopnest.build import LoopNest, Tensor, Term, exp, maximum
 from warploom.loopnest.ir import Axis, Linear, Program
 
 Tiles: TypeAlias = Sequence[int | Sequence[int]]
+T = TypeVar("T")
 Activation: TypeAlias = Literal["none", "relu", "sigmoid"]
 
 
@@ -244,6 +245,59 @@ def doitgen(
     return nest.done()
 
 
+def convolution(
+    height: int,
+    width: int,
+    channels: int,
+    kernels: int,
+    tiles: tuple[Tiles, Tiles, Tiles] = ((4,), (32, 4), (16,)),
+    *,
+    kernel_height: int = 3,
+    kernel_width: int = 3,
+    stride: int = 1,
+    padding: int = 1,
+    dilation: int = 1,
+    batch: int = 1,
+    channels_first: bool = False,
+    cut: Cut = WHOLE,
+) -> Program:
+    """y[b, h, w, k] = Σ x[b, h·stride + r·dilation - padding, w·…, c]·g[k, r, s, c] over r, s, c,
+    where x is 0 outside; images of one batch have no axis for it. With `channels_first` y is
+    [b, k, h, w], x is [b, c, h, w] and g is [k, c, r, s]."""
+    high, wide = (
+        (size + 2 * padding - dilation * (taps - 1) - 1) // stride + 1
+        for size, taps in ((height, kernel_height), (width, kernel_width))
+    )
+    if min(high, wide) < 1:
+        raise CheckError("the kernels are larger than the padded image")
+    nest = LoopNest("convolution")
+    images = (nest.axis("b", batch),) if batch > 1 else ()
+    h, w = nest.axis("h", high), _axis(nest, "w", wide, tiles[0], cut)
+    k = _axis(nest, "k", kernels, tiles[1], cut)
+    r, s = nest.axis("r", kernel_height), nest.axis("s", kernel_width)
+    c = _axis(nest, "c", channels, tiles[2], cut)
+    down, right = h * stride + r * dilation - padding, w * stride + s * dilation - padding
+
+    def array(name: str, near: Axis, *others: Axis | int, all_of: tuple[Axis, ...] = ()) -> Tensor:
+        return nest.array(name, *all_of, *_placed(near, others, channels_first))
+
+    x = array("x", c, height, width, all_of=images)
+    g, y = array("g", c, r, s, all_of=(k,)), array("y", k, h, w, all_of=images)
+    inside = [each.expr.ge(0).and_(each.expr.le(size - 1))
+              for each, size in ((down, height), (right, width))]  # fmt: skip
+    loaded = x.at(
+        (*images, *_placed(c, (down, right), channels_first)), where=inside[0].and_(inside[1])
+    )
+    weight = g[(k, *_placed(c, (r, s), channels_first))]
+    y[(*images, *_placed(k, (h, w), channels_first))] = nest.sum(loaded * weight, over=(r, s, c))
+    return nest.done()
+
+
+def _placed(near: T, others: tuple[T, ...], first: bool) -> tuple[T, ...]:
+    """Channels before the sides of an image, or after them."""
+    return (near, *others) if first else (*others, near)
+
+
 KERNELS: dict[str, Callable[..., Program]] = {
     "axpy": axpy,
     "matvec": matvec,
@@ -253,4 +307,5 @@ KERNELS: dict[str, Callable[..., Program]] = {
     "two-matmuls": two_matmuls,
     "doitgen": doitgen,
     "add-parts": add_parts,
+    "convolution": convolution,
 }

@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from warploom.index.ir import Expr, substitute
 from warploom.kernel.ir import Number, Value, walk_value
 from warploom.kernel.traverse import map_value
 from warploom.loopnest import ir, tiling
@@ -56,10 +57,9 @@ def _fold_of(given: Computation) -> tuple[Folded, ir.Axis]:
         raise NotPartedError("it is no single fold over one axis")
     (fold,), (over,) = folds, folds[0].over
     leaves = [each for each in walk_value(fold.value) if isinstance(each, Loaded | Folded | Kept)]
-    plain = all(isinstance(each, Loaded) and each.access.where is None and each.access.is_linear
-                for each in leaves)  # fmt: skip
+    plain = all(isinstance(each, Loaded) for each in leaves)
     if not plain or given.axes_of(fold.value) - {over} != given.free(fold):
-        raise NotPartedError("what is folded is more than loads at linear places")
+        raise NotPartedError("what is folded is more than loads")
     again = any(over in store.access.axes for store in given.stores)
     if again or given.updates or over in given.held:
         raise NotPartedError(f"what is folded over '{over}' is used along it, or stored in place")
@@ -97,15 +97,25 @@ class _Cut:
 
     def access(self, access: ir.Access) -> ir.Access:
         """The same element."""
-        if self.over not in access.axes:
-            return access
-        found = []
-        for each in access.subscripts:
-            assert isinstance(each, ir.Affine)
-            factor = each.factors.get(self.over, 0)
-            others = tuple((axis, f) for axis, f in each.terms if axis is not self.over)
-            found.append(ir.Affine(each.offset, others) + self.at * factor)
-        return replace(access, subscripts=tuple(found))
+        where = access.where
+        if where is not None:
+            where = ir.Where(*self._expr(where.condition, where.axes))
+        return replace(access, subscripts=tuple(map(self._subscript, access.subscripts)),
+                       where=where)  # fmt: skip
+
+    def _subscript(self, given: ir.Subscript) -> ir.Subscript:
+        if isinstance(given, ir.Crooked):
+            return ir.Crooked(*self._expr(given.expr, given.axes))
+        factor = given.factors.get(self.over, 0)
+        others = tuple((axis, f) for axis, f in given.terms if axis is not self.over)
+        return ir.Affine(given.offset, others) + self.at * factor
+
+    def _expr(self, expr: Expr, axes: tuple[ir.Axis, ...]) -> tuple[Expr, tuple[ir.Axis, ...]]:
+        """An expression over the names of axes; the inner axis has the name of the whole."""
+        if self.over not in axes:
+            return expr, axes
+        others = (axis for axis in axes if axis is not self.over)
+        return substitute(expr, {self.over.name: self.at.expr}), (self.part, self.inner, *others)
 
 
 def _first(given: Computation, fold: Folded, cut: _Cut, there: ir.Access) -> Computation:

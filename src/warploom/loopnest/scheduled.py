@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+from warploom.index.digits import separated
 from warploom.index.ir import Const, Expr, Var, substitute
 from warploom.index.laws import simplify, total
 from warploom.kernel.bounds import index_type
@@ -74,6 +75,7 @@ class _Scheduling:
         self.names: dict[str, str] = {}
         self.counter = self._counters()
         self.index: dict[ir.Dim, Expr] = {d: Var(name) for d, name in self.counter.items()}
+        self.bounds = {name: (0, self.made.size_of(d) - 1) for d, name in self.counter.items()}
         self.grid: list[int] = []
         self.begun: set[ir.Instruction] = set()
         self.open: set[ir.Dim] = set()
@@ -283,8 +285,13 @@ class _Scheduling:
             return Cell(array.name, total([*terms, Const(place.offset)]), array.dtype)
         along = {axis.name: self._along(inst, axis) for axis in access.axes}
         strides = zip(access.subscripts, array.strides, strict=True)
-        index = total(substitute(each.expr, along) * stride for each, stride in strides)
+        index = total(self._by_loops(each.expr, along) * stride for each, stride in strides)
         return Cell(array.name, index, array.dtype)
+
+    def _by_loops(self, expr: Expr, along: Mapping[str, Expr]) -> Expr:
+        """An expression over the names of axes by the counters of loops. What a counter of
+        neighbours leaves as it is does not mention it: neighbours are then seen to be such."""
+        return simplify(separated(substitute(expr, along), self.bounds))
 
     def _is_read_again(self, inst: ir.Instruction, array: ir.Array) -> bool:
         """Whether an instruction itself loads from an array at several places."""
@@ -328,7 +335,7 @@ class _Scheduling:
         value: Value = self._element(inst, access)
         if access.where is not None:
             along = {axis.name: self._along(inst, axis) for axis in access.where.axes}
-            where = simplify(substitute(access.where.condition, along))
+            where = self._by_loops(access.where.condition, along)
             value = Choose(where, value, Number(access.other, access.array.dtype))
         inside = self._inside(inst, tuple(a for a in inst.axes if a in access.axes))
         return value if inside is None else Choose(inside, value, Number(0, access.array.dtype))

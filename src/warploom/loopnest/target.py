@@ -64,7 +64,8 @@ class Target:
     axis beside each other. Without `limits_registers` what has no room in them is for the compiler
     to put elsewhere. With `tensor` products may be done by tensor cores, which look at the leading
     bits of factors only (tf32), or have them rounded (bf16). With `opts_in` a block takes more
-    shared memory than a kernel may declare: its launch asks for it."""
+    shared memory than a kernel may declare: its launch asks for it. Kernels that run one after the
+    other have at most `between` bytes of arrays of their own."""
 
     machine: Machine = CUDA
     unroll: int = 512
@@ -83,6 +84,7 @@ class Target:
     folds_by_threads: bool = False
     tensor: TensorKind | None = None
     opts_in: bool = False
+    between: int | None = None
 
     @property
     def shared_bytes(self) -> int:

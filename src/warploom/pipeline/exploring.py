@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from warploom.errors import CheckError, located, one_of
@@ -45,6 +46,7 @@ def explored(
     seed: int = 0,
     model: bool = False,
     store: Store | bool = True,
+    memory: int | None = None,
 ) -> Explored:
     """Searches all implementations of a loop nest: orders, fusions, tiles, threads, memories.
 
@@ -52,7 +54,8 @@ def explored(
     arguments are the options of that command. On a machine with a GPU implementations are measured,
     unless `model` says otherwise, and the store of this user keeps what was measured. Without a GPU
     the lower bound of the model is minimised. Strategies that a program has come first, unless
-    `strategy` is "none" or names one. The best implementation was run on the simulator.
+    `strategy` is "none" or names one. Of `memory` kernels use at most so many bytes beside their
+    arguments. The best implementation was run on the simulator.
 
     >>> import numpy as np, warploom
     >>> found = warploom.explore("axpy", {"n": 256}, evaluations=1, model=True, space="paper")
@@ -64,15 +67,17 @@ def explored(
     True
     """
     check_engine(engine)
-    for name, value, least in (("evaluations", evaluations, 1), ("seed", seed, 0)):
-        if value is None and name == "evaluations":
+    for name, value, least in (
+        ("evaluations", evaluations, 1), ("seed", seed, 0), ("memory", memory, 0),
+    ):  # fmt: skip
+        if value is None and name != "seed":
             continue
         if (whole_number(value) or 0) < least or whole_number(value) is None:
             raise CheckError(f"{name}={value!r:.40}", advice=f"a whole number from {least} on")
     budget = Budget(seconds)
     with budget.interruptible(), budget.governing():  # the space takes a while to be built
         fixes = (fix,) if isinstance(fix, str) else tuple(fix)
-        nest = nest_of(kernel, size, machine, space, fixes)
+        nest = nest_of(kernel, size, machine, space, fixes, memory)
     if not nest.is_possible:
         return impossible(nest)
     kept = users_store() if store is True else store or None
@@ -94,10 +99,11 @@ def nest_of(
     machine: str = "h200",
     space: str = "default",
     fixes: Sequence[str] = (),
+    memory: int | None = None,
 ) -> Nest:
     """The space of a loop nest, as `explored` has it."""
     program, own = _program(kernel, dict(size or {}), space), machine_named(machine)
-    return Nest(program, own.rates, target_for(own, space), fixes)
+    return Nest(program, own.rates, replace(target_for(own, space), between=memory), fixes)
 
 
 def check_engine(engine: str) -> None:
@@ -136,7 +142,7 @@ def _program(kernel: Any, sizes: dict[str, Any], space: str) -> Program:
         return own_nest(kernel, "what is explored", space)
     given = {name: _number(value) for name, value in sizes.items()}
     for value in given.values():
-        check_number(value)
+        check_number(value, 0)
     return named_nest(kernel, given, space)
 
 

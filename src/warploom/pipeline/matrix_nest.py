@@ -16,7 +16,6 @@ from warploom.errors import UnsupportedError
 from warploom.kernel.evaluate import run
 from warploom.kernel.ir import Kernel
 from warploom.kernel.schedule import schedule_text
-from warploom.loopnest.computation import Computation
 from warploom.loopnest.decided import Implementation
 from warploom.loopnest.evaluate import Evaluation
 from warploom.loopnest.ir import Axis, Program
@@ -54,11 +53,14 @@ class MatrixNest(Nest):
         fixes: Sequence[str] = (),
         decided: Sequence[str] = (),
         then: Then | None = None,
+        whole: Program | None = None,
     ) -> None:
         self.program, self.rates, self.target, self.then = program, rates, target, then
-        self.fixes = tuple(fixes)
-        self.recipe: Recipe = MATRIX, program, rates, target, self.fixes, tuple(decided), then
-        self.product = matrix_product(Computation.of(program))
+        self.fixes, self.whole = tuple(fixes), whole or program
+        self.recipe: Recipe = (
+            MATRIX, program, rates, target, self.fixes, tuple(decided), then, whole
+        )  # fmt: skip
+        self.product = matrix_product(program)
         self.space = MatrixSpace(self.product, target.machine)
         self.bound = MatrixBound(self.space, rates)
         self.decisions = fixed(self.space.propagator, fixes)

@@ -21,6 +21,7 @@ from warploom.machine.record import Machine
 
 # What a function takes beside sizes.
 INTERNAL = ("tiles", "inner", "batch_tiles", "cut")
+FROM_ZERO = ("padding",)
 SPACES: Mapping[str, Callable[[Machine], Target]] = {
     "default": everything,
     "paper": paper,
@@ -82,12 +83,12 @@ def _check_complete(
             raise CheckError(
                 f"{name}={value} is not {'a whole number' if wanted is int else 'a word'}"
             )
-        check_number(value)
+        check_number(value, 0 if name in FROM_ZERO else 1)
 
 
-def check_number(value: object) -> None:
+def check_number(value: object, least: int = 1) -> None:
     """Sizes that no computation has, though they are numbers."""
-    if type(value) is int and not 1 <= value < 1 << 31:
+    if type(value) is int and not least <= value < 1 << 31:
         raise CheckError(f"a size of {value}", advice="sizes are from 1 to 2**31 - 1")
 
 

@@ -212,17 +212,15 @@ def _ended(outcome: Outcome[Best], count: int, asked: int | None) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Then:
-    """The program of a kernel that runs after another one, with what is decided of it, and what
-    both compute together."""
+    """The program of a kernel that runs after another one, with what is decided of it."""
 
     program: Program
     fixes: tuple[str, ...]
-    whole: Program
 
 
 class Nest:
     """A space with a bound, after the decisions that a user has taken; `then` is of a kernel that
-    runs after those of the space."""
+    runs after those of the space, `whole` what a strategy made the program of."""
 
     def __init__(
         self,
@@ -232,10 +230,13 @@ class Nest:
         fixes: Sequence[str] = (),
         decided: Sequence[str] = DECIDED,
         then: Then | None = None,
+        whole: Program | None = None,
     ) -> None:
         self.program, self.rates, self.target, self.then = program, rates, target, then
-        self.fixes = tuple(fixes)
-        self.recipe: Recipe = LOOPS, program, rates, target, self.fixes, tuple(decided), then
+        self.fixes, self.whole = tuple(fixes), whole or program
+        self.recipe: Recipe = (
+            LOOPS, program, rates, target, self.fixes, tuple(decided), then, whole
+        )  # fmt: skip
         self.space = NestSpace(program, target, decided)
         self.bound = Bound(self.space, rates)
         self.decisions = self._fixed(fixes)
@@ -250,7 +251,7 @@ class Nest:
         try:
             return fixed(self.space.propagator, fixes)
         except CheckError as error:
-            _, program, _, target, _, decided, _ = self.recipe
+            _, program, _, target, _, decided, *_ = self.recipe
             room = target.machine.but(shared_bytes=PLENTY, shared_bytes_most=PLENTY)
             try:
                 fixed(NestSpace(program, replace(target, machine=room), decided).propagator, fixes)
@@ -261,11 +262,6 @@ class Nest:
                 f"block of '{target.machine.name}' may take",
                 advice="take smaller tiles, fewer stages or no padding",
             ) from None
-
-    @property
-    def whole(self) -> Program:
-        """What is computed in the end."""
-        return self.program if self.then is None else self.then.whole
 
     @cached_property
     def after(self) -> tuple[Nest, Candidates] | None:
@@ -586,5 +582,6 @@ class Nest:
 def recipe_of(variant: Variant, nest: Nest) -> Recipe:
     """What makes the space of a variant that a strategy made of a nest."""
     after = variant.after
-    then = None if after is None else Then(after.program, after.fixes, nest.program)
-    return variant.space, variant.program, nest.rates, nest.target, variant.fixes, DECIDED, then
+    then = None if after is None else Then(after.program, after.fixes)
+    made = variant.program, nest.rates, nest.target, variant.fixes, DECIDED, then, nest.program
+    return variant.space, *made

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from warploom.errors import CheckError, one_of, spelled
-from warploom.loopnest.strategies.form import Variant
+from warploom.loopnest.strategies.form import Room, Variant
 from warploom.loopnest.strategies.known import STRATEGIES, variants_of
 from warploom.pipeline.nest import FREE, Nest
 
@@ -32,12 +32,20 @@ def strategies_of(nest: Nest, asked: str | None, space: str, free: bool) -> Firs
         why = "there are decisions of yours"
     if why:
         return _none_but(asked, dict.fromkeys(STRATEGIES, why))
-    found, refused = variants_of(nest.program, free, nest.rates.processors)
+    found, refused = variants_of(
+        nest.program, free, room_of(nest)
+    )
     named = [each for each in found if asked in (None, each.strategy)]
     if asked is not None and not named:
         return _none_but(asked, refused)
     own = nest.fixes
     return First(tuple(replace(each, fixes=(*each.fixes, *own)) for each in named), refused)
+
+
+def room_of(nest: Nest) -> Room:
+    machine = nest.target.machine
+    has_groups = machine.warp_group_products and machine.tensor_copies
+    return Room(nest.rates.processors, nest.target.between, has_groups)
 
 
 def _none_but(asked: str | None, refused: Mapping[str, str]) -> First:

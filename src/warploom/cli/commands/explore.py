@@ -22,9 +22,9 @@ HELP = """Search all implementations of a loop nest, such as a GEMM, and bound t
 The implementations differ in the order, fusion and tiling of loops, in the mapping to threads, and
 in the use of memories and caches. The lower bound covers everything that is still possible.
 
-KERNEL is axpy, matvec, gesummv, matmul, batched-matmul, two-matmuls, doitgen, or FILE.py::NAME (a
-LoopNest, its program, or a function of sizes that returns one; see docs/loopnests.md). With
-splits=N, matmul is split along k, and add-parts adds up the parts.
+KERNEL is axpy, matvec, gesummv, matmul, batched-matmul, two-matmuls, doitgen, convolution, or
+FILE.py::NAME (a LoopNest, its program, or a function of sizes that returns one; see
+docs/loopnests.md). With splits=N, matmul is split along k, and add-parts adds up the parts.
 
 On a machine with a GPU (and PyTorch or CuPy) all cores draw and compile implementations. The GPU
 checks and times them. Strategies come first; later the nest as it is has its share. The store keeps
@@ -101,6 +101,13 @@ class Explore:
         help="Only this one of those below; none: the nest as it is.",
     )
     fix: list[str] = option([], "--fix", metavar="CHOICE=VALUE", help="Decide something yourself.")
+    memory: int | None = option(
+        None,
+        "--memory",
+        min=0,
+        metavar="B",
+        help="Limit on bytes of global memory beside inputs and output.",
+    )
     estimate: bool = option(False, "--estimate", help="Estimate the size of the space.")
     walks: int = option(1000, "--walks", min=2, help="How many random walks --estimate makes.")
     cut: float | None = option(

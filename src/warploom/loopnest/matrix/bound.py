@@ -10,6 +10,7 @@ import numpy as np
 from warploom.loopnest.bound import Reason
 from warploom.loopnest.matrix.product import MatrixProduct
 from warploom.loopnest.matrix.space import MatrixSpace
+from warploom.loopnest.matrix.tiling import Tiling
 from warploom.machine.rates import Rates
 from warploom.search.branching.candidate import Candidates, Numbers
 
@@ -79,3 +80,24 @@ def l2_time(
     bytes_ = product.a.array.dtype.bytes * product.over.size * product.batches
     read = bytes_ * (wide * product.rows.size + high * product.columns.size)
     return read / (32 * rates.device.l2_read)
+
+
+LAUNCH = 2500.0  # nanoseconds of a kernel beside its tiles
+FILLING = 700.0  # until the first stage of a block is there
+BUSY = 0.82  # of the rate of tensor cores, where all else keeps up
+LEAVING = 900.0  # cycles for results of a tile, where nothing else is done meanwhile
+L2_RATE = 5500.0  # bytes of a nanosecond
+
+
+def expected(product: MatrixProduct, tiling: Tiling, rates: Rates) -> float:
+    """About how long a tiling takes, in nanoseconds: it ranks, and proves nothing."""
+    sides = [np.float64(each) for each in (tiling.rows, tiling.columns, tiling.cluster)]
+    tensor = float(tensor_time(product, rates, *sides)) / BUSY
+    narrow = max(1.0, 1.6 * 64 / tiling.columns)  # factors of few columns come too slowly
+    shared = 32 * rates.device.l2_read / L2_RATE * float(l2_time(product, rates, *sides))
+    many = float(turns(product, rates, sides))
+    leaving = many * LEAVING / rates.clock * tiling.sums / 128
+    if tiling.boxes:
+        leaving /= 2
+    deep = 1.0 + 0.3 / tiling.stages
+    return LAUNCH + FILLING + max(tensor * narrow * deep, shared) + leaving

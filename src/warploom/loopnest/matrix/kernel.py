@@ -14,14 +14,21 @@ from warploom.kernel.dtype import DType
 from warploom.kernel.ir import Kernel, Value
 from warploom.kernel.traverse import map_value
 from warploom.loopnest.computation import Folded, Kept, Loaded
+from warploom.loopnest.evaluate import elements
 from warploom.loopnest.ir import Axis, Parameter
 from warploom.loopnest.matrix.product import Factor, MatrixProduct
 from warploom.loopnest.matrix.tiling import LINE, OUT, REGISTERS, ROWS, STEP, Tiling
 from warploom.machine.record import Machine
 
 
-def kernel_of(product: MatrixProduct, tiling: Tiling, machine: Machine) -> Kernel:
-    return _Made(product, tiling, machine).kernel()
+def kernel_of(
+    product: MatrixProduct,
+    tiling: Tiling,
+    machine: Machine,
+    sizes: Mapping[Axis, int] | None = None,
+) -> Kernel:
+    """The kernel; with `sizes`, the same along shorter axes, whose blocks make several tiles."""
+    return _Made(product, tiling, machine, sizes or {}).kernel()
 
 
 @dataclass(slots=True)
@@ -37,6 +44,7 @@ class _Made:
     product: MatrixProduct
     tiling: Tiling
     machine: Machine
+    sizes: Mapping[Axis, int]
     arrays: dict[str, Array] = field(default_factory=dict)
     loads: int = 0
 
@@ -47,19 +55,21 @@ class _Made:
         self.line = LINE // self.dtype.bytes  # elements of a row in shared memory
         self.step = STEP // self.dtype.bytes  # terms of one product
         self.parts = t.rows // (ROWS * t.consumers)  # products of a warp group below each other
-        self.m, self.n, self.depth = p.rows.size, p.columns.size, p.over.size
+        axes = (p.rows, p.columns, p.over)
+        self.m, self.n, self.depth = (self.sizes.get(axis, axis.size) for axis in axes)
         self.high = -(-self.m // (t.rows * t.cluster))  # tiles of a cluster, down and across
         self.wide = -(-self.n // t.columns)
         self.tiles = self.high * self.wide * p.batches
-        self.clusters = max(1, min(self.tiles, self.machine.multiprocessors // t.cluster))
+        room = self.machine.multiprocessors // t.cluster
+        self.clusters = max(1, min(self.tiles, 1 if self.sizes else room))
         self.k = Builder(p.source.name, block=128 * t.consumers)
 
     def kernel(self) -> Kernel:
         k, p, t = self.k, self.product, self.tiling
-        stored = p.out
+        stored, counts = p.out, elements(p.program, self.sizes)
         for each in p.source.arrays:
-            const = each is not stored
-            self.arrays[each.name] = k.array(each.name, each.dtype, each.elements, const=const)
+            const, size = each is not stored, counts[each]
+            self.arrays[each.name] = k.array(each.name, each.dtype, size, const=const)
         for number in p.source.parameters:
             k.number(number.name, number.dtype)
         k.grid(self.clusters * t.cluster)

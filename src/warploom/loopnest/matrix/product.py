@@ -46,6 +46,7 @@ class MatrixProduct:
     """`store` has f of the `fold`, along `rows`, and `columns`, whose neighbours lie side by side,
     and perhaps along a batch."""
 
+    program: ir.Program
     source: Computation
     fold: Folded
     store: Stored
@@ -62,6 +63,11 @@ class MatrixProduct:
         return 1 if self.batch is None else self.batch.size
 
     @property
+    def rounding(self) -> float:
+        """How much of the largest product an addition may lose: sums of eight bits are short."""
+        return 2.0**-13 if self.kind in ("e4m3", "e5m2") else 0.0
+
+    @property
     def out(self) -> ir.Array:
         return self.store.access.array
 
@@ -70,8 +76,9 @@ class MatrixProduct:
         return self.store.access.place.factors.get(axis, 0) if axis is not None else 0
 
 
-def matrix_product(source: Computation) -> MatrixProduct:
-    """The product that a computation is, or why it is none."""
+def matrix_product(program: ir.Program) -> MatrixProduct:
+    """The product that a program is, or why it is none."""
+    source = Computation.of(program)
     folds = [each for each in source.leaves if isinstance(each, Folded)]
     if len(folds) != 1 or len(source.stores) != 1:
         raise NotMeantError("it is no single sum of products, stored once")
@@ -94,7 +101,7 @@ def matrix_product(source: Computation) -> MatrixProduct:
         raise NotMeantError("it has more than rows, columns, a sum and one batch")
     batch = others[0] if others else None
     made = MatrixProduct(
-        source, fold, store,
+        program, source, fold, store,
         _factor(first, rows[0], over, batch), _factor(second, columns[0], over, batch),
         rows[0], columns[0], over, batch, kind,
     )  # fmt: skip

@@ -18,6 +18,7 @@ from warploom.loopnest.parted import NotPartedError, Parted, parted
 from warploom.loopnest.strategies import product, reduction
 from warploom.loopnest.strategies.form import (
     NotMeantError,
+    Room,
     Tiles,
     Variant,
     can_be_vector,
@@ -31,8 +32,7 @@ from warploom.loopnest.strategies.form import (
 
 NAME = "split-over-blocks"
 LONG = 1024  # terms of a fold
-RESULTS = 1 << 20  # of products: with more of them, tiles are enough blocks
-COLUMNS, ROWS = 1 << 13, 1 << 10  # results of other folds
+COLUMNS, ROWS = 1 << 13, 1 << 10  # results of folds that are no products
 TILE = 128  # side of a tile of results, and columns of a block
 EACH = (2, 4, 1)  # blocks that a processor may have
 WHOLE = 8  # terms of a tile of the fold
@@ -41,7 +41,7 @@ SEVERAL = 3  # ways to tile, of each number of parts
 LANES, WIDTH, WARPS = 32, 4, 4  # of the second kernel
 
 
-def variants(program: ir.Program, free: bool, processors: int) -> list[Variant]:
+def variants(program: ir.Program, free: bool, room: Room) -> list[Variant]:
     folds = folds_of(program)
     if len(folds) != 1 or len({dim.axis for dim in folds[0].over}) != 1:
         raise NotMeantError("it is no single fold over one axis")
@@ -50,10 +50,11 @@ def variants(program: ir.Program, free: bool, processors: int) -> list[Variant]:
         raise NotMeantError(f"a fold of {over.size} terms is not long")
     if over.tiles and not free:
         raise NotMeantError(f"axis '{over}' has tiles of yours")
-    blocks = _blocks(program)
+    blocks, processors = _blocks(program), room.processors
     if 2 * blocks > processors * EACH[0]:
         raise NotMeantError(f"{blocks} blocks of results are enough")
-    counts = _counts(over.size, [processors * each / blocks for each in EACH])
+    most = _most(folds[0], room)
+    counts = _counts(over.size, [processors * each / blocks for each in EACH], most)
     if not counts:
         raise NotMeantError(f"axis '{over}' of {over.size} has no equal parts")
     found: list[Variant] = []
@@ -68,10 +69,22 @@ def variants(program: ir.Program, free: bool, processors: int) -> list[Variant]:
     return found
 
 
-def _counts(size: int, wished: Sequence[float]) -> list[int]:
+def _most(fold: ir.Instruction, room: Room) -> int:
+    """The most parts that there is room for."""
+    if room.between is None:
+        return MOST
+    over = {dim.axis for dim in fold.over}
+    results = math.prod(axis.size for axis in fold.axes if axis not in over)
+    most = room.between // (results * fold.dtype.bytes)
+    if most < 2:
+        raise NotMeantError(f"{room.between} bytes hold less than two parts of the results")
+    return min(MOST, most)
+
+
+def _counts(size: int, wished: Sequence[float], most: int) -> list[int]:
     """Into how many parts: divisors, the nearest to each wish, by which tiles are whole."""
-    parts = [n for n in range(2, MOST + 1) if size % n == 0 and size // n % WHOLE == 0]
-    parts = parts or [n for n in range(2, MOST + 1) if size % n == 0]
+    parts = [n for n in range(2, most + 1) if size % n == 0 and size // n % WHOLE == 0]
+    parts = parts or [n for n in range(2, most + 1) if size % n == 0]
     nearest = [min(parts, key=lambda n: max(n / wish, wish / n)) for wish in wished if parts]
     return list(dict.fromkeys(nearest))
 
@@ -84,8 +97,6 @@ def _blocks(program: ir.Program) -> int:
         return _blocks_of_others(program)
     sides = (found.rows.size, found.columns.size)
     others = math.prod(axis.size for axis in found.others)
-    if math.prod(sides) * others > RESULTS:
-        raise NotMeantError(f"{math.prod(sides) * others} results are enough for all blocks")
     return others * math.prod(-(-size // TILE) for size in sides)
 
 

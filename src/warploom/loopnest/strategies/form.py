@@ -41,14 +41,23 @@ class Variant:
 
 
 @dataclass(frozen=True, slots=True)
+class Room:
+    """How many processors there are, bytes for arrays between kernels (None: any number), and
+    whether warp groups multiply matrices that tensor copies bring."""
+
+    processors: int = 132
+    between: int | None = None
+    warp_groups: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Strategy:
     """`variants` raises NotMeantError where the condition does not hold. `free` says whether the
-    tiles of the program may be replaced; otherwise only axes without tiles get some. The number is
-    how many processors there are."""
+    tiles of the program may be replaced; otherwise only axes without tiles get some."""
 
     name: str
     what: str
-    variants: Callable[[ir.Program, bool, int], list[Variant]] = field(repr=False)
+    variants: Callable[[ir.Program, bool, Room], list[Variant]] = field(repr=False)
 
 
 def tiled(
@@ -121,7 +130,7 @@ def loads_of(program: ir.Program) -> list[ir.Instruction]:
 def place_of(each: ir.Instruction) -> dict[ir.Axis, int]:
     """How far apart neighbours along each axis lie in the array of a load or store."""
     assert isinstance(each.action, ir.Load | ir.Store)
-    return each.action.access.place.factors
+    return each.action.access.steps
 
 
 def wide_sizes(accesses: Sequence[ir.Instruction]) -> tuple[int, ...]:

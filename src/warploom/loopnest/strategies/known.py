@@ -8,23 +8,26 @@ from warploom.choices import STRATEGIES as SAID
 from warploom.loopnest.computation import Computation
 from warploom.loopnest.instructions import program_of
 from warploom.loopnest.ir import Program
-from warploom.loopnest.strategies import apart, product, reduction, row, split, streaming
-from warploom.loopnest.strategies.form import NotMeantError, Strategy, Variant
+from warploom.loopnest.strategies import apart, matrix, product, reduction, row, split, streaming
+from warploom.loopnest.strategies.flat import flattened
+from warploom.loopnest.strategies.form import NotMeantError, Room, Strategy, Variant
 from warploom.loopnest.strategies.merged import with_one_load, with_one_sum
 
-PROCESSORS = 132  # of a GPU, where nothing is said of it
+
+USUAL = Room()  # where nothing is said of a machine
 
 
 def _anywhere(
     variants: Callable[[Program, bool], list[Variant]],
-) -> Callable[[Program, bool, int], list[Variant]]:
-    """Returns what a strategy makes that is the same however many processors there are."""
+) -> Callable[[Program, bool, Room], list[Variant]]:
+    """Returns what a strategy makes that is the same whatever room there is."""
     return lambda program, free, _: variants(program, free)
 
 
 STRATEGIES: Mapping[str, Strategy] = {
     name: Strategy(name, SAID[name], variants)
     for name, variants in (
+        (matrix.NAME, matrix.variants),
         (product.NAME, _anywhere(product.variants)),
         (split.NAME, _anywhere(split.variants)),
         (apart.NAME, apart.variants),
@@ -37,16 +40,16 @@ STRATEGIES: Mapping[str, Strategy] = {
 
 
 def variants_of(
-    program: Program, free: bool, processors: int = PROCESSORS
+    program: Program, free: bool, room: Room = USUAL
 ) -> tuple[list[Variant], dict[str, str]]:
     """What strategies make of a program, and for each that makes nothing the reason."""
     found: list[Variant] = []
-    given = with_one_load(with_one_sum(Computation.of(program)))
+    given = flattened(with_one_load(with_one_sum(Computation.of(program))), free)
     program = program_of(given, published=False)
     refused = {}
     for each in STRATEGIES.values():
         try:
-            found += each.variants(program, free, processors)
+            found += each.variants(program, free, room)
         except NotMeantError as error:
             refused[each.name] = str(error)
     return found, refused

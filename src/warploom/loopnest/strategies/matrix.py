@@ -8,16 +8,14 @@ clusters, the order of tiles, and how results leave.
 from __future__ import annotations
 
 from warploom.loopnest import ir
-from warploom.loopnest.computation import Computation
 from warploom.loopnest.matrix.product import matrix_product
-from warploom.loopnest.strategies.form import MATRIX, NotMeantError, Variant
-from warploom.machine.record import Machine
+from warploom.loopnest.strategies.form import MATRIX, NotMeantError, Room, Variant
 
 NAME = "warp-group-tile"
 
 
-def variants(program: ir.Program, machine: Machine) -> list[Variant]:
-    if not (machine.warp_group_products and machine.tensor_copies):
-        raise NotMeantError(f"'{machine.name}' has no products by warp groups")
-    matrix_product(Computation.of(program))
+def variants(program: ir.Program, _: bool, room: Room) -> list[Variant]:
+    if not room.warp_groups:
+        raise NotMeantError("the machine has no products by warp groups")
+    matrix_product(program)
     return [Variant(NAME, program, space=MATRIX)]

@@ -28,6 +28,9 @@ from warploom.loopnest.strategies.form import (
 
 NAME = "block-tile"
 LARGE = 1 << 16  # results: enough for several groups of neighbours in a thread
+SLICED = 1024  # terms of a sum that threads have parts of,
+FEW = 1 << 20  # and results: with more of them there are blocks enough
+SLICES = (2, 4, 8)
 LONG = 64  # rows and columns that have room for these
 BLOCK_DIMS = 3
 INNER = (4, 8, 16, 32)
@@ -90,13 +93,25 @@ def _longest(axes: list[ir.Axis]) -> ir.Axis:
     return max(reversed(axes), key=lambda axis: axis.size)
 
 
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """Tiles of rows, columns and the sum. Where all is `near`, accesses are four neighbours wide;
+    where it is `sliced`, several threads have parts of each sum of a block."""
+
+    rows: Tiles
+    columns: Tiles
+    inner: Tiles
+    near: bool = False
+    sliced: bool = False
+
+
 def variants(program: ir.Program, free: bool) -> list[Variant]:
     found = product_of(program)
     made: list[Variant] = []
     refused: NotMeantError | None = None
-    for rows, columns, inner, is_near in _tiles(found):
+    for cut in _tiles(found):
         try:
-            made.append(_variant(program, free, found, (rows, columns, inner), is_near))
+            made.append(_variant(program, free, found, cut))
         except NotMeantError as error:
             refused = refused or error
     if not made:
@@ -104,25 +119,30 @@ def variants(program: ir.Program, free: bool) -> list[Variant]:
     return made
 
 
-def _tiles(found: FoldedProduct) -> list[tuple[Tiles, Tiles, Tiles, bool]]:
-    """Tiles of rows, columns and the sum; whether all accesses are four neighbours wide."""
+def _tiles(found: FoldedProduct) -> list[_Cut]:
     rows, columns = found.rows.size, found.columns.size
     few, many = thread_counts(rows, 4), thread_counts(columns, 4)
     inner = _inner(found.inner.size)
     flat: list[Tiles] = [(few, (2, 4, 8)), (many, (2, 4, 8))]
-    listed: list[tuple[Tiles, Tiles, Tiles, bool]] = []
+    listed: list[_Cut] = []
     results = rows * columns * math.prod(axis.size for axis in found.others)
     is_large = results > LARGE and min(rows, columns) >= LONG
     if is_large:
         near: list[Tiles] = [((2,), few, (4,)), (few, (4,))]
         beside: list[Tiles] = [((2,), many, (4,)), (many, (4,))]
-        listed = [(r, c, (inner,), True) for r in near for c in beside]
+        listed = [_Cut(r, c, (inner,), near=True) for r in near for c in beside]
         if place_of(found.a).get(found.inner, 0) > 1 and place_of(found.a)[found.rows] > 1:
             wide = ((2,), (8, 16, 32, 64), (4,))  # reading the first factor costs most
-            listed += [(rows_, wide, (inner,), True) for rows_ in near]
-    listed.append((flat[0], flat[1], (inner,), False))
+            listed += [_Cut(rows_, wide, (inner,), near=True) for rows_ in near]
+        if found.inner.size >= SLICED and results <= FEW:
+            first, second = (
+                _Cut(near[0], own, (SLICES, (4, 8, 16)), near=True, sliced=True)
+                for own in reversed(beside)
+            )
+            listed = [first, *listed, second]
+    listed.append(_Cut(flat[0], flat[1], (inner,)))
     if not is_large:
-        listed.append((flat[0], flat[1], ((4, 8, 16), (2, 4, 8)), False))
+        listed.append(_Cut(flat[0], flat[1], ((4, 8, 16), (2, 4, 8))))
     return listed
 
 
@@ -138,24 +158,24 @@ def _variant(
     program: ir.Program,
     free: bool,
     found: FoldedProduct,
-    tiles: tuple[Tiles, Tiles, Tiles],
-    near: bool,
+    cut: _Cut,
 ) -> Variant:
-    rows, columns, inner = tiles
-    wanted: dict[ir.Axis, Tiles] = {found.rows: rows, found.columns: columns, found.inner: inner}
+    wanted: dict[ir.Axis, Tiles] = {
+        found.rows: cut.rows, found.columns: cut.columns, found.inner: cut.inner
+    }  # fmt: skip
     wanted |= dict.fromkeys(found.others, ())
     made = tiled(program, wanted, free)
     if any(named(made, axis).tiles for axis in found.others):
         raise NotMeantError("a batch has tiles")
     again = product_of(made)
     is_wide = can_be_vector(again.store, again.columns)
-    return Variant(NAME, made, tuple(_fixes(made, again, near, is_wide)))
+    return Variant(NAME, made, tuple(_fixes(made, again, cut, is_wide)))
 
 
-def _fixes(program: ir.Program, p: FoldedProduct, near: bool, is_wide: bool) -> list[str]:
+def _fixes(program: ir.Program, p: FoldedProduct, cut: _Cut, is_wide: bool) -> list[str]:
     """Threads have neighbours; with a third level of tiles several groups of these, apart from each
     other."""
-    found = [f"dim_kind({p.inner}0)=LOOP"]
+    found, near = [f"dim_kind({p.inner}0)=LOOP"], cut.near
     found += [f"dim_kind({axis}0)=BLOCK" for axis in (p.rows, p.columns, *p.others)]
     found += [f"cache({load})=CACHE_SHARED" for load in (p.a, p.b)]
     for made in program.temporaries:
@@ -163,12 +183,17 @@ def _fixes(program: ir.Program, p: FoldedProduct, near: bool, is_wide: bool) -> 
         found.append(f"lowered({made})={word}")
     for load, axis in ((p.a, p.rows), (p.b, p.columns)):
         found += _through_shared(p, load, axis, near)
-    found += [f"dim_kind({dim})=UNROLL|LOOP" for dim in dims_of(p.fold, p.inner)]
+    inner = dims_of(p.fold, p.inner)
+    if cut.sliced:
+        found.append(f"dim_kind({inner.pop(0)})=THREAD")
+    found += [f"dim_kind({dim})=UNROLL|LOOP" for dim in inner]
     for each in program.instructions:
         if each not in (p.fold, p.a, p.b):
             found += _in_registers(p, each)
     if near:
         found += ["stages=2|3|4", f"cache({p.store})=CACHE_SHARED"]
+    if near and all(place_of(load).get(p.inner) == 1 for load in (p.a, p.b)):
+        found.append("fill=REGISTERS")  # rows become columns: a copy would be of single elements
     last = dims_of(p.store, p.columns)[-1]
     if is_wide:
         found.append(f"dim_kind({last})={'VECTOR' if near else 'VECTOR|UNROLL'}")
