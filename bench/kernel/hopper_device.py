@@ -319,6 +319,7 @@ def emulated(setting: Setting, shape: Shape) -> dict[str, Any]:
     packed = function.packed([m, n, k, clusters, a, b, c])
     report = function.launch(setting.blocks(m, n, setting.cluster), packed, races=True, prove=True)
     load(kernel, "simulator")(a, b, held, m=m, n=n, k=k, clusters=clusters)
+    assert report.proof is not None
     return {"proof": report.proof.reach.name, "equal": bool(np.array_equal(c, held))}
 
 

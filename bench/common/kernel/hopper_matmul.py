@@ -9,12 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from warploom.index.ir import Expr, Var, maximum, minimum
+from warploom.index.ir import Const, Expr, Var, maximum, minimum
 from warploom.kernel import ir
 from warploom.kernel.build import Builder, cast, ceil_div
 from warploom.kernel.dtype import DType
 from warploom.kernel.ir import Kernel
 from warploom.kernel.tensor import types_of
+from warploom.kernel.warpgroup import Major
 
 ROWS, WIDTH = 64, 128  # of a product; bytes of a row in shared memory
 MOST_SHARED = 232448  # bytes of a block on an H200
@@ -35,7 +36,7 @@ class Setting:
     staged: int = 0
     kind: ir.TensorKind = "bf16"
     out: DType = DType.BF16
-    majors: tuple[ir.Major, ir.Major] = ("k", "k")
+    majors: tuple[Major, Major] = ("k", "k")
 
     @property
     def name(self) -> str:
@@ -114,7 +115,8 @@ class _Made:
 
     @property
     def _cluster(self) -> Expr:
-        return Var("block_x") // self.setting.cluster if self.setting.cluster > 1 else Var("block_x")
+        block, many = Var("block_x"), self.setting.cluster
+        return block // many if many > 1 else block
 
     # -- what there is
 
@@ -170,9 +172,9 @@ class _Made:
         ):
             first = stage * (side * self.deep)
             for part in range((self.deep if dense == "k" else side) // row):
-                if dense == "k":
-                    where, far = (begin, at + part * row), part * side * row
-                else:
+                where: tuple[Expr, ...] = (begin, at + part * row)
+                far = part * side * row
+                if dense != "k":
                     where, far = (at, begin + part * row), part * self.deep * row
                 self.k.add(ir.Fill(f"{name}_map", where, f"{name}_tile", first + far, cut))
 
@@ -200,8 +202,8 @@ class _Made:
         """Straight from registers, two neighbours at once."""
         k, out = self.k, self.setting.out
         with k.loop("part", self.parts) as part, k.loop("half", 2) as half:
-            down = (k.warp // 4 * self.parts + part) * ROWS + k.warp % 4 * 16 + k.lane // 4
-            down = k.let("down", Var("row") + down + half * 8)
+            own = (k.warp // 4 * self.parts + part) * ROWS + k.warp % 4 * 16 + k.lane // 4
+            down = k.let("down", Var("row") + own + half * 8)
             with k.loop("unit", self.wide // 8) as unit:
                 across = k.let("across", Var("column") + unit * 8 + k.lane % 4 * 2)
                 # A condition on the store alone would have ptxas let products wait for each other.
@@ -219,7 +221,7 @@ class _Made:
             name = f"c_tile_{box % self.setting.staged}"
             self._box(name, box)
             at = (Var("row"), Var("column") + box * 64)
-            self.k.add(ir.BulkStore("c_map", at, name, ir.lift(0)))
+            self.k.add(ir.BulkStore("c_map", at, name, Const(0)))
 
     def _box(self, name: str, box: int) -> None:
         """Sixteen columns at once, as matrices; units of 16 bytes swizzled by the row."""

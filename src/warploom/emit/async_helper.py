@@ -124,7 +124,9 @@ def _product(name: str) -> str:
     said = [f", {int(each == 'mn')}" for each in (first, second) if each != "r"]
     majors = "".join(said) if kind in ("bf16", "f16") else ""
     ones = ", 1, 1" if real else ""
-    takes = ", ".join(f"unsigned a{at}" for at in range(4)) if first == "r" else "unsigned long long a"
+    takes = (
+        ", ".join(f"unsigned a{at}" for at in range(4)) if first == "r" else "unsigned long long a"
+    )
     return (
         f"({'float' if real else 'int'}* d, {takes}, unsigned long long b, int adds) {{\n"
         f'  asm volatile("{{\\n.reg .pred adds;\\nsetp.ne.b32 adds, %{many + given + 1}, 0;\\n"\n'

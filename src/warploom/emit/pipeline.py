@@ -52,6 +52,8 @@ class Pipeline:
         self.barriers = barriers_at(kernel)
         self.rings = [each for each in ir.walk(kernel.body) if isinstance(each, Ring)]
         self.around: list[Ring] = []
+        stmts = list(ir.walk(kernel.body))
+        self.sizes = {e.name: e.size or 1 for e in stmts if isinstance(e, ir.Registers)}
         fresh = Fresh(names_of(kernel))
         self.base = fresh.name("shared_begin")
         self.phases = {each.stage: fresh.name(f"{each.stage}_phase") for each in self.rings}
@@ -100,7 +102,8 @@ class Pipeline:
 
     def begin(self) -> None:
         if self.uses_base:
-            self.add(f"const unsigned int {self.base} = (unsigned int)__cvta_generic_to_shared(pool);")
+            address = "(unsigned int)__cvta_generic_to_shared(pool)"
+            self.add(f"const unsigned int {self.base} = {address};")
 
     def roles(self, body: tuple[ir.Stmt, ...]) -> None:
         """Both roles, side by side."""
@@ -211,7 +214,7 @@ class Pipeline:
     def _copy(self, fill: Fill, full: str) -> None:
         map, index, at = self.maps[fill.map], fill.index, list(fill.at)
         if fill.split is None:
-            way, more = "in", ()
+            way, more = "in", tuple[str, ...]()
         else:
             rank = Var("block_x") % self.kernel.cluster
             index = index + rank * map.elements
@@ -230,9 +233,7 @@ class Pipeline:
         self.printer.bounds[ring.var] = (0, max(0, high - 1))
         kind = self.printer.indices.declared(ring.var, (0, max(0, high)))
         count = self.printer.index(ring.count)
-        self.printer.lines.open(
-            f"for ({kind} {ring.var} = 0; {ring.var} < {count}; ++{ring.var})"
-        )
+        self.printer.lines.open(f"for ({kind} {ring.var} = 0; {ring.var} < {count}; ++{ring.var})")
 
     def _wait(self, ring: Ring, empty: bool, phase: str) -> None:
         name = "wait_cluster" if self.shared_by_cluster(ring) else "wait"
@@ -326,14 +327,13 @@ class Pipeline:
         """Registers are read after the wait only, so it seems to write them."""
         names = {} if pending else {each.target.name: each.target for each in products}
         wait = f"wgmma.wait_group.sync.aligned {pending};"
-        sizes = {e.name: e.size or 1 for e in ir.walk(self.kernel.body) if isinstance(e, ir.Registers)}
         if not names:
             self.asm(wait)
             return
         held = [
             f'"+{"f" if cell.dtype.is_float else "r"}"({name}[{at}])'
             for name, cell in names.items()
-            for at in range(sizes[name])
+            for at in range(self.sizes[name])
         ]
         self.add(f'asm volatile("{wait}"')
         self.add(f'  : {", ".join(held)} :: "memory");')
@@ -363,9 +363,7 @@ class Pipeline:
         held = isinstance(stmt.a, ir.Cell)
         majors = ("k" if isinstance(stmt.a, ir.Cell) else stmt.a.major, stmt.b.major)
         name = product_name(stmt.kind, stmt.columns, majors, held)
-        a = (
-            self._words(stmt) if isinstance(stmt.a, ir.Cell) else [self._descriptor(stmt.a, loops)]
-        )
+        a = self._words(stmt) if isinstance(stmt.a, ir.Cell) else [self._descriptor(stmt.a, loops)]
         target = self.printer.cell(stmt.target)
         self.call(name, f"&{target}", *a, self._descriptor(stmt.b, loops), self._adds(stmt, loops))
 
@@ -411,7 +409,9 @@ class Pipeline:
         words = [f"word{at}" for at in range(many)]
         lines.open("")
         lines.add(f"unsigned int {', '.join(words)};")
-        self.call(matrix_name(False, many, stmt.transposed), self.place(stmt.array, stmt.index), *words)
+        self.call(
+            matrix_name(False, many, stmt.transposed), self.place(stmt.array, stmt.index), *words
+        )
         kind = self.printer.type(stmt.target.dtype)
         for at, word in enumerate(words):
             for half in range(2):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import assert_never
-
 from warploom.emit.dialect import Dialect
 from warploom.emit.helper import helper_prefix, helper_text
 from warploom.emit.literal import CHOICE, number_text
@@ -17,9 +15,9 @@ from warploom.index.ranges import Ranges, range_of
 from warploom.index.show import c_helpers
 from warploom.kernel import ir
 from warploom.kernel.bounds import Bounds, counter_range, static_bounds
+from warploom.kernel.check_hopper import of_hopper
 from warploom.kernel.dtype import DType
 from warploom.kernel.function import Call
-from warploom.kernel.check_hopper import of_hopper
 from warploom.kernel.pool import offsets, whole_bytes
 from warploom.kernel.traverse import widest_access
 from warploom.kernel.warpgroup import Hopper
@@ -157,16 +155,11 @@ class SimtPrinter:
                 self.barrier(stmt)
             case ir.Shuffle() | ir.TensorProduct():
                 self.together(stmt)
-            case (
-                ir.Ring() | ir.Fill() | ir.WarpgroupProduct() | ir.LoadMatrix() | ir.StoreMatrix()
-                | ir.BulkStore()
-            ):  # fmt: skip
-                self.hopper(stmt)
             case ir.Comment(text):
                 for line in [text] if isinstance(stmt, Call) else comment_lines(text):
                     self.lines.add(line)
             case _:
-                assert_never(stmt)
+                self.hopper(stmt)
 
     def barrier(self, stmt: ir.Barrier) -> None:
         block = stmt.scope == "block"

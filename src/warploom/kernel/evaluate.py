@@ -27,7 +27,7 @@ from warploom.kernel.async_copy import Ahead, Groups
 from warploom.kernel.bounds import thread_variables
 from warploom.kernel.dtype import DType
 from warploom.kernel.evaluate_hopper import hopper
-from warploom.kernel.shared_pool import Pool, pool_of
+from warploom.kernel.shared_pool import Pool, SharedArray, pool_of
 from warploom.kernel.tensor import product, widths
 from warploom.machine.banks import bank_use
 from warploom.machine.coalesce import traffic

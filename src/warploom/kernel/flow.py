@@ -83,8 +83,10 @@ class Flow:
         """Whether a loop has at least one iteration in every launch."""
         assert isinstance(site.stmt, ir.For | ir.Ring)
         place, stmt = site.place, site.stmt
-        first, last = (Const(0), stmt.count) if isinstance(stmt, ir.Ring) else (stmt.start, stmt.stop)
-        goal = place.expr(first).lt(place.expr(last))
+        if isinstance(stmt, ir.Ring):
+            goal = place.expr(stmt.count).ge(1)
+        else:
+            goal = place.expr(stmt.start).lt(place.expr(stmt.stop))
         return self.reasoning.shows(goal, place.guards)
 
     def check_site(self, site: Site) -> None:

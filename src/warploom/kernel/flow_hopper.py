@@ -6,7 +6,8 @@ the same for all blocks of a cluster.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from warploom.errors import CheckError
 from warploom.index.ir import Binary, Const, Expr, Var, fold_up, rebuild, substitute, variables
@@ -25,7 +26,8 @@ _TOGETHER = (Ring, Fill, ir.BulkStore, ir.WarpgroupProduct)
 _LANES = ("thread", "thread_x", "lane")
 
 
-class Touched(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Touched:
     """Neighbouring elements of an array, and what else holds where they are touched."""
 
     array: str
@@ -59,14 +61,15 @@ def _map(kernel: ir.Kernel, name: str) -> MapParam:
 
 def _sizes(kernel: ir.Kernel) -> dict[str, int]:
     shared = [each for each in kernel.body if isinstance(each, ir.Shared)]
-    return {each.name: each.dtype.bytes for each in (*shared, *kernel.arrays)}
+    found = {each.name: each.dtype.bytes for each in shared}
+    return found | {each.name: each.dtype.bytes for each in kernel.arrays}
 
 
 def check_hopper_site(flow: Flow, site: Site) -> None:
     stmt, level = site.stmt, site.place.level
     if not isinstance(stmt, HOPPER):
         return
-    if isinstance(stmt, _TOGETHER) and level > Level.BLOCK or level > Level.WARP:
+    if (isinstance(stmt, _TOGETHER) and level > Level.BLOCK) or level > Level.WARP:
         raise CheckError(
             f"a {_name(stmt)} stands under a condition that differs between threads of a block",
             advice="move it out of the condition",

@@ -526,7 +526,7 @@ class Kernel:
     expressions are computed in `index`, i32 or i64; scalars of that type may stand in them.
     `shared_most` are the bytes of shared memory that a block may take; a launch asks for those that
     no kernel may declare. `maps` are made of arrays by a launch; so many neighbours along the first
-    axis of the grid are a `cluster`; with `roles` rings are filled by threads beside the block's."""
+    axis of the grid are a `cluster`; with `roles`, threads beside the block's fill rings."""
 
     name: str
     params: tuple[Param, ...]

@@ -96,9 +96,7 @@ def renamed(kernel: ir.Kernel, names: Mapping[str, str]) -> ir.Kernel:
 
     def view(old: ir.MapParam) -> ir.MapParam:
         sizes, strides = tuple(map(expr, old.sizes)), tuple(map(expr, old.strides))
-        return replace(
-            old, name=new(old.name), array=new(old.array), sizes=sizes, strides=strides
-        )
+        return replace(old, name=new(old.name), array=new(old.array), sizes=sizes, strides=strides)
 
     x, y, z = (expr(size) for size in kernel.grid)
     return replace(

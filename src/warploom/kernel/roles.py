@@ -1,6 +1,6 @@
 """What one role of a kernel with rings has to do: the statements of those who fill them.
 
-    let m = …; for t { ring k { fill a; … } ; store … }   →   let m = …; for t { ring k { fill a } }
+let m = …; for t { ring k { fill a; … } ; store … }   →   let m = …; for t { ring k { fill a } }
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _sliced(body: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:
         match stmt:
             case ir.Let() | Fill():
                 kept.append(stmt)
-            case (ir.For() | ir.Ring()) if fills:
+            case ir.For() | ir.Ring() if fills:
                 kept.append(replace(stmt, body=_sliced(stmt.body)))
             case ir.If(condition, then, otherwise) if fills:
                 kept.append(ir.If(condition, _sliced(then), _sliced(otherwise)))

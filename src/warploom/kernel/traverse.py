@@ -8,6 +8,7 @@ from typing import TypeAlias, assert_never
 
 from warploom.index.ir import Const, Expr
 from warploom.kernel import ir
+from warploom.kernel.warpgroup import Hopper
 
 OnExpr: TypeAlias = Callable[[Expr], Expr]
 OnValue: TypeAlias = Callable[[ir.Value], ir.Value]
@@ -194,24 +195,18 @@ def map_stmt(stmt: ir.Stmt, on_expr: OnExpr, on_value: OnValue = lambda value: v
             )
         case ir.Registers() | ir.Shared() | ir.Barrier() | ir.Comment():
             return stmt
-        case ir.Ring():
-            count = stmt.count if isinstance(stmt.count, Const) else on_expr(stmt.count)
-            return replace(stmt, count=count, body=map_body(stmt.body, on_expr, on_value))
-        case ir.Fill() | ir.BulkStore():
-            return replace(stmt, at=tuple(map(on_expr, stmt.at)), index=on_expr(stmt.index))
-        case ir.WarpgroupProduct() | ir.LoadMatrix() | ir.StoreMatrix():
-            return _map_matrices(stmt, cell_of, value_of, on_expr)
         case _:
-            assert_never(stmt)
+            return _map_hopper(stmt, cell_of, value_of, on_expr, on_value)
 
 
-def _map_matrices(
-    stmt: ir.WarpgroupProduct | ir.LoadMatrix | ir.StoreMatrix,
+def _map_hopper(
+    stmt: Hopper,
     cell_of: Callable[[ir.Cell], ir.Cell],
     value_of: OnValue,
     on_expr: OnExpr,
+    on_value: OnValue,
 ) -> ir.Stmt:
-    """What moves or multiplies matrices, with its parts mapped."""
+    """A ring, or what moves boxes, and moves or multiplies matrices, with its parts mapped."""
 
     def cell(given: ir.Cell) -> ir.Cell:
         made = value_of(given)
@@ -222,6 +217,11 @@ def _map_matrices(
         return replace(given, index=on_expr(given.index))
 
     match stmt:
+        case ir.Ring():
+            count = stmt.count if isinstance(stmt.count, Const) else on_expr(stmt.count)
+            return replace(stmt, count=count, body=map_body(stmt.body, on_expr, on_value))
+        case ir.Fill() | ir.BulkStore():
+            return replace(stmt, at=tuple(map(on_expr, stmt.at)), index=on_expr(stmt.index))
         case ir.LoadMatrix(target):
             return replace(stmt, target=cell_of(target), index=on_expr(stmt.index))
         case ir.StoreMatrix():

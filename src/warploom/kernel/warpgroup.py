@@ -1,8 +1,8 @@
 """What a kernel of Hopper says beside `ir.py`: boxes of arrays that come through tensor maps, rings
 of stages that a warp group of its own fills, products of whole warp groups, matrices of a warp.
 
-Their meaning is in order: an iteration of a ring fills its tiles, then its body runs. What overlaps,
-and the phases, barriers and counts of bytes that it takes, is what a printer makes of it.
+Their meaning is in order: an iteration of a ring fills its tiles, then its body runs. What
+overlaps, and the phases, barriers and counts of bytes that it takes, a printer makes of it.
 """
 
 from __future__ import annotations
@@ -106,8 +106,8 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class WarpgroupProduct:
-    """`target` += a·b as the tensor cores of a warp group do it: 64 × k by k × `columns`, where k is
-    32 bytes of factors. Each thread holds columns / 2 neighbouring registers of the target."""
+    """`target` += a·b as the tensor cores of a warp group do it: 64 × k by k × `columns`, where k
+    is 32 bytes of factors. Each thread holds columns / 2 neighbouring registers of the target."""
 
     target: Cell
     a: Tile | Cell

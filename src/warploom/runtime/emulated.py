@@ -42,10 +42,7 @@ class EmulatedFunction:
     def launch(self, grid: Grid | int, packed: Sequence[Any], **how: Any) -> Report:
         """With the options of the emulator, as `prove=True`."""
         asked = launched_bytes(self.kernel)
-        return self._function.launch(
-            grid, self.kernel.launched, packed, shared_bytes=asked, **how
-        )
-
+        return self._function.launch(grid, self.kernel.launched, packed, shared_bytes=asked, **how)
 
     def packed(self, arguments: Sequence[Any]) -> list[Any]:
         """What the emulator is given for each parameter, maps last."""

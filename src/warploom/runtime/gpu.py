@@ -84,8 +84,8 @@ def load_function(
 ) -> Loaded:
     """Compiles CUDA C++ for a GPU of this machine and loads one function of it."""
     driver = open_driver()
-    code = compile_cuda(text, arch or driver.architecture(device), kind="cubin", contract=contract).code
-    return Loaded(driver.load(code, name, device))
+    made = compile_cuda(text, arch or driver.architecture(device), kind="cubin", contract=contract)
+    return Loaded(driver.load(made.code, name, device))
 
 
 def gpu_name(device: int = 0) -> str | None:

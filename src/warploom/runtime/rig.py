@@ -35,7 +35,8 @@ class Built:
 
 def built(kernel: Kernel, text: str, arch: str) -> Built:
     """The kernel compiled, which may be done in a process of its own."""
-    return Built(kernel, compile_cuda(text, arch_of(kernel, arch), kind="cubin", contract=False).code)
+    made = compile_cuda(text, arch_of(kernel, arch), kind="cubin", contract=False)
+    return Built(kernel, made.code)
 
 
 class Bench(Protocol[P_contra]):
