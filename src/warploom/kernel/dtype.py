@@ -129,9 +129,19 @@ def coded(numbers: Codes, dtype: DType) -> Codes:
     """Numbers as the nearest codes, ties to even; every NaN as one. What is beyond all numbers of
     eight bits becomes the largest of them, as GPUs have it."""
     with np.errstate(all="ignore"):  # what is beyond all codes, and signalling NaNs
-        wide = np.asarray(numbers, np.float32).astype(np.float64)
+        single = np.asarray(numbers, np.float32)
+        if dtype is DType.BF16:
+            return _leading(single)
+        wide = single.astype(np.float64)
         made = narrow.encode(wide, narrow.FORMATS[repr(dtype)], "rn", dtype.bytes == 1, None)
         return made.astype(dtype.storage)
+
+
+def _leading(single: Codes) -> Codes:
+    """The leading half of single precision, rounded: a carry goes on to the exponent."""
+    bits = single.view(np.uint32)
+    rounded = (bits + np.uint32(0x7FFF) + (bits >> np.uint32(16) & np.uint32(1))) >> np.uint32(16)
+    return np.where(np.isnan(single), np.uint32(0x7FFF), rounded).astype(np.uint16)
 
 
 def numbers_of(held: Codes, dtype: DType) -> Codes:

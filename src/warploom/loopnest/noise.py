@@ -80,12 +80,19 @@ class Noise:
         values = self._evaluation.values[instruction]
         if values.dtype.kind != "f":
             return 0.0
-        return float(np.abs(values[np.isfinite(values)]).max(initial=0))
+        return _finite(values)
+
+
+def _finite(values: Numbers) -> float:
+    return float(np.abs(values[np.isfinite(values)]).max(initial=0))
 
 
 def _moved(op: str, given: list[tuple[Numbers, float]]) -> float:
     """How far a result moves when its operands do; what is not finite is compared by itself."""
     function, most = FUNCTIONS[op], 0.0
+    if op == "*" and all(values.dtype.kind == "f" for values, _ in given):
+        (left, by), (right, to) = ((_finite(values), noise) for values, noise in given)
+        return left * to + right * by + by * to
     with np.errstate(all="ignore"):
         there = function(*(values for values, _ in given))
         if there.dtype.kind != "f":  # integers that were floats once

@@ -16,7 +16,7 @@ import numpy as np
 
 from warploom.kernel.dtype import DType, memory_of, numbers_of
 from warploom.kernel.evaluate import run
-from warploom.kernel.ir import TensorKind
+from warploom.kernel.ir import Kernel, TensorKind
 from warploom.kernel.tensor import leading_bits
 from warploom.loopnest.decided import Implementation
 from warploom.loopnest.evaluate import Evaluation, Numbers, elements, written
@@ -30,6 +30,7 @@ from warploom.search.outcome import Reason
 ITERATIONS = 3
 # How far a sum in single precision may be from one in double precision, of the largest element.
 CLOSE = 1e-4
+SHORT = 1e-3  # the same for sums of products of floats of eight bits
 # How much of the noise counts beside that: all of it and more, but never more than elements of 1.
 NOISE = 16 / CLOSE
 # Integers that are put in; those without a sign from zero on.
@@ -64,20 +65,30 @@ class Tried:
 
 def tried(implementation: Implementation, seed: int = 0, iterations: int = ITERATIONS) -> Tried:
     """Raises where the kernel does what no kernel may: a race, an access outside its array."""
-    made, random = implementation.shortened(iterations), np.random.default_rng(seed)
-    program = made.program
+    made = implementation.shortened(iterations)
     seen = made.target.tensor if "TENSOR" in made.kind.values() else None
-    arrays, numbers = some_inputs(program, random, made.sizes, seen)
-    meant = Evaluation(program, arrays, numbers, made.sizes)
+    return tried_kernel(made.program, lower(made), made.sizes, seed, seen)
+
+
+def tried_kernel(
+    program: Program,
+    kernel: Kernel,
+    sizes: Mapping[Axis, int],
+    seed: int = 0,
+    seen: TensorKind | None = None,
+) -> Tried:
+    """The kernel of a program along axes of these sizes, run on the simulator."""
+    arrays, numbers = some_inputs(program, np.random.default_rng(seed), sizes, seen)
+    meant = Evaluation(program, arrays, numbers, sizes)
     wanted = meant.outputs()
     noise = Noise(meant).outputs()
     given = {array.name: each.copy() for array, each in before(meant, arrays)}
     kept = {name: each.copy() for name, each in given.items()}
-    report = run(lower(made), [*(given[array.name] for array in program.arrays), *numbers.values()])
-    sizes = {axis.name: size for axis, size in made.sizes.items()}
+    report = run(kernel, [*(given[array.name] for array in program.arrays), *numbers.values()])
+    said = {axis.name: size for axis, size in sizes.items()}
     if report.races:
-        return Tried(sizes, f"threads store the same at once: {report.races[0]}")
-    stored = written(program, made.sizes)
+        return Tried(said, f"threads store the same at once: {report.races[0]}")
+    stored = written(program, sizes)
     for name, each in wanted.items():
         off = ~agrees(program, name, given[name], each, noise[name])
         apart = np.where(stored[name], off, given[name] != kept[name])
@@ -85,8 +96,8 @@ def tried(implementation: Implementation, seed: int = 0, iterations: int = ITERA
             at = int(np.argmax(apart))
             dtype = dtype_of(program, name)
             got, right = (numbers_of(held[at : at + 1], dtype)[0] for held in (given[name], each))
-            return Tried(sizes, f"{name}[{at}] is {got:.6g} and should be {right:.6g}")
-    return Tried(sizes)
+            return Tried(said, f"{name}[{at}] is {got:.6g} and should be {right:.6g}")
+    return Tried(said)
 
 
 def before(meant: Evaluation, arrays: Mapping[str, Numbers]) -> Iterator[tuple[Array, Numbers]]:
@@ -134,30 +145,42 @@ def dtype_of(program: Program, name: str) -> DType:
     return next(array.dtype for array in program.arrays if array.name == name)
 
 
+def nearness(program: Program) -> float:
+    """How far sums may be off, of the largest: tensor cores add products of floats of eight bits
+    with fewer bits than single precision has."""
+    short = any(each.dtype.is_code and each.dtype.bytes == 1 for each in program.instructions)
+    return SHORT if short else CLOSE
+
+
 def agrees(
     program: Program, name: str, got: Numbers, wanted: Numbers, noise: float = math.inf
 ) -> Flags:
     """Which elements of an array are what a program means: exactly, where it has no floats."""
     dtype = dtype_of(program, name)
     if any(each.dtype.is_real for each in program.instructions):
-        return close(numbers_of(got, dtype), numbers_of(wanted, dtype), noise, dtype)
+        held = numbers_of(got, dtype), numbers_of(wanted, dtype)
+        return close(*held, noise, dtype, nearness(program))
     found: Flags = got == wanted
     return found
 
 
 def close(
-    got: Numbers, wanted: Numbers, noise: float = math.inf, dtype: DType = DType.F32
+    got: Numbers,
+    wanted: Numbers,
+    noise: float = math.inf,
+    dtype: DType = DType.F32,
+    part: float = CLOSE,
 ) -> Flags:
     """Which elements are near enough to what they should be. The largest that is finite says what
     is near, and the noise of their sums where that is known; what is not finite is itself. Codes
     may be neighbours: what they are of lies near the middle between two."""
     finite = np.isfinite(wanted)
     largest = float(np.abs(wanted[finite]).max(initial=0.0))
-    near: Numbers | float = CLOSE * largest + CLOSE * min(1.0, NOISE * noise)
+    near: Numbers | float = part * largest + part * min(1.0, NOISE * noise)
     with np.errstate(invalid="ignore"):
         if dtype.is_code:
-            part, least = dtype.rounding
-            near = near + 2 * np.maximum(part * np.abs(wanted), least)
+            own, least = dtype.rounding
+            near = near + 2 * np.maximum(own * np.abs(wanted), least)
         apart = np.abs(got.astype(np.float64) - wanted)
     same = (got == wanted) | (np.isnan(got) & np.isnan(wanted))
     found: Flags = np.where(finite, apart <= near, same)

@@ -184,9 +184,7 @@ def _launched(kernel: Kernel, text: str, arch: str) -> Launched:
         assert isinstance(array.size, Const)
         maps.append(Mapped(each, array.dtype, array.size.value))
     sides = grid[0], grid[1], grid[2]
-    return Launched(
-        function_name(kernel, "cuda"), sides, kernel.launched, code, names, tuple(maps)
-    )
+    return Launched(function_name(kernel, "cuda"), sides, kernel.launched, code, names, tuple(maps))
 
 
 def made_again(nest: Nest, record: Mapping[str, Any]) -> Candidates:

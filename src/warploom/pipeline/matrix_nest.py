@@ -10,14 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from warploom.errors import UnsupportedError
-from warploom.kernel.evaluate import run
 from warploom.kernel.ir import Kernel
 from warploom.kernel.schedule import schedule_text
+from warploom.kernel.warpgroup import GROUP
 from warploom.loopnest.decided import Implementation
-from warploom.loopnest.evaluate import Evaluation
 from warploom.loopnest.ir import Axis, Program
 from warploom.loopnest.matrix.bound import MatrixBound, expected
 from warploom.loopnest.matrix.kernel import kernel_of
@@ -25,11 +22,10 @@ from warploom.loopnest.matrix.product import matrix_product
 from warploom.loopnest.matrix.space import MatrixSpace
 from warploom.loopnest.matrix.tiling import Tiling
 from warploom.loopnest.matrix.words import tiling_words
-from warploom.loopnest.noise import Noise
 from warploom.loopnest.schedule import limit_words
 from warploom.loopnest.strategies.form import LOOPS, MATRIX
 from warploom.loopnest.target import Target
-from warploom.loopnest.trial import Tried, agrees, some_inputs
+from warploom.loopnest.trial import Tried, tried_kernel
 from warploom.machine.rates import Rates
 from warploom.machine.times import time_words
 from warploom.pipeline.nest import Nest, Recipe, Then
@@ -72,6 +68,9 @@ class MatrixNest(Nest):
 
     def implementation(self, candidate: Candidates) -> Implementation:
         raise UnsupportedError("products by warp groups are no implementation of loops")
+
+    def threads_of(self, candidate: Candidates) -> int:
+        return GROUP * self.tiling(candidate).consumers
 
     def tiling(self, candidate: Candidates) -> Tiling:
         return self.space.tiling(candidate)
@@ -123,22 +122,8 @@ class MatrixNest(Nest):
 
     def _tried(self, tiling: Tiling) -> Tried:
         sizes = shortened(self.product.rows, self.product.columns, self.product.over, tiling)
-        program = self.program
-        arrays, numbers = some_inputs(program, np.random.default_rng(0), sizes)
-        meant = Evaluation(program, arrays, numbers, sizes)
-        wanted, noise = meant.outputs(), Noise(meant).outputs()
         kernel = kernel_of(self.product, tiling, self.target.machine, sizes)
-        given = {name: each.copy() for name, each in arrays.items()}
-        report = run(kernel, [*(given[each.name] for each in program.arrays), *numbers.values()])
-        said = {axis.name: size for axis, size in sizes.items()}
-        if report.races:
-            return Tried(said, f"threads store the same at once: {report.races[0]}")
-        for name, each in wanted.items():
-            rough = self.product.rounding * self.product.over.size
-            near = noise[name] + rough * float(np.abs(each.astype(np.float64)).max(initial=0.0))
-            if not agrees(program, name, given[name], each, near).all():
-                return Tried(said, f"{name} is not what it should be")
-        return Tried(said)
+        return tried_kernel(self.program, kernel, sizes)
 
 
 def shortened(rows: Axis, columns: Axis, over: Axis, tiling: Tiling) -> Mapping[Axis, int]:

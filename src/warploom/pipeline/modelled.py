@@ -241,6 +241,6 @@ def _drawn(variant: Variant, own: Nest, budget: Budget, seed: int) -> Iterator[_
 
 def _first(variant: Variant, own: Nest, leaf: Candidates) -> _First:
     bound = float(own.bound(leaf)[0])
-    threads = math.prod(own.implementation(leaf).levels)
+    threads = own.threads_of(leaf)
     rank = math.floor(math.log(max(bound, 1e-3), ALIKE)), abs(math.log2(threads / USUAL))
     return _First(variant, own, leaf, bound, rank)

@@ -302,6 +302,10 @@ class Nest:
     def implementation(self, candidate: Candidates) -> Implementation:
         return Implementation(self.space, candidate, 0)
 
+    def threads_of(self, candidate: Candidates) -> int:
+        """Of a block."""
+        return math.prod(self.implementation(candidate).levels)
+
     # -- predictions -------------------------------------------------------------------------------
 
     @property
@@ -446,6 +450,9 @@ class Nest:
                     trial = replace(trial, after=self.after[0].tried(self.after[1]))
         except BudgetSpentError as stop:
             return Tried({}, stopped=stop.reason)
+        return self.right(trial)
+
+    def right(self, trial: Tried) -> Tried:
         if trial.wrong:
             raise InternalError(
                 f"an implementation of {self.program.name} is wrong: {trial.wrong}",

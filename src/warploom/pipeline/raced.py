@@ -22,8 +22,9 @@ from warploom.loopnest.evaluate import evaluate_at
 from warploom.loopnest.ir import Program
 from warploom.loopnest.show import show
 from warploom.loopnest.strategies.form import Variant
-from warploom.loopnest.trial import agrees, some_inputs
+from warploom.loopnest.trial import agrees, nearness, some_inputs
 from warploom.pipeline.drawn import made_again
+from warploom.pipeline.matrix_nest import nest_by
 from warploom.pipeline.nest import (
     FREE,
     TRIAL_LEAST,
@@ -64,7 +65,8 @@ def quick_gpu(program: Program, tensor: TensorKind | None = None) -> Quick:
     typed = {each.name: each.dtype.numpy.type(numbers[each.name]) for each in program.parameters}
     ordered = {each.name: arrays[each.name] for each in program.arrays}
     codes = {each.name: each.dtype for each in program.arrays if each.dtype.is_code}
-    return QuickGpu(ordered, typed, wanted, partial(agrees, program), codes)
+    apart = 2 * nearness(program)
+    return QuickGpu(ordered, typed, wanted, partial(agrees, program), codes, apart)
 
 
 @dataclass(frozen=True, slots=True)

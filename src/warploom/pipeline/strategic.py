@@ -32,9 +32,7 @@ def strategies_of(nest: Nest, asked: str | None, space: str, free: bool) -> Firs
         why = "there are decisions of yours"
     if why:
         return _none_but(asked, dict.fromkeys(STRATEGIES, why))
-    found, refused = variants_of(
-        nest.program, free, room_of(nest)
-    )
+    found, refused = variants_of(nest.program, free, room_of(nest))
     named = [each for each in found if asked in (None, each.strategy)]
     if asked is not None and not named:
         return _none_but(asked, refused)

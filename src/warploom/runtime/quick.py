@@ -29,6 +29,7 @@ SLOWER = 1.5  # times the best at a first look: no more samples
 LAUNCHES = 50  # in a graph, at most
 ENOUGH = 5e5  # nanoseconds of launches in a graph
 REPEATS = 3
+APART = 2e-4  # what two right kernels may differ by, of the largest result
 UNWRITTEN = 0xFF  # in every byte of memory between kernels
 LAUNCH = 2e4  # nanoseconds that a launch may take beside the kernel, as long as none was measured
 
@@ -100,6 +101,7 @@ class QuickGpu:
     wanted: Wanted
     agrees: Agrees
     dtypes: Mapping[str, DType] = field(default_factory=dict)  # of arrays of codes
+    apart: float = APART
     gpu: int = 0
     device: str = ""
     arch: str = ""
@@ -202,7 +204,7 @@ class QuickGpu:
         if dtype is not None:
             got, first = _floats(got, dtype), _floats(first, dtype)
             right = decoded(right, dtype)
-        near = 2e-4 * (float(np.abs(right[np.isfinite(right)]).max(initial=0.0)) + 1.0)
+        near = self.apart * (float(np.abs(right[np.isfinite(right)]).max(initial=0.0)) + 1.0)
         part, least = dtype.rounding if dtype is not None else (0.0, 0.0)
         same = (got == first) | (abs(got - first) <= near + 2 * (least + part * abs(first)))
         return bool((same | ((got != got) & (first != first))).all())

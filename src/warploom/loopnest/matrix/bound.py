@@ -36,7 +36,11 @@ class MatrixBound:
 
     def explain(self, candidates: Candidates) -> list[Reason]:
         terms = (
-            (self.tensor, "tensor cores", "all products of all tiles, on one processor after another"),
+            (
+                self.tensor,
+                "tensor cores",
+                "all products of all tiles, on one processor after another",
+            ),
             (self.l2, "l2_read", "the factors of every tile"),
         )
         found = [Reason(float(self._least_of(each, candidates)[0]), resource, why)

@@ -10,7 +10,6 @@ from warploom.index.ir import Const, Expr, Var, minimum
 from warploom.index.laws import simplify
 from warploom.kernel import ir
 from warploom.kernel.build import Array, Builder
-from warploom.kernel.dtype import DType
 from warploom.kernel.ir import Kernel, Value
 from warploom.kernel.traverse import map_value
 from warploom.loopnest.computation import Folded, Kept, Loaded

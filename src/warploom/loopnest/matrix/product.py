@@ -63,11 +63,6 @@ class MatrixProduct:
         return 1 if self.batch is None else self.batch.size
 
     @property
-    def rounding(self) -> float:
-        """How much of the largest product an addition may lose: sums of eight bits are short."""
-        return 2.0**-13 if self.kind in ("e4m3", "e5m2") else 0.0
-
-    @property
     def out(self) -> ir.Array:
         return self.store.access.array
 
@@ -168,4 +163,3 @@ def leaves_after(value: Value, fold: Folded) -> Iterator[Value]:
                 yield each
         elif not operands(each):
             yield each
-

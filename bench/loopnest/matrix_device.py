@@ -1,0 +1,95 @@
+"""Products of matrices on tensor cores by the user's call, from an empty store, beside cuBLAS.
+
+    python -m bench.loopnest.matrix_device --out FOLDER [--seconds 90] [--only bf16-4096 …]
+
+Rows are as `command_device` has them: the loop nest of a product whose factors are converted where
+they are multiplied. `nk` says that the second factor has its rows along the sum (a weight as
+PyTorch's `linear` has it), `kn` that it is stored as NumPy multiplies it; `mk` and `km` of the
+first. `matrix_device.json` has a record of each row. L2 is as the launches before left it, for both.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import partial
+from typing import Any
+
+from bench.loopnest.command_device import Call, Row, main
+
+from warploom.kernel.dtype import DType, bf16, e4m3, f16, f32
+from warploom.loopnest.build import LoopNest, cast, erf
+
+RECORDS = "matrix_device.json"
+TORCH = {f16: "float16", bf16: "bfloat16", f32: "float32", e4m3: "float8_e4m3fn"}
+
+
+def product(
+    m: int, n: int, k: int, dtype: DType = bf16, layout: str = "mk-kn", gelu: bool = False
+) -> LoopNest:
+    """C = A·B, or gelu(A·B + bias), in the type of the factors; of eight bits in bf16."""
+    nest = LoopNest("matmul")
+    axes = {"m": nest.axis("m", m), "n": nest.axis("n", n), "k": nest.axis("k", k)}
+    first, second = ([axes[each] for each in side] for side in layout.split("-"))
+    out = bf16 if dtype is e4m3 else dtype
+    A, B = nest.array("A", *first, dtype=dtype), nest.array("B", *second, dtype=dtype)
+    C = nest.array("C", axes["m"], axes["n"], dtype=out)
+    value = nest.sum(cast(A[tuple(first)], f32) * cast(B[tuple(second)], f32), over=axes["k"])
+    if gelu:
+        value = nest.value(value + cast(nest.array("bias", axes["n"], dtype=out)[axes["n"]], f32))
+        value = 0.5 * value * (1.0 + erf(value * 0.5**0.5))
+    C[axes["m"], axes["n"]] = cast(value, out)
+    return nest
+
+
+def library(m: int, n: int, k: int, dtype: DType, layout: str, torch: Any) -> Call:
+    torch.backends.cuda.matmul.allow_tf32 = True
+    a, b = (
+        torch.randn(*(dict(m=m, n=n, k=k)[each] for each in side), device="cuda")
+        .to(getattr(torch, TORCH[dtype]))
+        for side in layout.split("-")
+    )  # fmt: skip
+    a, b = a if layout[0] == "m" else a.t(), b if layout[3] == "k" else b.t()
+    if dtype is e4m3:
+        one = torch.ones((), device="cuda")
+        return partial(torch._scaled_mm, a, b, scale_a=one, scale_b=one, out_dtype=torch.bfloat16)
+    out = torch.empty(m, n, device="cuda", dtype=getattr(torch, TORCH[dtype]))
+    return partial(torch.mm, a, b, out=out)
+
+
+def row(
+    name: str, shape: tuple[int, int, int], wanted: float, dtype: DType = bf16,
+    layout: str = "mk-kn", gelu: bool = False,
+) -> Row:  # fmt: skip
+    said = f"cuBLAS, {dtype!r}{', without bias and GELU' if gelu else ''}"
+    nest = partial(product, *shape, dtype, layout, gelu)
+    return Row(name, nest, said, wanted, partial(library, *shape, dtype, layout))
+
+
+ROWS: dict[str, Row] = {
+    each.name: each
+    for each in (
+        row("bf16-1024", (1024, 1024, 1024), 0.95),
+        row("bf16-2048", (2048, 2048, 2048), 0.95),
+        row("bf16-4096", (4096, 4096, 4096), 0.97),
+        row("bf16-8192", (8192, 8192, 8192), 0.97),
+        row("bf16-1000", (1000, 1000, 1000), 1.0),
+        row("bf16-1536x384x4096", (1536, 384, 4096), 1.0),
+        row("bf16-8192x8192x512", (8192, 8192, 512), 0.95),
+        row("bf16-128x4096x4096", (128, 4096, 4096), 1.15),
+        row("bf16-16x4096x4096", (16, 4096, 4096), 1.0),
+        row("bf16-4096-nk", (4096, 4096, 4096), 0.97, layout="mk-nk"),
+        row("bf16-4096-km-nk", (4096, 4096, 4096), 0.97, layout="km-nk"),
+        row("bf16-4096-km-kn", (4096, 4096, 4096), 0.97, layout="km-kn"),
+        row("bf16-1024-nk", (1024, 1024, 1024), 0.95, layout="mk-nk"),
+        row("f16-4096", (4096, 4096, 4096), 0.97, f16),
+        row("e4m3-4096", (4096, 4096, 4096), 0.85, e4m3, "mk-nk"),
+        row("bf16-4096-gelu", (4096, 4096, 4096), 0.94, gelu=True),
+    )
+}
+
+
+if __name__ == "__main__":
+    main(__doc__, ROWS, RECORDS)
+    sys.stdout.flush()
+    os._exit(0)  # threads that hand out tasks may wait for workers that were ended
