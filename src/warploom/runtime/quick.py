@@ -117,7 +117,7 @@ class QuickGpu:
         driver, self._timer = open_driver(), clock()
         self.arch = driver.architecture(self.gpu)
         self.device = f"{driver.name(self.gpu)} {self.arch}"
-        self._held = {name: on_gpu(each, self.gpu) for name, each in self.arrays.items()}
+        self._held = {name: on_gpu(_signed(each), self.gpu) for name, each in self.arrays.items()}
         for name, (where, _) in self.wanted.items():
             self._places[name] = on_gpu(np.ascontiguousarray(where, np.int64), self.gpu)
             self._before[name] = self._copied(self._held[name])
@@ -188,7 +188,7 @@ class QuickGpu:
             self._held[name][...] = self._before[name]
         taken = self._once(launch)
         for name, (_, right) in self.wanted.items():
-            got = on_host(self._held[name][self._places[name]])
+            got = on_host(self._held[name][self._places[name]]).view(self.arrays[name].dtype)
             if not self.agrees(name, got, right).all() or not self._as_first(name, right):
                 raise DeviceError(f"'{made.name}' computes a wrong {name} on this GPU")
         for name in self.wanted:
@@ -260,6 +260,12 @@ def _arguments(each: Launched, given: Mapping[str, Any]) -> list[Any]:
 def _one_by_one(launches: Sequence[Launch]) -> None:
     for each in launches:
         each()
+
+
+def _signed(array: Any) -> Any:
+    """The same bits in a type that PyTorch can index: it can do little with long unsigned ones."""
+    long = array.dtype.kind == "u" and array.dtype.itemsize > 1
+    return array.view(f"int{8 * array.dtype.itemsize}") if long else array
 
 
 def _floats(held: Any, dtype: DType) -> Any:
