@@ -23,7 +23,7 @@ from warploom.loopnest.matrix.space import MatrixSpace
 from warploom.loopnest.matrix.tiling import Tiling
 from warploom.loopnest.matrix.words import tiling_words
 from warploom.loopnest.schedule import limit_words
-from warploom.loopnest.strategies.form import LOOPS, MATRIX
+from warploom.loopnest.strategies.form import LOOPS, MATRIX, TURNED
 from warploom.loopnest.target import Target
 from warploom.loopnest.trial import Tried, tried_kernel
 from warploom.machine.rates import Rates
@@ -38,6 +38,7 @@ from warploom.search.budget import Budget, BudgetSpentError
 class MatrixNest(Nest):
     """A space of tilings with a bound. Which kernel runs after it is a nest of loops."""
 
+    kind, is_turned = MATRIX, False
     space: MatrixSpace  # type: ignore[assignment]
     bound: MatrixBound  # type: ignore[assignment]
 
@@ -54,9 +55,9 @@ class MatrixNest(Nest):
         self.program, self.rates, self.target, self.then = program, rates, target, then
         self.fixes, self.whole = tuple(fixes), whole or program
         self.recipe: Recipe = (
-            MATRIX, program, rates, target, self.fixes, tuple(decided), then, whole
+            self.kind, program, rates, target, self.fixes, tuple(decided), then, whole
         )  # fmt: skip
-        self.product = matrix_product(program)
+        self.product = matrix_product(program, self.is_turned)
         self.space = MatrixSpace(self.product, target.machine)
         self.bound = MatrixBound(self.space, rates)
         self.decisions = fixed(self.space.propagator, fixes)
@@ -134,13 +135,19 @@ def shortened(rows: Axis, columns: Axis, over: Axis, tiling: Tiling) -> Mapping[
         return min(axis.size, whole * tile + rest)
 
     return {
-        rows: cut(rows, tiling.rows * tiling.cluster, 1),
-        columns: cut(columns, tiling.columns, 1),
+        rows: cut(rows, tiling.rows * tiling.down, 1),
+        columns: cut(columns, tiling.columns * tiling.across, 1),
         over: cut(over, tiling.deep, tiling.stages + 1),
     }
 
 
-SPACES = {LOOPS: Nest, MATRIX: MatrixNest}
+class TurnedNest(MatrixNest):
+    """The same where neighbours in the result are rows of tiles."""
+
+    kind, is_turned = TURNED, True
+
+
+SPACES = {LOOPS: Nest, MATRIX: MatrixNest, TURNED: TurnedNest}
 
 
 def nest_by(recipe: Recipe) -> Nest:

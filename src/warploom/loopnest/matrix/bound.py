@@ -3,7 +3,7 @@ tensor cores have to do, and what has to come from L2."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from warploom.loopnest.matrix.product import MatrixProduct
 from warploom.loopnest.matrix.space import MatrixSpace
 from warploom.loopnest.matrix.tiling import Tiling
 from warploom.machine.rates import Rates
+from warploom.machine.record import CUDA
 from warploom.search.branching.candidate import Candidates, Numbers
 
 CORES = 128  # products of f32 that a processor does in a cycle
@@ -24,11 +25,10 @@ class MatrixBound:
 
     def __init__(self, space: MatrixSpace, rates: Rates) -> None:
         self.space, self.rates = space, rates
-        names = ("rows", "columns", "cluster")
-        sides = [np.array(space.choices[name].values, np.float64) for name in names]
-        rows, columns, cluster = np.meshgrid(*sides, indexing="ij")
-        self.tensor = tensor_time(space.product, rates, rows, columns, cluster)
-        self.l2 = l2_time(space.product, rates, rows, columns, cluster)
+        values = [np.array(space.choices[name].values, np.float64) for name in SIDES]
+        sides = Sides(*np.meshgrid(*values, indexing="ij"))
+        self.tensor = tensor_time(space.product, rates, sides)
+        self.l2 = l2_time(space.product, rates, sides)
         self.least = np.maximum(self.tensor, self.l2)
 
     def __call__(self, candidates: Candidates) -> Numbers:
@@ -49,41 +49,54 @@ class MatrixBound:
 
     def _least_of(self, times: Numbers, candidates: Candidates) -> Numbers:
         """The least of all values that are left."""
-        rows, columns, cluster = (
-            self.space.values(candidates, name) for name in ("rows", "columns", "cluster")
-        )
-        left = rows[:, :, None, None] & columns[:, None, :, None] & cluster[:, None, None, :]
-        found: Numbers = np.where(left, times[None], np.inf).min(axis=(1, 2, 3), initial=np.inf)
+        left = np.ones((len(candidates), *([1] * len(SIDES))), np.bool_)
+        for at, name in enumerate(SIDES):
+            values = self.space.values(candidates, name)
+            sides = [values.shape[1] if each == at else 1 for each in range(len(SIDES))]
+            left = left & values.reshape(len(candidates), *sides)
+        axes = tuple(range(1, 1 + len(SIDES)))
+        found: Numbers = np.where(left, times[None], np.inf).min(axis=axes, initial=np.inf)
         return found
 
 
-def turns(product: MatrixProduct, rates: Rates, sides: Sequence[Numbers]) -> Numbers:
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """Tiles, and how blocks of a cluster lie."""
+
+    rows: Numbers
+    columns: Numbers
+    cluster: Numbers
+    beside: Numbers
+
+    def tiles(self, product: MatrixProduct) -> tuple[Numbers, Numbers]:
+        """Of clusters, down and across."""
+        down = self.rows * np.where(self.beside, 1.0, self.cluster)
+        across = self.columns * np.where(self.beside, self.cluster, 1.0)
+        return np.ceil(product.rows.size / down), np.ceil(product.columns.size / across)
+
+
+SIDES = ("rows", "columns", "cluster", "beside")
+
+
+def turns(product: MatrixProduct, rates: Rates, sides: Sides) -> Numbers:
     """How many tiles some processor makes at least."""
-    rows, columns, cluster = sides
-    high = np.ceil(product.rows.size / (rows * cluster))
-    wide = np.ceil(product.columns.size / columns)
-    found: Numbers = np.ceil(high * wide * product.batches * cluster / rates.processors)
+    high, wide = sides.tiles(product)
+    found: Numbers = np.ceil(high * wide * product.batches * sides.cluster / rates.processors)
     return found
 
 
-def tensor_time(
-    product: MatrixProduct, rates: Rates, rows: Numbers, columns: Numbers, cluster: Numbers
-) -> Numbers:
+def tensor_time(product: MatrixProduct, rates: Rates, sides: Sides) -> Numbers:
     each = CORES * rates.tensor * BY_TYPE[product.a.array.dtype.bytes] * rates.clock
-    made = turns(product, rates, (rows, columns, cluster))
-    return made * rows * columns * product.over.size / each
+    return turns(product, rates, sides) * sides.rows * sides.columns * product.over.size / each
 
 
-def l2_time(
-    product: MatrixProduct, rates: Rates, rows: Numbers, columns: Numbers, cluster: Numbers
-) -> Numbers:
+def l2_time(product: MatrixProduct, rates: Rates, sides: Sides) -> Numbers:
     """Tiles beyond the end of an axis are not read: only what there is counts. What a cluster
     shares comes once."""
-    wide = np.ceil(product.columns.size / columns)
-    high = np.ceil(product.rows.size / (rows * cluster))
+    high, wide = sides.tiles(product)
     bytes_ = product.a.array.dtype.bytes * product.over.size * product.batches
     read = bytes_ * (wide * product.rows.size + high * product.columns.size)
-    return read / (32 * rates.device.l2_read)
+    return read / (CUDA.sector_bytes * rates.device.l2_read)
 
 
 LAUNCH = 2500.0  # nanoseconds of a kernel beside its tiles
@@ -95,10 +108,11 @@ L2_RATE = 5500.0  # bytes of a nanosecond
 
 def expected(product: MatrixProduct, tiling: Tiling, rates: Rates) -> float:
     """About how long a tiling takes, in nanoseconds: it ranks, and proves nothing."""
-    sides = [np.float64(each) for each in (tiling.rows, tiling.columns, tiling.cluster)]
-    tensor = float(tensor_time(product, rates, *sides)) / BUSY
+    sides = Sides(*(np.array(float(getattr(tiling, name))) for name in SIDES))
+    tensor = float(tensor_time(product, rates, sides)) / BUSY
     narrow = max(1.0, 1.6 * 64 / tiling.columns)  # factors of few columns come too slowly
-    shared = 32 * rates.device.l2_read / L2_RATE * float(l2_time(product, rates, *sides))
+    through = CUDA.sector_bytes * rates.device.l2_read / L2_RATE
+    shared = through * float(l2_time(product, rates, sides))
     many = float(turns(product, rates, sides))
     leaving = many * LEAVING / rates.clock * tiling.sums / 128
     if tiling.boxes:

@@ -56,8 +56,8 @@ class _Made:
         self.parts = t.rows // (ROWS * t.consumers)  # products of a warp group below each other
         axes = (p.rows, p.columns, p.over)
         self.m, self.n, self.depth = (self.sizes.get(axis, axis.size) for axis in axes)
-        self.high = -(-self.m // (t.rows * t.cluster))  # tiles of a cluster, down and across
-        self.wide = -(-self.n // t.columns)
+        self.high = -(-self.m // (t.rows * t.down))  # tiles of a cluster, down and across
+        self.wide = -(-self.n // (t.columns * t.across))
         self.tiles = self.high * self.wide * p.batches
         room = self.machine.multiprocessors // t.cluster
         self.clusters = max(1, min(self.tiles, 1 if self.sizes else room))
@@ -90,17 +90,18 @@ class _Made:
 
     def _maps(self) -> None:
         p, t = self.product, self.tiling
-        self._map("a_map", p.a, self.m, t.rows)
-        self._map("b_map", p.b, self.n, t.columns // t.cluster, share=t.cluster)
+        self._map("a_map", p.a, self.m, t.rows, t.across)
+        self._map("b_map", p.b, self.n, t.columns, t.down)
         if t.boxes:
             steps = (p.step(p.batch), p.step(p.rows))
             sizes = (p.batches, self.m, self.n)
             self._view("c_map", p.out.name, sizes, steps, (t.rows, OUT), OUT * p.out.dtype.bytes)
 
-    def _map(self, name: str, factor: Factor, lines: int, tall: int, share: int = 1) -> None:
+    def _map(self, name: str, factor: Factor, lines: int, tall: int, share: int) -> None:
+        """`share` blocks of a cluster bring a part of each tile."""
         deep = self.tiling.deep
         if factor.dense == "k":
-            sizes, box = (self.product.batches, lines, self.depth), (tall, self.line)
+            sizes, box = (self.product.batches, lines, self.depth), (tall // share, self.line)
             steps = (factor.batch, factor.line)
         else:
             sizes, box = (self.product.batches, self.depth, lines), (deep // share, self.line)
@@ -140,10 +141,13 @@ class _Made:
         inside = k.let("inside", tile % (self.wide * band))
         high = k.let("high", minimum(self.high - first, band)) if self.high % band else Const(band)
         down: Expr = first + inside % high
-        if t.cluster > 1:
+        across: Expr = inside // high
+        if t.cluster > 1 and t.beside:
+            across = across * t.cluster + k.block_x % t.cluster
+        elif t.cluster > 1:
             down = down * t.cluster + k.block_x % t.cluster
         k.let("row", simplify(down * t.rows))
-        k.let("column", simplify(inside // high * t.columns))
+        k.let("column", simplify(across * t.columns))
         count = -(-self.depth // t.deep)
         with k.ring("t", count, t.stages, stage="stage", sums=("sums",)) as (turn, stage):
             self._fills(turn * t.deep, stage)
@@ -153,7 +157,7 @@ class _Made:
     def _fills(self, at: Expr, stage: Expr) -> None:
         t, p = self.tiling, self.product
         for name, side, factor, begin, share in (
-            ("a", t.rows, p.a, Var("row"), 1), ("b", t.columns, p.b, Var("column"), t.cluster)
+            ("a", t.rows, p.a, Var("row"), t.across), ("b", t.columns, p.b, Var("column"), t.down)
         ):  # fmt: skip
             first = stage * (side * t.deep)
             along = t.deep if factor.dense == "k" else side
@@ -197,9 +201,9 @@ class _Made:
         """Of results beside each other."""
         p, t = self.product, self.tiling
         inside: Expr | None = None
-        if self.m % (t.rows * t.cluster):
+        if self.m % (t.rows * t.down):
             inside = down.lt(self.m)
-        if self.n % t.columns:
+        if self.n % (t.columns * t.across):
             last = (across + many).le(self.n) if many > 1 else across.lt(self.n)
             inside = last if inside is None else inside.and_(last)
         index = {p.rows.name: down, p.columns.name: across}
@@ -243,7 +247,8 @@ class _Made:
         k, p, t = self.k, self.product, self.tiling
         steps = p.store.access.place.factors
         even = [p.store.access.place.offset, *(s for a, s in steps.items() if a is not p.columns)]
-        pair = 2 if all(each % 2 == 0 for each in even) and self.n % 2 == 0 else 1
+        is_near = steps.get(p.columns) == 1 and self.n % 2 == 0
+        pair = 2 if is_near and all(each % 2 == 0 for each in even) else 1
         with k.loop("part", self.parts) as part, k.loop("half", 2) as half:
             down = k.let("down", Var("row") + self._row(part) + k.lane // 4 + half * 8)
             with k.loop("unit", t.columns // 8) as unit:

@@ -71,8 +71,9 @@ class MatrixProduct:
         return self.store.access.place.factors.get(axis, 0) if axis is not None else 0
 
 
-def matrix_product(program: ir.Program) -> MatrixProduct:
-    """The product that a program is, or why it is none."""
+def matrix_product(program: ir.Program, turned: bool = False) -> MatrixProduct:
+    """The product that a program is, or why it is none. Neighbours in the result are columns, or
+    rows where it is `turned`: then few rows of the result become few columns of a tile."""
     source = Computation.of(program)
     folds = [each for each in source.leaves if isinstance(each, Folded)]
     if len(folds) != 1 or len(source.stores) != 1:
@@ -85,11 +86,11 @@ def matrix_product(program: ir.Program) -> MatrixProduct:
     near = [axis for axis, step in store.access.place.factors.items() if step == 1]
     if len(near) != 1 or store.access.where is not None or not store.access.is_linear:
         raise NotMeantError("results do not lie side by side along an axis")
-    if near[0] in first.access.axes and near[0] not in second.access.axes:
+    if (near[0] in first.access.axes) is not turned:
         first, second = second, first
     rows = [axis for axis in first.access.axes if axis not in second.access.axes]
     columns = [axis for axis in second.access.axes if axis not in first.access.axes]
-    if columns != near or len(rows) != 1:
+    if (rows if turned else columns) != near or len(rows) != 1 or len(columns) != 1:
         raise NotMeantError("factors have no rows and columns, one axis of each")
     others = [axis for axis in source.axes if axis not in (rows[0], columns[0], over)]
     if len(others) > 1 or source.free(fold) != {rows[0], columns[0], *others}:

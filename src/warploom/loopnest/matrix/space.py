@@ -18,11 +18,12 @@ from warploom.search.space.build import Space
 
 NAMES = tuple(each.name for each in fields(Tiling))
 SIDES = (64, 128, 192, 256)
-WIDE = (32, 64, 96, 128, 160, 192, 224, 256)
+WIDE = (8, 16, 32, 64, 96, 128, 160, 192, 224, 256)
 STAGES = (2, 3, 4, 5, 6, 7, 8)
 CONSUMERS, CLUSTERS = (1, 2, 3), (1, 2, 4)
 BANDS = (1, 4, 8, 16, 32)
 BOXES = (0, 1, 2, 4)
+LEAST = 32  # columns of a tile, where there are more of them
 PRODUCT = "product"  # the one object that all choices are of
 
 
@@ -67,14 +68,18 @@ def _possible(product: MatrixProduct, machine: Machine) -> Iterator[Tiling]:
     m, n, k = product.rows.size, product.columns.size, product.over.size
     line = LINE // factor.bytes
     rows = [each for each in SIDES if each < m + ROWS]
-    wide = [each for each in WIDE if each < n + WIDE[0] and _fits(each, product)]
+    wide = [each for each in WIDE if _fits(each, product)]
+    wide = [w for w in wide if w >= min(LEAST, n) and w < n + LEAST] or wide[:1]
     deep = [each for each in (line, 2 * line) if each < k + line]
     boxes = BOXES if _leaves_by_boxes(product) else (0,)
-    for r, c, d, s, w, x, b in every(rows, wide, deep, STAGES, CONSUMERS, CLUSTERS, boxes):
-        made = Tiling(r, c, d, s, w, x, BANDS[0], b)
-        if (s > 2 and (s - 1) * d >= k + d) or (x > 1 and r * x >= m + r):
+    sides = every(rows, wide, deep, STAGES, CONSUMERS, CLUSTERS, boxes, (0, 1))
+    for r, c, d, s, w, x, b, beside in sides:
+        made = Tiling(r, c, d, s, w, x, BANDS[0], b, beside)
+        if (s > 2 and (s - 1) * d >= k + d) or (x == 1 and beside):
             continue
-        if x > 1 and product.b.dense == "mn" and d % (8 * x):
+        if x > 1 and (c * x >= n + c if beside else r * x >= m + r):
+            continue
+        if x > 1 and (product.a if beside else product.b).dense == "mn" and d % (8 * x):
             continue
         if made.is_possible(factor, out, machine.shared_bytes_most):
             yield made
@@ -94,4 +99,6 @@ def _leaves_by_boxes(product: MatrixProduct) -> bool:
     """Results of sixteen bits, whose rows begin where a tensor map can say."""
     access, bytes_ = product.store.access, product.out.dtype.bytes
     steps = [s for axis, s in access.place.factors.items() if axis is not product.columns]
-    return bytes_ == 2 and not access.place.offset and all(s * bytes_ % UNIT == 0 for s in steps)
+    if bytes_ != 2 or access.place.factors.get(product.columns) != 1 or access.place.offset:
+        return False
+    return all(s * bytes_ % UNIT == 0 for s in steps)

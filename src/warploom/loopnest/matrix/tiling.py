@@ -19,8 +19,9 @@ OWN = 40  # registers of a thread for what is no sum
 @dataclass(frozen=True, slots=True)
 class Tiling:
     """A block makes `rows` × `columns` results, from stages of `deep` terms of the sum. Blocks of a
-    `cluster` lie below each other and share what they read of columns. Tiles of `band` rows are
-    made together. Results leave through `boxes` in shared memory, or straight from registers."""
+    `cluster` lie below each other and share what they read of columns; `beside` each other (1) they
+    share rows. Tiles of `band` rows are made together. Results leave through `boxes` in shared
+    memory, or straight from registers."""
 
     rows: int
     columns: int
@@ -30,6 +31,21 @@ class Tiling:
     cluster: int
     band: int
     boxes: int
+    beside: int = 0
+
+    @property
+    def down(self) -> int:
+        """Blocks of a cluster below each other."""
+        return 1 if self.beside else self.cluster
+
+    @property
+    def across(self) -> int:
+        return self.cluster if self.beside else 1
+
+    @property
+    def shared_side(self) -> int:
+        """Rows or columns that blocks of a cluster bring to each other."""
+        return self.rows if self.beside else self.columns
 
     def shared_bytes(self, factor: DType, out: DType) -> int:
         each = (self.rows + self.columns) * self.deep * factor.bytes
@@ -44,8 +60,8 @@ class Tiling:
         return (
             self.rows % (ROWS * self.consumers) == 0
             and self.sums + OWN <= REGISTERS[self.consumers][1]
-            and self.columns % self.cluster == 0
-            and self.columns // self.cluster % 8 == 0
+            and self.shared_side % (8 * self.cluster) == 0
+            and (self.cluster > 1 or not self.beside)
             and (not self.boxes or self.columns % OUT == 0)
             and self.boxes <= max(self.columns // OUT, 1)
             and self.shared_bytes(factor, out) <= shared_most

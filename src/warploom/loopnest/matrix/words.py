@@ -16,7 +16,7 @@ def tiling_words(product: MatrixProduct, tiling: Tiling) -> list[str]:
         f"{tiling.stages} stages, swizzled, by tensor copies of another warp group",
     ]
     if tiling.cluster > 1:
-        words.append(f"clusters of {tiling.cluster} blocks share {b}")
+        words.append(f"clusters of {tiling.cluster} blocks share {a if tiling.beside else b}")
     if tiling.band > 1:
         words.append(f"bands of {tiling.band} tiles for L2")
     if tiling.boxes:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from warploom.loopnest import ir
 from warploom.loopnest.computation import Computation
 from warploom.loopnest.instructions import program_of
 from warploom.loopnest.parted import NotPartedError, Parted, parted
-from warploom.loopnest.strategies import product, reduction
+from warploom.loopnest.strategies import matrix, product, reduction
 from warploom.loopnest.strategies.form import (
     NotMeantError,
     Room,
@@ -61,7 +62,7 @@ def variants(program: ir.Program, free: bool, room: Room) -> list[Variant]:
     refused: NotMeantError | None = None
     for count in counts:
         try:
-            found += _variants(Computation.of(program), count, free)
+            found += _variants(Computation.of(program), count, free, room)
         except NotMeantError as error:
             refused = refused or error
     if not found:
@@ -91,6 +92,8 @@ def _counts(size: int, wished: Sequence[float], most: int) -> list[int]:
 
 def _blocks(program: ir.Program) -> int:
     """How many blocks have the results, if each makes as many as is good for it."""
+    with suppress(NotMeantError):
+        return matrix.blocks(program)
     try:
         found = product.product_of(program)
     except NotMeantError:
@@ -109,18 +112,22 @@ def _blocks_of_others(program: ir.Program) -> int:
     return -(-results // each)
 
 
-def _variants(source: Computation, count: int, free: bool) -> list[Variant]:
+def _variants(source: Computation, count: int, free: bool, room: Room) -> list[Variant]:
     try:
         made = parted(source, count)
     except NotPartedError as error:
         raise NotMeantError(str(error)) from None
     first = program_of(made.parts, published=False)
     after = _after(made)
-    return [replace(each, strategy=NAME, after=after) for each in _first(first, free)[:SEVERAL]]
+    return [
+        replace(each, strategy=NAME, after=after) for each in _first(first, free, room)[:SEVERAL]
+    ]
 
 
-def _first(program: ir.Program, free: bool) -> list[Variant]:
+def _first(program: ir.Program, free: bool, room: Room) -> list[Variant]:
     """The ways to tile what computes the parts."""
+    with suppress(NotMeantError):
+        return matrix.variants(program, free, room)
     try:
         return product.variants(program, free)
     except NotMeantError:

@@ -17,7 +17,8 @@ from warploom.loopnest.instructions import Remake, program_of, same_with_tiles
 from warploom.machine.record import CUDA
 
 Tiles = Sequence[Sequence[int]]
-LOOPS, MATRIX = "loops", "matrix"  # spaces of decisions
+# Spaces of decisions: loops; products of warp groups, as they are or with rows for columns.
+LOOPS, MATRIX, TURNED = "loops", "matrix", "matrix turned"
 
 
 class NotMeantError(Exception):

@@ -9,13 +9,26 @@ from __future__ import annotations
 
 from warploom.loopnest import ir
 from warploom.loopnest.matrix.product import matrix_product
-from warploom.loopnest.strategies.form import MATRIX, NotMeantError, Room, Variant
+from warploom.loopnest.strategies.form import MATRIX, TURNED, NotMeantError, Room, Variant
 
 NAME = "warp-group-tile"
+FEW = 128  # rows that may be columns of tiles: tiles have few columns sooner than few rows
+TILE = 128
 
 
 def variants(program: ir.Program, _: bool, room: Room) -> list[Variant]:
     if not room.warp_groups:
         raise NotMeantError("the machine has no products by warp groups")
-    matrix_product(program)
-    return [Variant(NAME, program, space=MATRIX)]
+    found = matrix_product(program)
+    made = [Variant(NAME, program, space=MATRIX)]
+    if found.rows.size <= FEW:
+        matrix_product(program, turned=True)
+        made.append(Variant(NAME, program, space=TURNED))
+    return made
+
+
+def blocks(program: ir.Program) -> int:
+    """How many tiles of usual size there are."""
+    found = matrix_product(program)
+    high, wide = (-(-axis.size // TILE) for axis in (found.rows, found.columns))
+    return found.batches * high * wide
