@@ -69,10 +69,11 @@ WORKS = (
     *(Work((n, n, n), "e4m3") for n in (1024, 4096, 8192)),
 )  # fmt: skip
 
-# Rows and columns of tiles, and who consumes them.
+# Rows and columns of tiles, who consumes them, and whether each has tiles of its own.
 TILES = (
-    (128, 256, 2), (256, 128, 2), (128, 192, 2), (128, 128, 2), (128, 64, 2), (64, 256, 1),
-    (64, 128, 1),
+    (128, 256, 2, False), (256, 128, 2, False), (128, 192, 2, False), (128, 128, 2, False),
+    (128, 64, 2, False), (64, 256, 1, False), (64, 128, 1, False), (64, 256, 2, True),
+    (128, 128, 2, True), (64, 192, 2, True), (64, 128, 2, True),
 )  # fmt: skip
 DEPTH = {"bf16": 64, "f16": 64, "tf32": 32, "e4m3": 128}
 
@@ -81,12 +82,13 @@ def settings_of(kind: str, dense: str) -> Iterator[Setting]:
     """As many stages as there is room for, and one less."""
     full = (kind, dense) == ("bf16", "kk")
     outs = {"f16": DType.F16, "tf32": DType.F32}
-    for (m, n, consumers), cluster, staged, band in product(
+    for (m, n, consumers, apart), cluster, staged, band in product(
         TILES, (1, 2), (0, 1, 2), (8, 16) if full else (8,)
     ):
         setting = Setting(
             (m, n, DEPTH[kind]), 1, consumers, band, cluster, staged, kind,  # type: ignore[arg-type]
             outs.get(kind, DType.BF16), tuple("k" if e == "k" else "mn" for e in dense),  # type: ignore[arg-type]
+            apart,
         )  # fmt: skip
         if staged and setting.out is DType.F32:
             continue

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 ROWS = 64
 WARPS = GROUP // 32
-_TOGETHER = (Ring, Fill, ir.BulkStore, ir.WarpgroupProduct)
+_TOGETHER = (Ring, Fill, ir.Turn, ir.BulkStore, ir.WarpgroupProduct)
 _LANES = ("thread", "thread_x", "lane")
 
 
@@ -94,6 +94,8 @@ def _name(stmt: ir.Stmt) -> str:
             return f"fill of '{array}'"
         case ir.WarpgroupProduct():
             return "product of a warp group"
+        case ir.Turn():
+            return "turn of a warp group"
         case _:
             return "move of matrices"
 
@@ -126,7 +128,9 @@ def _check_box(flow: Flow, site: Site, stmt: Fill | ir.BulkStore) -> None:
     _aligned(flow, site, stmt.index, pattern_bytes(map.swizzle) // size, what)
     _aligned(flow, site, stmt.at[-1], max(1, UNIT // size), f"the last coordinate of {what}")
     for expr in (*stmt.at, stmt.index):
-        if variables(site.place.expr(expr)) & {*_LANES, "warp"}:
+        if isinstance(stmt, ir.BulkStore) and stmt.scope == "group":
+            _of_group(flow, site, expr, what)
+        elif variables(site.place.expr(expr)) & {*_LANES, "warp"}:
             raise CheckError(
                 f"{what} begins at {show(expr)}, which differs between threads",
                 advice="one thread asks for it: let blocks and counters alone say where",
