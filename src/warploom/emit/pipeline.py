@@ -123,6 +123,8 @@ class Pipeline:
         lines.open(f"if ((int)threadIdx.x >= {threads})")
         self._registers("dec", roles.producer_registers)
         lines.open(f"if ((int)threadIdx.x == {threads})")
+        for map in self.kernel.maps:
+            self.call("prefetch", f"&{map.name}")
         self._counters(False)
         self.produced(filling(rest))
         lines.close()
