@@ -310,3 +310,35 @@ def test_what_a_ring_fills_is_not_sent() -> None:
 
     with pytest.raises(CheckError, match="filled by a ring"):
         check(changed(kernel, change))
+
+
+def test_one_warp_group_does_not_meet_the_block() -> None:
+    kernel = Setting((64, 64, 64), 2, 2, apart=True).kernel()
+
+    def with_barrier(stmt: ir.Stmt) -> ir.Stmt:
+        if isinstance(stmt, ir.PingPong):
+            return ir.PingPong((*stmt.body, ir.Barrier("block")))
+        return stmt
+
+    with pytest.raises(CheckError, match="body of one warp group"):
+        check(changed(kernel, with_barrier))
+
+    def deeper(stmt: ir.Stmt) -> ir.Stmt:
+        if not isinstance(stmt, ir.PingPong):
+            return stmt
+        rings = tuple(ir.loop("e", 1, each) if isinstance(each, Ring) else each
+                      for each in stmt.body)  # fmt: skip
+        return ir.PingPong(rings)
+
+    with pytest.raises(CheckError, match="do not know"):
+        check(changed(kernel, deeper))
+
+
+def test_matrices_that_others_read_need_a_barrier() -> None:
+    kernel = through_matrices(1, False)
+    without = tuple(each for each in kernel.body if not isinstance(each, ir.Barrier))
+    row = without[-2]
+    assert isinstance(row, LoadMatrix)
+    other = replace(row, index=(Var("warp") + 1) % 4 * 64 + Var("lane") % 8 * 8)
+    with pytest.raises(DeviceError, match="race"):
+        run(replace(kernel, body=(*without[:-2], other, without[-1])), [np.zeros(256, np.uint16)])

@@ -119,7 +119,7 @@ class _Made:
         count = k.let("count", ceil_div(self.depth, self.deep))
         with k.loop("turn", (tiles - self._cluster + (by - 1)) // by) as turn:
             if setting.apart:
-                with k.turn():
+                with k.ping_pong():
                     self._tile(self._cluster + turn * by, count)
             else:
                 self._tile(self._cluster + turn * by, count)

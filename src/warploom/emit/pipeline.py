@@ -61,7 +61,7 @@ class Pipeline:
         self.lasts = {each.stage: fresh.name(f"{each.stage}_before") for each in self.rings}
         sent = [each for each in ir.walk(kernel.body) if isinstance(each, ir.BulkStore)]
         self.sent = {each.array: each.scope for each in sent}
-        turns = [each for each in stmts if isinstance(each, ir.Turn)]
+        turns = [each for each in stmts if isinstance(each, ir.PingPong)]
         self.taken = {id(e) for turn in turns for e in turn.body if isinstance(e, Ring)}
         self.ordered_turns = bool(self.taken)
         self.whose = fresh.name("whose")
@@ -213,7 +213,7 @@ class Pipeline:
                     lines.close()
                 case Ring():
                     self._filled(stmt)
-                case ir.Turn():
+                case ir.PingPong():
                     self.produced(stmt.body)
                 case _:
                     pass
@@ -271,7 +271,7 @@ class Pipeline:
         match stmt:
             case Ring():
                 self._consumed(stmt)
-            case ir.Turn():
+            case ir.PingPong():
                 self._turn_of(stmt)
             case ir.WarpgroupProduct():
                 raise EmitError(
@@ -293,7 +293,7 @@ class Pipeline:
     def _turn_barrier(self, group: str) -> str:
         return f"{self.base} + {turn_barrier_at(self.kernel)} + {BARRIER_BYTES} * ({group})"
 
-    def _turn_of(self, stmt: ir.Turn) -> None:
+    def _turn_of(self, stmt: ir.PingPong) -> None:
         """A group waits until that before it has seen all of its stages: then a phase of theirs
         cannot be taken for the last but one. Stages that others use are counted."""
         lines, groups = self.printer.lines, self.kernel.threads // GROUP

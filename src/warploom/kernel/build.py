@@ -213,11 +213,11 @@ class Builder:
         )
 
     @contextmanager
-    def turn(self) -> Iterator[None]:
+    def ping_pong(self) -> Iterator[None]:
         """What is added inside is for one warp group, each time for the next."""
         with self._body() as body:
             yield
-        self.add(ir.Turn(tuple(body)))
+        self.add(ir.PingPong(tuple(body)))
 
     # -- statements
 

@@ -64,7 +64,7 @@ def check_head(kernel: ir.Kernel) -> None:
     _check_filled(kernel)
     _check_products(kernel.body, frozenset())
     _check_sent(kernel)
-    for turn in (each for each in ir.walk(kernel.body) if isinstance(each, ir.Turn)):
+    for turn in (each for each in ir.walk(kernel.body) if isinstance(each, ir.PingPong)):
         _check_turn(turn)
 
 
@@ -79,14 +79,14 @@ def _check_sent(kernel: ir.Kernel) -> None:
             raise CheckError(f"boxes of '{stmt.array}' are sent by a block, and by warp groups")
 
 
-def _check_turn(turn: ir.Turn) -> None:
+def _check_turn(turn: ir.PingPong) -> None:
     """In it there is one warp group; others know how often its rings turn."""
     inside = list(ir.walk(turn.body))
     for stmt in inside:
         block = isinstance(stmt, ir.Barrier | ir.BulkStore) and stmt.scope == "block"
-        if block or isinstance(stmt, ir.Turn):
+        if block or isinstance(stmt, ir.PingPong):
             raise CheckError(
-                f"a {type(stmt).__name__} of the block stands in a turn of one warp group",
+                f"a {type(stmt).__name__} of the block stands in a body of one warp group",
                 advice='use the scope "group"',
             )
     declared = {each.name for each in inside if isinstance(each, ir.Let)}
@@ -95,8 +95,8 @@ def _check_turn(turn: ir.Turn) -> None:
     for ring in (each for each in inside if isinstance(each, Ring)):
         if ring not in direct or variables(ring.count) & declared:
             raise CheckError(
-                f"the ring over '{ring.var}' turns in a way that other warp groups do not know",
-                advice="let it stand in the turn itself, and count by what is declared before",
+                f"the ring over '{ring.var}' has a count that other warp groups do not know",
+                advice="let it stand in the ping-pong itself, and count by what is declared before",
             )
 
 

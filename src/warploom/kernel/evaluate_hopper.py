@@ -36,7 +36,7 @@ def hopper(batch: Batch, stmt: Hopper, active: Mask) -> None:
     match stmt:
         case Ring():
             _ring(batch, stmt, active)
-        case ir.Turn():
+        case ir.PingPong():
             _turn(batch, stmt, active)
         case Fill():
             _fill(batch, stmt, active)
@@ -62,7 +62,7 @@ def _ring(batch: Batch, stmt: Ring, active: Mask) -> None:
         at += 1
 
 
-def _turn(batch: Batch, stmt: ir.Turn, active: Mask) -> None:
+def _turn(batch: Batch, stmt: ir.PingPong, active: Mask) -> None:
     turns = batch.turns.setdefault("", np.zeros((batch.shape[0], 1), np.int64))
     group = np.arange(batch.kernel.threads) // GROUP
     own = active & (group == turns % (batch.kernel.threads // GROUP))

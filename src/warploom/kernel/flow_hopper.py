@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 ROWS = 64
 WARPS = GROUP // 32
-_TOGETHER = (Ring, Fill, ir.Turn, ir.BulkStore, ir.WarpgroupProduct)
+_TOGETHER = (Ring, Fill, ir.PingPong, ir.BulkStore, ir.WarpgroupProduct)
 _LANES = ("thread", "thread_x", "lane")
 
 
@@ -94,8 +94,8 @@ def _name(stmt: ir.Stmt) -> str:
             return f"fill of '{array}'"
         case ir.WarpgroupProduct():
             return "product of a warp group"
-        case ir.Turn():
-            return "turn of a warp group"
+        case ir.PingPong():
+            return "ping-pong of warp groups"
         case _:
             return "move of matrices"
 
@@ -112,7 +112,7 @@ def _check_ring(flow: Flow, site: Site, stmt: Ring) -> None:
         around = [each for counter in place.counters for each in (counter.start, counter.stop)]
         around += [each for each in place.guards if each not in top and not _of_loop(each, place)]
         for expr in around:
-            _alike(flow, expr, f"how often the ring over '{stmt.var}' turns")
+            _alike(flow, expr, f"the count of the ring over '{stmt.var}'")
 
 
 def _of_loop(guard: Expr, place: object) -> bool:

@@ -20,10 +20,10 @@ from warploom.kernel.ir import (
     Kernel,
     Load,
     Number,
+    PingPong,
     Ring,
     Stmt,
     Store,
-    Turn,
     Value,
 )
 from warploom.kernel.scope import Site, scopes
@@ -41,7 +41,7 @@ def predicate_accesses(kernel: Kernel) -> Kernel:
 def _guarded(site: Site, flow: Flow) -> Stmt:
     bodies = [tuple(_guarded(inner, flow) for inner in body) for body in site.bodies]
     match site.stmt:
-        case For() | Ring() | Turn() as stmt:
+        case For() | Ring() | PingPong() as stmt:
             return replace(stmt, body=bodies[0]) if bodies[0] else stmt
         case If(condition):
             return If(condition, bodies[0], bodies[1])

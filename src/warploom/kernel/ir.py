@@ -24,18 +24,26 @@ from warploom.kernel.warpgroup import (
     Hopper,
     LoadMatrix,
     MapParam,
+    PingPong,
     Ring,
     Roles,
     StoreMatrix,
     Tile,
-    Turn,
     WarpgroupProduct,
 )
 from warploom.machine.record import CUDA
 from warploom.node import Interned, node
 
 __all__ = [
-    "BulkStore", "Fill", "LoadMatrix", "MapParam", "Ring", "Roles", "StoreMatrix", "Tile", "Turn",
+    "BulkStore",
+    "Fill",
+    "LoadMatrix",
+    "MapParam",
+    "PingPong",
+    "Ring",
+    "Roles",
+    "StoreMatrix",
+    "Tile",
     "WarpgroupProduct",
 ]  # fmt: skip
 
@@ -477,7 +485,7 @@ Stmt: TypeAlias = (
 def bodies(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
     """The statement lists inside a statement."""
     match stmt:
-        case For(body=body) | Ring(body=body) | Turn(body=body):
+        case For(body=body) | Ring(body=body) | PingPong(body=body):
             return (body,)
         case If(_, then, otherwise):
             return (then, otherwise)

@@ -19,10 +19,10 @@ from warploom.kernel.ir import (
     If,
     Kernel,
     Let,
+    PingPong,
     Registers,
     Ring,
     Stmt,
-    Turn,
     Value,
 )
 from warploom.kernel.traverse import map_stmt
@@ -52,7 +52,7 @@ def _body(
             case For():
                 inner = counters | {stmt.var} if stmt.unroll else counters
                 result.append(replace(stmt, body=_body(stmt.body, here, known, inner)))
-            case Ring() | Turn():
+            case Ring() | PingPong():
                 result.append(replace(stmt, body=_body(stmt.body, here, known, counters)))
             case If(condition, then, otherwise):
                 branches = [_body(each, here, known, counters) for each in (then, otherwise)]

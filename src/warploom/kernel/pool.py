@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from warploom.kernel.ir import Kernel, Ring, Shared, Turn, walk
+from warploom.kernel.ir import Kernel, PingPong, Ring, Shared, walk
 from warploom.kernel.warpgroup import GROUP
 from warploom.machine.record import CUDA
 
@@ -50,7 +50,7 @@ def turn_barrier_at(kernel: Kernel) -> int:
 
 def whole_bytes(kernel: Kernel) -> int:
     """All of the pool: arrays, and barriers."""
-    turns = any(isinstance(each, Turn) for each in walk(kernel.body))
+    turns = any(isinstance(each, PingPong) for each in walk(kernel.body))
     return aligned(turn_barrier_at(kernel) + BARRIER_BYTES * turns * (kernel.threads // GROUP))
 
 

@@ -21,7 +21,7 @@ from warploom.index.evaluate import evaluate
 from warploom.index.ir import Const, Expr, Var, fold_up, substitute, variables
 from warploom.index.ranges import Ranges
 from warploom.kernel.bounds import Bounds, index_limits, static_bounds, thread_variables
-from warploom.kernel.ir import For, If, Kernel, Let, Ring, Stmt, Turn
+from warploom.kernel.ir import For, If, Kernel, Let, PingPong, Ring, Stmt
 from warploom.kernel.warpgroup import GROUP
 
 
@@ -184,7 +184,7 @@ class _Walk:
                     sites.append(self._loop(stmt, place))
                 case Ring():
                     sites.append(self._ring(stmt, place))
-                case Turn():
+                case PingPong():
                     sites.append(self._turn(stmt, place))
                 case If():
                     sites.append(self._branches(stmt, place))
@@ -207,7 +207,7 @@ class _Walk:
         inner = self._loop(loop, place, {stmt.stage: self._stage(stmt)})
         return Site(stmt, place, inner.bodies)
 
-    def _turn(self, stmt: Turn, place: Place) -> Site:
+    def _turn(self, stmt: PingPong, place: Place) -> Site:
         """Some warp group is meant, on which the block agrees."""
         name, groups = f"turn#{next(self.fresh)}", self.kernel.threads // GROUP
         self.iterations[name] = Level.BLOCK

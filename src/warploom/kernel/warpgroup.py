@@ -91,7 +91,7 @@ class Ring:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class PingPong:
     """The body is for the threads of one warp group alone, its rings too: of the first of the
     block, the next time of the next, and round again. Each then has tiles of its own, and one
     stores while another multiplies."""
@@ -169,5 +169,5 @@ class BulkStore:
 
 
 MatrixMove: TypeAlias = LoadMatrix | StoreMatrix
-Hopper: TypeAlias = Fill | Ring | Turn | WarpgroupProduct | LoadMatrix | StoreMatrix | BulkStore
-HOPPER = (Fill, Ring, Turn, WarpgroupProduct, LoadMatrix, StoreMatrix, BulkStore)
+Hopper: TypeAlias = Fill | Ring | PingPong | WarpgroupProduct | LoadMatrix | StoreMatrix | BulkStore
+HOPPER = (Fill, Ring, PingPong, WarpgroupProduct, LoadMatrix, StoreMatrix, BulkStore)
