@@ -6,23 +6,29 @@
 Every setting is compiled first, in as many processes as there are cores. Then each shape: a setting
 has to agree with PyTorch; all are timed in CUDA graphs by turns with PyTorch's own matmul, and the
 best few and PyTorch once more, for longer. A row is the shape: medians in microseconds.
+
+All of it runs in a process of its own. Where that ends, or says nothing for a minute, the setting
+that it was at is broken, and another goes on without it.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import pickle
+import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import product
+from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
 from bench.common.kernel.hopper_matmul import MOST_SHARED, Setting
-from bench.harness import arguments, attempted, earlier, environment, save
+from bench.harness import arguments, attempted, child, earlier, environment, save
 
 from warploom.emit.cuda import cuda
 from warploom.kernel.descriptor import view_of
@@ -41,6 +47,8 @@ MOST_STAGES = 7
 BEST = 8  # settings that are timed for longer
 SHORT, LONG = 3, 15  # turns
 SAMPLE_S = 1e-3  # of one turn
+SILENT_S = 60.0  # after which a process does not go on
+MOST_BROKEN = 5
 Shape = tuple[int, int, int]
 
 
@@ -69,10 +77,12 @@ WORKS = (
     *(Work((n, n, n), "e4m3") for n in (1024, 4096, 8192)),
 )  # fmt: skip
 
-# Rows and columns of tiles, and who consumes them.
+# Rows and columns of tiles, who consumes them, and whether each has tiles of its own.
 TILES = (
-    (128, 256, 2), (256, 128, 2), (128, 192, 2), (128, 128, 2), (128, 64, 2), (64, 256, 1),
-    (64, 128, 1),
+    (128, 256, 2, False), (256, 128, 2, False), (128, 192, 2, False), (128, 128, 2, False),
+    (128, 64, 2, False), (64, 256, 1, False), (64, 128, 1, False), (64, 256, 2, True),
+    (128, 128, 2, True), (64, 192, 2, True), (64, 128, 2, True),
+    (64, 64, 1, False), (128, 32, 2, False), (64, 32, 1, False),
 )  # fmt: skip
 DEPTH = {"bf16": 64, "f16": 64, "tf32": 32, "e4m3": 128}
 
@@ -81,14 +91,16 @@ def settings_of(kind: str, dense: str) -> Iterator[Setting]:
     """As many stages as there is room for, and one less."""
     full = (kind, dense) == ("bf16", "kk")
     outs = {"f16": DType.F16, "tf32": DType.F32}
-    for (m, n, consumers), cluster, staged, band in product(
+    for (m, n, consumers, apart), cluster, staged, band in product(
         TILES, (1, 2), (0, 1, 2), (8, 16) if full else (8,)
     ):
         setting = Setting(
             (m, n, DEPTH[kind]), 1, consumers, band, cluster, staged, kind,  # type: ignore[arg-type]
             outs.get(kind, DType.BF16), tuple("k" if e == "k" else "mn" for e in dense),  # type: ignore[arg-type]
+            apart,
         )  # fmt: skip
-        if staged and setting.out is DType.F32:
+        narrow = n < 64 and (staged or dense[1] != "k")  # than a box
+        if narrow or (staged and setting.out is DType.F32):
             continue
         each = replace(setting, stages=2).shared_bytes - setting.shared_bytes
         most = min(MOST_STAGES, 1 + (MOST_SHARED - setting.shared_bytes) // each)
@@ -115,9 +127,23 @@ def ready(setting: Setting) -> Ready:
     return Ready(setting, kernel, made.code, "wgmma" in made.log and "serialized" in made.log)
 
 
-def compiled(settings: Sequence[Setting]) -> dict[Setting, Ready]:
+def _tried(setting: Setting) -> tuple[Ready | None, str]:
+    return attempted(ready, setting)
+
+
+def compiled(settings: Sequence[Setting], kept: Path) -> dict[Setting, Ready]:
+    """What was compiled before this process is taken as it is."""
+    if kept.exists():
+        found: dict[Setting, Ready] = pickle.loads(kept.read_bytes())
+        return found
     with ProcessPoolExecutor(os.cpu_count()) as pool:
-        return {each.setting: each for each in pool.map(ready, settings)}
+        tried = list(pool.map(_tried, settings, chunksize=4))
+    for setting, (_, failed) in zip(settings, tried, strict=True):
+        if failed:
+            print(f"{setting.name}: {failed[:300]}", flush=True)
+    made = {each.setting: each for each, _ in tried if each is not None}
+    kept.write_bytes(pickle.dumps(made))
+    return made
 
 
 # -- on a GPU --------------------------------------------------------------------------------------
@@ -155,7 +181,7 @@ class Bench:
     def _type(self, kind: str) -> Any:
         torch = self.torch
         types = {"bf16": torch.bfloat16, "f16": torch.float16, "tf32": torch.float32}
-        return types[kind] if kind in types else torch.float8_e4m3fn
+        return types.get(kind, torch.float8_e4m3fn)
 
     def launch(self, each: Ready, loaded: Loaded) -> Callable[[], object]:
         """On the stream that is current when it is called."""
@@ -223,17 +249,32 @@ class Timed:
         return {name: round(median(each), 3) for name, each in samples.items()}
 
 
-def row(work: Work, prepared: Sequence[tuple[Ready, Loaded]], torch: Any) -> dict[str, Any]:
+class Place:
+    """A file that says at which setting a process is."""
+
+    def __init__(self, record: Path) -> None:
+        self.path = record.with_suffix(".now")
+
+    def at(self, name: str) -> None:
+        self.path.write_text(name)
+
+
+def row(
+    work: Work, prepared: Sequence[tuple[Ready, Loaded]], torch: Any, place: Place
+) -> dict[str, Any]:
     bench, timed = Bench(work, torch), Timed(torch)
     graphs = {"library": timed.graph(bench.library)}
     wrong: dict[str, Any] = {}
     for each, loaded in prepared:
         name = each.setting.name
+        place.at(name)
         off, failed = attempted(_off, bench, each, loaded)
+        torch.cuda.synchronize()
         if off is None or not off < 1e-2:
             wrong[name] = failed or off
             continue
         graphs[name] = timed.graph(bench.launch(each, loaded))
+    place.at("")
     short = timed.turns(graphs, SHORT)
     best = sorted((each for each in short if each != "library"), key=short.__getitem__)[:BEST]
     long = timed.turns({name: graphs[name] for name in ("library", *best)}, LONG)
@@ -277,7 +318,8 @@ def on_device(given: argparse.Namespace, record: dict[str, Any]) -> None:
         (each.kind, each.dense): list(settings_of(each.kind, each.dense)) for each in works
     }  # fmt: skip
     begun = time.monotonic()
-    made = compiled([setting for each in asked.values() for setting in each])
+    every = [setting for each in asked.values() for setting in each]
+    made = compiled(every, given.out.with_suffix(".built"))
     record["compiled"] = {
         "settings": len(made), "seconds": round(time.monotonic() - begun, 1),
         "serialised": [each.setting.name for each in made.values() if each.serial],
@@ -297,8 +339,15 @@ def on_device(given: argparse.Namespace, record: dict[str, Any]) -> None:
         if time.monotonic() > end:
             record["stopped"] = work.name
             break
-        prepared = [(made[each], loaded[each]) for each in asked[work.kind, work.dense]]
-        found, failed = attempted(row, work, prepared, torch)
+        if work.name in record["rows"]:
+            continue
+        prepared = [
+            (made[each], loaded[each])
+            for each in asked[work.kind, work.dense]
+            if each in made and each.name not in record["broken"]
+        ]
+        found, failed = attempted(row, work, prepared, torch, Place(given.out))
+        torch.cuda.synchronize()  # where it cannot go on, neither can this process
         record["rows"][work.name] = found or {"failed": failed[:500]}
         said = f"{found['of_library']:.3f} by {found['best']}" if found else failed[:300]
         print(f"{work.name}: {said}", flush=True)
@@ -337,13 +386,50 @@ def main() -> None:
         __doc__, RECORD, dry="the emulator, not a GPU", only="products with this word in their name"
     )
     parser.add_argument("--seconds", type=float, default=500.0, help="begin no shape after these")
+    parser.add_argument("--inside", action="store_true", help="in the process that measures")
     given = parser.parse_args()
-    record = {"environment": environment(), "rows": dict(earlier(given.out).get("rows", {}))}
+    before = earlier(given.out)
+    record = {
+        "environment": environment(), "broken": before.get("broken", []),
+        "rows": dict(before.get("rows", {})),
+    }  # fmt: skip
     if given.dry:
         dry(record)
-    else:
+    elif given.inside:
         on_device(given, record)
+    else:
+        watched(given)
+        return
     save(given.out, record)
+
+
+def watched(given: argparse.Namespace) -> None:
+    """The process that measures, and another one where it does not go on."""
+    end = time.monotonic() + given.seconds
+    for kind in (".built", ".now"):
+        given.out.with_suffix(kind).unlink(missing_ok=True)
+    given.out.parent.mkdir(parents=True, exist_ok=True)
+    for _ in range(MOST_BROKEN):
+        left = str(max(1.0, end - time.monotonic()))
+        only = ["--only", given.only] if given.only else []
+        place = given.out.with_suffix(".now")
+        process = subprocess.Popen(
+            child("--inside", "--out", str(given.out), "--seconds", left, *only)
+        )
+        while process.poll() is None:
+            time.sleep(1)
+            if place.exists() and time.time() - place.stat().st_mtime > SILENT_S:
+                process.kill()
+        if not process.returncode:
+            return
+        name = place.read_text() if place.exists() else ""
+        place.unlink(missing_ok=True)
+        record = earlier(given.out, {"broken": [], "rows": {}})
+        print(f"broken: {name or 'nothing was begun'}", flush=True)
+        if not name:
+            return
+        record["broken"].append(name)
+        save(given.out, record)
 
 
 if __name__ == "__main__":

@@ -71,6 +71,8 @@ SETTINGS = {
     "cluster": (replace(SMALL, cluster=2), (136, 64, 72)),
     "cluster, n dense": (replace(SMALL, cluster=2, majors=("k", "mn")), (136, 64, 72)),
     "f16, all dense": (replace(SMALL, kind="f16", out=f16, majors=("mn", "mn")), (72, 72, 136)),
+    "apart": (Setting((64, 64, 64), 3, 2, apart=True), (200, 64, 136)),
+    "apart, staged": (Setting((64, 64, 64), 2, 2, staged=1, apart=True), (136, 64, 72)),
     "tf32": (Setting((64, 64, 32), 2, 1, kind="tf32", out=f32), (64, 72, 40)),
     "e4m3": (Setting((64, 64, 128), 2, 1, kind="e4m3"), (64, 72, 144)),
     "deep": (Setting((64, 64, 128), 2, 1), (64, 64, 136)),
@@ -92,7 +94,7 @@ def test_the_emulator_gives_the_same_bits_under_every_schedule(name: str) -> Non
     np.testing.assert_array_equal(given[-1].view(np.uint8), wanted.view(np.uint8))
 
 
-@pytest.mark.parametrize("name", ["direct", "cluster", "staged", "e4m3", "f16, all dense"])
+@pytest.mark.parametrize("name", ["direct", "cluster", "apart, staged", "e4m3", "f16, all dense"])
 def test_whole_numbers_are_multiplied_exactly(name: str) -> None:
     setting, sizes = SETTINGS[name]
     given = arguments(setting, *sizes, whole=True)
@@ -182,7 +184,7 @@ def test_matrices_come_back_transposed(count: int) -> None:
         outs = [np.zeros(256 * count, np.uint16) for _ in range(2)]
         run(kernel, [outs[0]])
         EmulatedFunction(kernel)([outs[1]], (1, 1, 1))
-        np.testing.assert_array_equal(*outs)
+        np.testing.assert_array_equal(outs[0], outs[1])
         given = np.arange(256 * count, dtype=np.float32).reshape(4, 32, count, 2)
         whole = given.transpose(0, 2, 1, 3).reshape(4, count, 8, 8)
         wanted = (whole.swapaxes(2, 3) if transposed else whole).reshape(4, count, 32, 2)
@@ -308,3 +310,35 @@ def test_what_a_ring_fills_is_not_sent() -> None:
 
     with pytest.raises(CheckError, match="filled by a ring"):
         check(changed(kernel, change))
+
+
+def test_one_warp_group_does_not_meet_the_block() -> None:
+    kernel = Setting((64, 64, 64), 2, 2, apart=True).kernel()
+
+    def with_barrier(stmt: ir.Stmt) -> ir.Stmt:
+        if isinstance(stmt, ir.PingPong):
+            return ir.PingPong((*stmt.body, ir.Barrier("block")))
+        return stmt
+
+    with pytest.raises(CheckError, match="body of one warp group"):
+        check(changed(kernel, with_barrier))
+
+    def deeper(stmt: ir.Stmt) -> ir.Stmt:
+        if not isinstance(stmt, ir.PingPong):
+            return stmt
+        rings = tuple(ir.loop("e", 1, each) if isinstance(each, Ring) else each
+                      for each in stmt.body)  # fmt: skip
+        return ir.PingPong(rings)
+
+    with pytest.raises(CheckError, match="do not know"):
+        check(changed(kernel, deeper))
+
+
+def test_matrices_that_others_read_need_a_barrier() -> None:
+    kernel = through_matrices(1, False)
+    without = tuple(each for each in kernel.body if not isinstance(each, ir.Barrier))
+    row = without[-2]
+    assert isinstance(row, LoadMatrix)
+    other = replace(row, index=(Var("warp") + 1) % 4 * 64 + Var("lane") % 8 * 8)
+    with pytest.raises(DeviceError, match="race"):
+        run(replace(kernel, body=(*without[:-2], other, without[-1])), [np.zeros(256, np.uint16)])

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from warploom.index.ir import Const, Expr, Var, maximum, minimum
+from warploom.index.ir import Expr, Var, maximum, minimum
 from warploom.kernel import ir
 from warploom.kernel.build import Builder, cast, ceil_div
 from warploom.kernel.dtype import DType
@@ -26,7 +26,8 @@ REGISTERS = {1: (56, 240), 2: (40, 232), 3: (32, 160)}  # by consumers
 class Setting:
     """`tile` is of the result and of a stage along k; `band` rows of tiles are done together;
     `staged` the boxes through which the result leaves, 0 if straight from registers; blocks of a
-    `cluster` lie below each other and share what they read of b."""
+    `cluster` lie below each other and share what they read of b. `apart`: each consumer has tiles
+    of its own, in turn."""
 
     tile: tuple[int, int, int] = (128, 128, 64)
     stages: int = 4
@@ -37,11 +38,13 @@ class Setting:
     kind: ir.TensorKind = "bf16"
     out: DType = DType.BF16
     majors: tuple[Major, Major] = ("k", "k")
+    apart: bool = False
 
     @property
     def name(self) -> str:
         sides = "x".join(map(str, self.tile))
         parts = [sides, f"s{self.stages}", f"w{self.consumers}", f"b{self.band}"]
+        parts += ["apart"] * self.apart
         parts += [f"c{self.cluster}"] * (self.cluster > 1)
         parts += [f"t{self.staged}"] * (self.staged > 0)
         dense = "".join(each[0] for each in self.majors)
@@ -64,7 +67,10 @@ class Setting:
     def shared_bytes(self) -> int:
         m, n, k = self.tile
         each = (m + n) * k * self.dtype.bytes
-        return self.stages * (each + 16) + self.staged * m * WIDTH
+        sent = m * (self.consumers if self.apart else 1)
+        return (
+            self.stages * (each + 16) + self.staged * sent * WIDTH + 8 * self.consumers * self.apart
+        )
 
     def kernel(self) -> Kernel:
         return _Made(self).kernel()
@@ -81,7 +87,8 @@ class _Made:
         self.setting = setting
         m, n, k = setting.tile
         self.tall, self.wide, self.deep = m, n, k
-        self.parts = m // (ROWS * setting.consumers)  # products below each other
+        self.own = m if setting.apart else m // setting.consumers  # rows of a consumer
+        self.parts = self.own // ROWS  # products below each other
         self.step = 32 // setting.dtype.bytes
         self.k = Builder(f"matmul_{setting.name}", block=128 * setting.consumers, doc=(
             f"c = a b: {setting.kind}, tiles of {m} x {n} x {k}, {setting.stages} stages"
@@ -109,8 +116,13 @@ class _Made:
         self._arrays()
         tiles = k.let("tiles", self.tiles)
         by = k.let("by", minimum(self.clusters, tiles))
+        count = k.let("count", ceil_div(self.depth, self.deep))
         with k.loop("turn", (tiles - self._cluster + (by - 1)) // by) as turn:
-            self._tile(k.let("tile", self._cluster + turn * by))
+            if setting.apart:
+                with k.ping_pong():
+                    self._tile(self._cluster + turn * by, count)
+            else:
+                self._tile(self._cluster + turn * by, count)
         return k.done(predicate=True)
 
     @property
@@ -134,21 +146,22 @@ class _Made:
             k.tensor_map("b_map", b, (self.depth, self.n), (self.deep // share, row), WIDTH)
         if setting.staged:
             out = WIDTH // setting.out.bytes
-            k.tensor_map("c_map", self.c, (self.m, self.n), (self.tall, out), WIDTH)
+            k.tensor_map("c_map", self.c, (self.m, self.n), (self.own, out), WIDTH)
 
     def _arrays(self) -> None:
         k, setting, many = self.k, self.setting, self.setting.stages
         k.shared("a_tile", setting.dtype, many * self.tall * self.deep, align=1024)
         k.shared("b_tile", setting.dtype, many * self.wide * self.deep, align=1024)
         for number in range(setting.staged):
-            k.shared(f"c_tile_{number}", setting.out, self.tall * 64, align=1024)
-        k.registers("d", setting.sums, self.parts * self.wide // 2)
+            size = setting.consumers * self.own * 64
+            k.shared(f"c_tile_{number}", setting.out, size, align=1024)
 
     # -- what is done
 
-    def _tile(self, tile: Expr) -> None:
+    def _tile(self, tile: Expr, count: Expr) -> None:
         """One tile: the sums, then the result. Tiles of a band go down first."""
         k, setting = self.k, self.setting
+        tile = k.let("tile", tile)
         band, wide = setting.band, k.let("wide", self.tiles_n)
         first = k.let("first", tile // (wide * band) * band)
         high = k.let("high", maximum(minimum(self.tiles_m - first, band), 1))
@@ -158,7 +171,8 @@ class _Made:
             down = down * setting.cluster + k.block_x % setting.cluster
         k.let("row", down * self.tall)
         k.let("column", inside // high * self.wide)
-        with k.ring("t", ceil_div(self.depth, self.deep), setting.stages, stage="stage",
+        k.registers("d", setting.sums, self.parts * self.wide // 2)
+        with k.ring("t", count, setting.stages, stage="stage",
                     sums=("d",)) as (t, stage):  # fmt: skip
             self._fills(t * self.deep, stage)
             self._products(stage)
@@ -193,16 +207,20 @@ class _Made:
     def _products(self, stage: Expr) -> None:
         k, setting = self.k, self.setting
         with k.loop("step", self.deep // self.step) as step, k.loop("part", self.parts) as part:
-            line = (k.warp // 4 * self.parts + part) * ROWS
+            line = self._line(part)
             target = ir.Cell("d", part * (self.wide // 2), setting.sums)
             a, b = self._factor("a", stage, line, step), self._factor("b", stage, 0, step)
             k.add(ir.WarpgroupProduct(target, a, b, self.wide, setting.kind))
+
+    def _line(self, part: Expr) -> Expr:
+        """The first row of the tile that is of a consumer's product."""
+        return (part if self.setting.apart else self.k.warp // 4 * self.parts + part) * ROWS
 
     def _direct(self) -> None:
         """Straight from registers, two neighbours at once."""
         k, out = self.k, self.setting.out
         with k.loop("part", self.parts) as part, k.loop("half", 2) as half:
-            own = (k.warp // 4 * self.parts + part) * ROWS + k.warp % 4 * 16 + k.lane // 4
+            own = self._line(part) + k.warp % 4 * 16 + k.lane // 4
             down = k.let("down", Var("row") + own + half * 8)
             with k.loop("unit", self.wide // 8) as unit:
                 across = k.let("across", Var("column") + unit * 8 + k.lane % 4 * 2)
@@ -220,8 +238,12 @@ class _Made:
         for box in range(self.wide // 64):
             name = f"c_tile_{box % self.setting.staged}"
             self._box(name, box)
-            at = (Var("row"), Var("column") + box * 64)
-            self.k.add(ir.BulkStore("c_map", at, name, Const(0)))
+            group = self.k.warp // 4
+            down: Expr = Var("row")
+            if not self.setting.apart:
+                down = down + group * self.own
+            at = (down, Var("column") + box * 64)
+            self.k.add(ir.BulkStore("c_map", at, name, group * (self.own * 64), "group"))
 
     def _box(self, name: str, box: int) -> None:
         """Sixteen columns at once, as matrices; units of 16 bytes swizzled by the row."""

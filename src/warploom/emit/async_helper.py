@@ -18,6 +18,8 @@ _TEXTS = {
     "expect": "(unsigned bar, int bytes) {\n"
     '  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"\n'
     '    :: "r"(bar), "r"(bytes) : "memory");',
+    "prefetch": "(const ~map* map) {\n"
+    '  asm volatile("prefetch.tensormap [%0];" :: "l"(map) : "memory");',
     "arrive": "(unsigned bar) {\n"
     '  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(bar) : "memory");',
     "arrive_at": "(unsigned bar, int block) {\n"
@@ -103,7 +105,7 @@ _PTX_KIND: dict[TensorKind, tuple[int, str]] = {
 
 
 def product_name(kind: TensorKind, columns: int, majors: tuple[str, str], held: bool) -> str:
-    """Of a product, with the axes that are dense; `held`: a is in registers."""
+    """The name of a product, with the axes that are dense; `held`: a is in registers."""
     first = "r" if held else majors[0]
     return f"product_{kind}_{columns}_{first}_{majors[1]}"
 

@@ -235,6 +235,8 @@ class CudaPrinter(SimtPrinter):
             self.lines.add(f'asm volatile("{wait}" ::: "memory");')
         if stmt.scope == "block" and self.kernel.roles is not None:
             self.pipeline.meet()
+        elif stmt.scope == "group":
+            self.pipeline.meet("group")
         elif stmt.scope == "warp" and self.kernel.warp_size < HARDWARE_WARP:
             self.lines.add(f"__syncwarp({self.mask()});")
         else:

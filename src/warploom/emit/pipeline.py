@@ -27,7 +27,7 @@ from warploom.kernel import ir
 from warploom.kernel.check_hopper import REGISTER_FILE
 from warploom.kernel.descriptor import UNIT
 from warploom.kernel.names import Fresh, names_of
-from warploom.kernel.pool import BARRIER_BYTES, barriers_at, offsets
+from warploom.kernel.pool import BARRIER_BYTES, barriers_at, offsets, turn_barrier_at
 from warploom.kernel.roles import filling
 from warploom.kernel.tensor import DEPTH
 from warploom.kernel.warpgroup import GROUP, Fill, Hopper, Ring
@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 
 _MODE = {0: 0, 128: 1, 64: 2, 32: 3}  # of a swizzle, in a descriptor
 _PLAIN = (ir.Let, ir.For, ir.Comment, ir.WarpgroupProduct)  # as part of a group of products
-CONSUMERS = 1  # the barrier at which they meet
+_OWN = f"(int)threadIdx.x / {GROUP}"  # the number of a thread's warp group
+CONSUMERS, GROUPS = 1, 2  # the barriers at which they meet, and each warp group of them
 
 
 class Pipeline:
@@ -59,7 +60,12 @@ class Pipeline:
         self.phases = {each.stage: fresh.name(f"{each.stage}_phase") for each in self.rings}
         self.lasts = {each.stage: fresh.name(f"{each.stage}_before") for each in self.rings}
         sent = [each for each in ir.walk(kernel.body) if isinstance(each, ir.BulkStore)]
-        self.sent = {each.array for each in sent}
+        self.sent = {each.array: each.scope for each in sent}
+        turns = [each for each in stmts if isinstance(each, ir.PingPong)]
+        self.taken = {id(e) for turn in turns for e in turn.body if isinstance(e, Ring)}
+        self.ordered_turns = bool(self.taken)
+        self.whose = fresh.name("whose")
+        self.last_of_turn: Ring | None = None
         self.met = False  # since the last statement that is no box
         self.covered = False  # by a wait before a statement around
         self.uses_base = bool(self.rings or sent) or any(
@@ -117,7 +123,9 @@ class Pipeline:
         lines.open(f"if ((int)threadIdx.x >= {threads})")
         self._registers("dec", roles.producer_registers)
         lines.open(f"if ((int)threadIdx.x == {threads})")
-        self._counters()
+        for map in self.kernel.maps:
+            self.call("prefetch", f"&{map.name}")
+        self._counters(False)
         self.produced(filling(rest))
         lines.close()
         lines.close("} else {")
@@ -125,10 +133,10 @@ class Pipeline:
         self.printer.bounds.clear()
         self.printer.bounds.update(bounds)
         self._registers("inc", roles.consumer_registers)
-        self._counters()
+        self._counters(True)
         self.printer.in_order(rest)
-        if self.sent:
-            self._sent_are_read()
+        for scope in sorted(set(self.sent.values())):
+            self._sent_are_read(scope)
         lines.close()
         if self.kernel.cluster > 1:
             self.call("cluster_meet")
@@ -140,11 +148,15 @@ class Pipeline:
         if REGISTER_FILE // (self.kernel.threads + GROUP) < roles.consumer_registers:
             self.add(f'asm volatile("setmaxnreg.{way}.sync.aligned.u32 {count};");')
 
-    def _counters(self) -> None:
+    def _counters(self, consumes: bool) -> None:
         for ring in self.rings:
             self.add(f"int {ring.stage} = 0;")
             self.add(f"unsigned int {self.phases[ring.stage]} = 0;")
             self.printer.bounds[ring.stage] = (0, ring.stages - 1)
+        if self.ordered_turns and consumes:
+            self.add(f"int {self.whose} = 0;")
+            # The first does not wait: a phase before the first one seems to be complete.
+            self.add(f"unsigned int {self.whose}_phase = {_OWN} == 0;")
 
     def _barriers(self) -> None:
         lines = self.printer.lines
@@ -154,6 +166,9 @@ class Pipeline:
             self.call("barrier_begin", self.barrier_of(ring, False, "i"), "1")
             self.call("barrier_begin", self.barrier_of(ring, True, "i"), str(self._arrivals(ring)))
             lines.close()
+        if self.ordered_turns:
+            for group in range(self.kernel.threads // GROUP):
+                self.call("barrier_begin", self._turn_barrier(str(group)), str(GROUP))
         self.asm("fence.mbarrier_init.release.cluster;")
         lines.close()
         if self.kernel.cluster > 1:
@@ -165,10 +180,15 @@ class Pipeline:
         """How often it is said of a stage that it is empty."""
         each = GROUP if self._only_products(ring) else self.kernel.warp_size
         blocks = self.kernel.cluster if self.shared_by_cluster(ring) else 1
-        return self.kernel.threads // each * blocks
+        threads = GROUP if id(ring) in self.taken else self.kernel.threads
+        return threads // each * blocks
 
-    def meet(self) -> None:
-        self.asm(f"bar.sync {CONSUMERS}, {self.kernel.threads};")
+    def meet(self, scope: str = "block") -> None:
+        if scope == "block":
+            self.asm(f"bar.sync {CONSUMERS}, {self.kernel.threads};")
+        else:
+            group = f"{GROUPS} + {_OWN}"
+            self.add(f'asm volatile("bar.sync %0, {GROUP};" :: "r"({group}) : "memory");')
 
     # -- who fills
 
@@ -193,6 +213,8 @@ class Pipeline:
                     lines.close()
                 case Ring():
                     self._filled(stmt)
+                case ir.PingPong():
+                    self.produced(stmt.body)
                 case _:
                     pass
 
@@ -249,6 +271,8 @@ class Pipeline:
         match stmt:
             case Ring():
                 self._consumed(stmt)
+            case ir.PingPong():
+                self._turn_of(stmt)
             case ir.WarpgroupProduct():
                 raise EmitError(
                     f"a product that is summed in '{stmt.target.name}' stands beside other "
@@ -265,6 +289,41 @@ class Pipeline:
                 pass  # by others
             case _:
                 assert_never(stmt)
+
+    def _turn_barrier(self, group: str) -> str:
+        return f"{self.base} + {turn_barrier_at(self.kernel)} + {BARRIER_BYTES} * ({group})"
+
+    def _turn_of(self, stmt: ir.PingPong) -> None:
+        """A group waits until that before it has seen all of its stages: then a phase of theirs
+        cannot be taken for the last but one. Stages that others use are counted."""
+        lines, groups = self.printer.lines, self.kernel.threads // GROUP
+        rings = [each for each in stmt.body if isinstance(each, Ring)]
+        lines.open(f"if ({_OWN} == {self.whose})")
+        if rings:
+            self.call("wait", self._turn_barrier(_OWN), f"{self.whose}_phase")
+            self.add(f"{self.whose}_phase ^= 1;")
+            self.last_of_turn = rings[-1]
+        self.printer.in_order(stmt.body)
+        self.last_of_turn = None
+        if rings:
+            lines.close("} else {")
+            lines.depth += 1
+            for ring in rings:
+                self._left_out(ring)
+        lines.close()
+        self.add(f"if (++{self.whose} == {groups}) {self.whose} = 0;")
+
+    def _left_out(self, ring: Ring) -> None:
+        """The stages of another group's ring."""
+        stage, phase = ring.stage, self.phases[ring.stage]
+        self.add(f"const int {stage}_after = {stage} + ({self.printer.index(ring.count)});")
+        self.add(f"{stage} = {stage}_after % {ring.stages};")
+        self.add(f"{phase} ^= {stage}_after / {ring.stages} & 1;")
+
+    def _passed_on(self) -> None:
+        """The turn goes to the next group."""
+        groups = self.kernel.threads // GROUP
+        self.call("arrive", self._turn_barrier(f"({_OWN} + 1) % {groups}"))
 
     def _only_products(self, ring: Ring) -> bool:
         """Whether stages are read by products alone, which end by themselves."""
@@ -289,6 +348,8 @@ class Pipeline:
         self.around.pop()
         self._turn(ring)
         self.printer.lines.close()
+        if ring is self.last_of_turn:
+            self._passed_on()
         if late:
             self._awaited(0, list(_products(ring.rest)))
             self._released(ring, last, f"{last} >= 0 && ")
@@ -431,24 +492,27 @@ class Pipeline:
         lines = self.printer.lines
         if not self.met:
             self.asm("fence.proxy.async.shared::cta;")
-            self.meet()
+            self.meet(stmt.scope)
             self.met = True
-        lines.open("if (threadIdx.x == 0)")
+        lines.open(f"if ({self._sends(stmt.scope)})")
         axes = [self.index(each) for each in reversed(stmt.at)]
         place = self.place(stmt.array, stmt.index)
         self.call(f"copy_out_{len(axes)}", f"&{stmt.map}", *axes, place)
         self.asm("cp.async.bulk.commit_group;")
         lines.close()
 
-    def _sent_are_read(self, pending: int = 0) -> None:
+    def _sends(self, scope: str) -> str:
+        return "threadIdx.x == 0" if scope == "block" else f"(int)threadIdx.x % {GROUP} == 0"
+
+    def _sent_are_read(self, scope: str, pending: int = 0) -> None:
         wait = f"cp.async.bulk.wait_group.read {pending};"
-        self.add(f'if (threadIdx.x == 0) asm volatile("{wait}" ::: "memory");')
+        self.add(f'if ({self._sends(scope)}) asm volatile("{wait}" ::: "memory");')
 
     def stores(self, stmt: ir.Stmt) -> list[str]:
         """The arrays that a statement stores to, of those that boxes are sent from."""
         inside = list(ir.walk((stmt,)))
         arrays = {each.array for each in inside if isinstance(each, ir.Store | ir.StoreMatrix)}
-        return sorted(arrays & self.sent)
+        return sorted(arrays & self.sent.keys())
 
     def sends(self, stmt: ir.Stmt) -> bool:
         return any(isinstance(each, ir.BulkStore) for each in ir.walk((stmt,)))
@@ -464,8 +528,10 @@ class Pipeline:
         elif not self.covered and (arrays := self.stores(stmt)):
             fresh = [each for each in arrays if since.get(each, 0) >= 0]
             if fresh:
-                self._sent_are_read(min(since.get(each, 0) for each in fresh))
-                self.meet()
+                for scope in sorted({self.sent[each] for each in fresh}):
+                    least = min(since.get(e, 0) for e in fresh if self.sent[e] == scope)
+                    self._sent_are_read(scope, least)
+                    self.meet(scope)
             since.update(dict.fromkeys(arrays, -1 << 30))  # until it is sent again
             self.covered = True
             self.printer.statement(stmt)

@@ -289,18 +289,24 @@ def _check_body_indices(
                 if first <= last:
                     _check_width(kernel, Const(last + stmt.step), ranges)  # where it ends
                     _check_body_indices(kernel, inner, bounds | {var: (first, last)})
-            case ir.Ring(var, count, stage, stages, inner):
-                last = ranges.of(count).high - 1
-                if last >= 0:
-                    own = {var: (0, last), stage: (0, stages - 1)}
-                    _check_body_indices(kernel, inner, bounds | own)
             case ir.If(condition, then, otherwise):
                 if not _is_never(condition, ranges):
                     _check_body_indices(kernel, then, bounds)
                 if not _is_never(condition.not_(), ranges):
                     _check_body_indices(kernel, otherwise, bounds)
             case _:
-                pass
+                for inner in ir.bodies(stmt):
+                    _check_body_indices(kernel, inner, bounds | _of_ring(stmt, ranges))
+
+
+def _of_ring(stmt: ir.Stmt, ranges: Ranges) -> dict[str, tuple[int, int]]:
+    """The bounds of what a ring declares."""
+    if not isinstance(stmt, ir.Ring):
+        return {}
+    return {
+        stmt.var: (0, max(0, ranges.of(stmt.count).high - 1)),
+        stmt.stage: (0, stmt.stages - 1),
+    }
 
 
 def _is_never(condition: Expr, ranges: Ranges) -> bool:

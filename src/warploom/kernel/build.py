@@ -212,6 +212,13 @@ class Builder:
             ir.Ring(name_of(var), index_of(count), name_of(name), stages, tuple(body), tuple(sums))
         )
 
+    @contextmanager
+    def ping_pong(self) -> Iterator[None]:
+        """What is added inside is for one warp group, each time for the next."""
+        with self._body() as body:
+            yield
+        self.add(ir.PingPong(tuple(body)))
+
     # -- statements
 
     def add(self, stmt: ir.Stmt) -> None:
@@ -256,7 +263,7 @@ class Builder:
     def barrier(self, scope: ir.Scope = "block") -> None:
         if scope not in get_args(ir.Scope):
             raise CheckError(
-                f"no barrier has the scope {scope!r:.40}", advice='use "block" or "warp"'
+                f"no barrier has the scope {scope!r:.40}", advice='use "block", "warp" or "group"'
             )
         self.add(ir.Barrier(scope))
 

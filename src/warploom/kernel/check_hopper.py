@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, get_args
 
 from warploom.errors import CheckError
+from warploom.index.ir import variables
 from warploom.kernel import ir
 from warploom.kernel.descriptor import UNIT, pattern_bytes
 from warploom.kernel.dtype import DType
@@ -24,7 +25,11 @@ WITHOUT = "it keeps rings, boxes and products of warp groups as they are written
 
 def of_hopper(kernel: ir.Kernel) -> bool:
     """Whether a kernel has statements that only Hopper has."""
-    return any(isinstance(each, HOPPER) for each in ir.walk(kernel.body))
+    return any(isinstance(each, HOPPER) or _is_of_group(each) for each in ir.walk(kernel.body))
+
+
+def _is_of_group(stmt: ir.Stmt) -> bool:
+    return isinstance(stmt, ir.Barrier) and stmt.scope == "group"
 
 
 def refuse_hopper(kernel: ir.Kernel, what: str) -> None:
@@ -58,6 +63,41 @@ def check_head(kernel: ir.Kernel) -> None:
         _check_roles(kernel, kernel.roles)
     _check_filled(kernel)
     _check_products(kernel.body, frozenset())
+    _check_sent(kernel)
+    for turn in (each for each in ir.walk(kernel.body) if isinstance(each, ir.PingPong)):
+        _check_turn(turn)
+
+
+def _check_sent(kernel: ir.Kernel) -> None:
+    """Boxes of one array are sent by blocks, or by warp groups."""
+    scopes: dict[str, str] = {}
+    for stmt in ir.walk(kernel.body):
+        if (
+            isinstance(stmt, ir.BulkStore)
+            and scopes.setdefault(stmt.array, stmt.scope) != stmt.scope
+        ):
+            raise CheckError(f"boxes of '{stmt.array}' are sent by a block, and by warp groups")
+
+
+def _check_turn(turn: ir.PingPong) -> None:
+    """In it there is one warp group; others know how often its rings turn."""
+    inside = list(ir.walk(turn.body))
+    for stmt in inside:
+        block = isinstance(stmt, ir.Barrier | ir.BulkStore) and stmt.scope == "block"
+        if block or isinstance(stmt, ir.PingPong):
+            raise CheckError(
+                f"a {type(stmt).__name__} of the block stands in a body of one warp group",
+                advice='use the scope "group"',
+            )
+    declared = {each.name for each in inside if isinstance(each, ir.Let)}
+    declared |= {each.var for each in inside if isinstance(each, ir.For)}
+    direct = [each for each in turn.body if isinstance(each, Ring)]
+    for ring in (each for each in inside if isinstance(each, Ring)):
+        if ring not in direct or variables(ring.count) & declared:
+            raise CheckError(
+                f"the ring over '{ring.var}' has a count that other warp groups do not know",
+                advice="let it stand in the ping-pong itself, and count by what is declared before",
+            )
 
 
 def _check_products(body: tuple[ir.Stmt, ...], filled: frozenset[str]) -> None:

@@ -25,8 +25,9 @@ from warploom.kernel.arguments import Binding, bind, check_overlap, describe_num
 from warploom.kernel.arithmetic import Numbers, apply, compare, convert
 from warploom.kernel.async_copy import Ahead, Groups
 from warploom.kernel.bounds import thread_variables
+from warploom.kernel.check_hopper import of_hopper
 from warploom.kernel.dtype import DType
-from warploom.kernel.evaluate_hopper import hopper
+from warploom.kernel.evaluate_hopper import group_barrier, hopper
 from warploom.kernel.shared_pool import Pool, SharedArray, pool_of
 from warploom.kernel.tensor import product, widths
 from warploom.machine.banks import bank_use
@@ -91,7 +92,8 @@ def run(
     )  # fmt: skip
     detector = (
         RaceDetector(
-            binding.blocks, kernel.threads, kernel.warp_size, len(list(ir.walk(kernel.body))) + 1
+            binding.blocks, kernel.threads, kernel.warp_size, len(list(ir.walk(kernel.body))) + 1,
+            partial=of_hopper(kernel),
         )
         if races else None
     )  # fmt: skip
@@ -148,7 +150,7 @@ class Batch:
     registers: dict[str, Array] = field(default_factory=dict)
     watch: Watch | None = None
     pool: Pool = field(init=False)
-    turns: dict[str, Ints] = field(default_factory=dict)  # of each ring, by its stage
+    turns: dict[str, Ints] = field(default_factory=dict)  # of rings, by stage; of warp groups
     ahead: Groups = field(default_factory=Groups)
 
     def __post_init__(self) -> None:
@@ -452,6 +454,9 @@ class Batch:
     def _barrier(self, stmt: ir.Barrier, active: Mask) -> None:
         if stmt.waits is not None:
             self._wait(stmt.waits)
+        if stmt.scope == "group":
+            group_barrier(self, active)
+            return
         rows = active if stmt.scope == "block" else self._rows(active)
         partial = bool((rows.any(axis=1) & ~rows.all(axis=1)).any())
         # The last warp of a block may be shorter than a row.

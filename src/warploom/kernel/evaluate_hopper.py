@@ -6,7 +6,7 @@ that its map is of, a product computed as `machine/fused.py` has it, and so are 
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,6 +36,8 @@ def hopper(batch: Batch, stmt: Hopper, active: Mask) -> None:
     match stmt:
         case Ring():
             _ring(batch, stmt, active)
+        case ir.PingPong():
+            _turn(batch, stmt, active)
         case Fill():
             _fill(batch, stmt, active)
         case ir.BulkStore():
@@ -58,6 +60,14 @@ def _ring(batch: Batch, stmt: Ring, active: Mask) -> None:
         batch.enter(stmt.body, going)
         turns += going.any(axis=1, keepdims=True)
         at += 1
+
+
+def _turn(batch: Batch, stmt: ir.PingPong, active: Mask) -> None:
+    turns = batch.turns.setdefault("", np.zeros((batch.shape[0], 1), np.int64))
+    group = np.arange(batch.kernel.threads) // GROUP
+    own = active & (group == turns % (batch.kernel.threads // GROUP))
+    turns += active.any(axis=1, keepdims=True)
+    batch.enter(stmt.body, own)
 
 
 # -- boxes -----------------------------------------------------------------------------------------
@@ -123,21 +133,28 @@ def _fill(batch: Batch, stmt: Fill, active: Mask) -> None:
 
 
 def _bulk_store(batch: Batch, stmt: ir.BulkStore, active: Mask) -> None:
-    """All meet before; one thread of each block is said to store, and all meet again."""
-    _meet(batch, active)
+    """All meet before; they store together, and all meet again."""
+    meet = group_barrier if stmt.scope == "group" else _meet
+    meet(batch, active)
     map = _map(batch, stmt.map)
     view, memory = _view(batch, map), batch.pool.arrays[stmt.array]
     flat = batch.arrays[map.array]
     numbers = np.lib.stride_tricks.as_strided(np.arange(flat.size), view.shape, [
         each // flat.itemsize * 8 for each in view.strides
     ])  # fmt: skip
-    for block, (first, *at) in _places(batch, stmt, active):
-        cells = _cells(batch, stmt.array, block, first, map)
-        _check_set(batch, stmt.array, cells)
-        there, here = _inside(map, at, view.shape)
-        _note_written(batch, stmt, map.array, block, numbers[there].reshape(-1))
-        flat[numbers[there]] = memory.data[cells[here]]
-    _meet(batch, active)
+    for first in range(0, batch.kernel.threads, GROUP if stmt.scope == "group" else 1 << 30):
+        own = active.copy()
+        if stmt.scope == "group":
+            own[:, np.arange(batch.kernel.threads) // GROUP != first // GROUP] = False
+        for block, (begin, *at) in _places(batch, stmt, own):
+            cells = _cells(batch, stmt.array, block, begin, map)
+            _check_set(batch, stmt.array, cells)
+            there, here = _inside(map, at, view.shape)
+            who = block * batch.kernel.threads + np.flatnonzero(own[block])
+            _note(batch, stmt, stmt.array, who, cells.reshape(-1), Kind.READ)
+            _note(batch, stmt, map.array, who, numbers[there].reshape(-1), Kind.WRITE)
+            flat[numbers[there]] = memory.data[cells[here]]
+    meet(batch, active)
 
 
 def _check_set(batch: Batch, name: str, cells: Ints) -> None:
@@ -148,21 +165,30 @@ def _check_set(batch: Batch, name: str, cells: Ints) -> None:
             raise DeviceError(f"'{batch.kernel.name}': '{name}' is read where nothing was stored")
 
 
-def _note_written(
-    batch: Batch, stmt: ir.BulkStore, name: str, block: int, elements: Ints
+def _note(
+    batch: Batch, stmt: ir.BulkStore, name: str, who: Ints, elements: Ints, kind: Kind
 ) -> None:  # fmt: skip
-    """A block stores to elements of an array; which thread does so says nothing, as all meet."""
+    """Threads touch elements; which of them touches which says nothing, as all meet."""
     if batch.races is None:
         return
-    flat, threads = batch.arrays[name], batch.kernel.threads
-    for at in range(0, len(elements), threads):
-        some = elements[at : at + threads]
+    memory = batch.pool.arrays.get(name)
+    flat = batch.arrays[name] if memory is None else memory.data
+    for at in range(0, len(elements), len(who)):
+        some = elements[at : at + len(who)]
         found = batch.races.access(
-            batch.stored[name], flat.nbytes, block * threads + np.arange(len(some)),
-            some * flat.itemsize, flat.itemsize, Kind.WRITE, id(stmt),
+            batch.stored[name], flat.nbytes, who[: len(some)], some * flat.itemsize,
+            flat.itemsize, kind, id(stmt),
         )  # fmt: skip
         if found:
             batch.fail_race(name, found[0], flat.itemsize)
+
+
+def group_barrier(batch: Batch, active: Mask) -> None:
+    """Whole warp groups meet."""
+    batch.report.barriers += int(active.any(axis=1).sum())
+    if batch.races is not None:
+        threads = np.flatnonzero(active)
+        batch.races.vector.meet(threads, threads // GROUP)
 
 
 def _meet(batch: Batch, active: Mask) -> None:
@@ -269,12 +295,21 @@ def _element_places(
     return found
 
 
+@lru_cache(maxsize=256)  # one object for one statement, by which races are told apart
+def _as_load(stmt: ir.LoadMatrix, width: int) -> ir.Load:
+    return ir.Load(stmt.target, stmt.array, stmt.index, width=width)
+
+
+@lru_cache(maxsize=256)
+def _as_store(stmt: ir.StoreMatrix, width: int) -> ir.Store:
+    return ir.Store(stmt.array, stmt.index, stmt.value, width=width)
+
+
 def _load_matrix(batch: Batch, stmt: ir.LoadMatrix, active: Mask) -> None:
     batch.register_index(stmt.target, active, 2 * stmt.count)
     register = 0
     for places, width in _element_places(batch, stmt, active):
-        load = ir.Load(stmt.target, stmt.array, stmt.index, width=width)
-        flat, cells = batch.touch(load, places, active, writes=False)
+        flat, cells = batch.touch(_as_load(stmt, width), places, active, writes=False)
         for offset in range(width):
             value = flat[np.where(active, cells + offset, 0)]
             batch.write_register(stmt.target, value, active, register)
@@ -286,8 +321,7 @@ def _store_matrix(batch: Batch, stmt: ir.StoreMatrix, active: Mask) -> None:
     held = batch.registers[stmt.value.name][first : first + 2 * stmt.count]
     register = 0
     for places, width in _element_places(batch, stmt, active):
-        store = ir.Store(stmt.array, stmt.index, stmt.value, width=width)
-        flat, cells = batch.touch(store, places, active, writes=True)
+        flat, cells = batch.touch(_as_store(stmt, width), places, active, writes=True)
         for offset in range(width):
             flat[cells[active] + offset] = held[register][active]
             register += 1

@@ -266,7 +266,7 @@ def check_meeting(site: Site) -> None:
     """Threads that wait for each other all get there."""
     level = site.place.level
     match site.stmt:
-        case ir.Barrier("block") if level > Level.BLOCK:
+        case ir.Barrier("block" | "group") if level > Level.BLOCK:
             raise CheckError(
                 "a barrier stands under a condition that differs between threads of a block",
                 advice="move the barrier out of the condition",

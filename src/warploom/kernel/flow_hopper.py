@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 ROWS = 64
 WARPS = GROUP // 32
-_TOGETHER = (Ring, Fill, ir.BulkStore, ir.WarpgroupProduct)
+_TOGETHER = (Ring, Fill, ir.PingPong, ir.BulkStore, ir.WarpgroupProduct)
 _LANES = ("thread", "thread_x", "lane")
 
 
@@ -94,6 +94,8 @@ def _name(stmt: ir.Stmt) -> str:
             return f"fill of '{array}'"
         case ir.WarpgroupProduct():
             return "product of a warp group"
+        case ir.PingPong():
+            return "ping-pong of warp groups"
         case _:
             return "move of matrices"
 
@@ -110,7 +112,7 @@ def _check_ring(flow: Flow, site: Site, stmt: Ring) -> None:
         around = [each for counter in place.counters for each in (counter.start, counter.stop)]
         around += [each for each in place.guards if each not in top and not _of_loop(each, place)]
         for expr in around:
-            _alike(flow, expr, f"how often the ring over '{stmt.var}' turns")
+            _alike(flow, expr, f"the count of the ring over '{stmt.var}'")
 
 
 def _of_loop(guard: Expr, place: object) -> bool:
@@ -126,7 +128,9 @@ def _check_box(flow: Flow, site: Site, stmt: Fill | ir.BulkStore) -> None:
     _aligned(flow, site, stmt.index, pattern_bytes(map.swizzle) // size, what)
     _aligned(flow, site, stmt.at[-1], max(1, UNIT // size), f"the last coordinate of {what}")
     for expr in (*stmt.at, stmt.index):
-        if variables(site.place.expr(expr)) & {*_LANES, "warp"}:
+        if isinstance(stmt, ir.BulkStore) and stmt.scope == "group":
+            _of_group(flow, site, expr, what)
+        elif variables(site.place.expr(expr)) & {*_LANES, "warp"}:
             raise CheckError(
                 f"{what} begins at {show(expr)}, which differs between threads",
                 advice="one thread asks for it: let blocks and counters alone say where",

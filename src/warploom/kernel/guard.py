@@ -12,7 +12,20 @@ from dataclasses import replace
 
 from warploom.index.ir import Expr
 from warploom.kernel.flow import ArrayAccess, Flow
-from warploom.kernel.ir import Cell, Choose, For, If, Kernel, Load, Number, Ring, Stmt, Store, Value
+from warploom.kernel.ir import (
+    Cell,
+    Choose,
+    For,
+    If,
+    Kernel,
+    Load,
+    Number,
+    PingPong,
+    Ring,
+    Stmt,
+    Store,
+    Value,
+)
 from warploom.kernel.scope import Site, scopes
 from warploom.kernel.traverse import map_stmt
 
@@ -28,7 +41,7 @@ def predicate_accesses(kernel: Kernel) -> Kernel:
 def _guarded(site: Site, flow: Flow) -> Stmt:
     bodies = [tuple(_guarded(inner, flow) for inner in body) for body in site.bodies]
     match site.stmt:
-        case For() | Ring() as stmt:
+        case For() | Ring() | PingPong() as stmt:
             return replace(stmt, body=bodies[0]) if bodies[0] else stmt
         case If(condition):
             return If(condition, bodies[0], bodies[1])

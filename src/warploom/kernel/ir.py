@@ -24,6 +24,7 @@ from warploom.kernel.warpgroup import (
     Hopper,
     LoadMatrix,
     MapParam,
+    PingPong,
     Ring,
     Roles,
     StoreMatrix,
@@ -33,8 +34,18 @@ from warploom.kernel.warpgroup import (
 from warploom.machine.record import CUDA
 from warploom.node import Interned, node
 
-__all__ = ["BulkStore", "Fill", "LoadMatrix", "MapParam", "Ring", "Roles", "StoreMatrix", "Tile",
-           "WarpgroupProduct"]  # fmt: skip
+__all__ = [
+    "BulkStore",
+    "Fill",
+    "LoadMatrix",
+    "MapParam",
+    "PingPong",
+    "Ring",
+    "Roles",
+    "StoreMatrix",
+    "Tile",
+    "WarpgroupProduct",
+]  # fmt: skip
 
 # Functions of one floating-point number.
 Function: TypeAlias = Literal[
@@ -47,7 +58,7 @@ Operator: TypeAlias = (
 )
 Comparison: TypeAlias = Literal["<", "<=", ">", ">=", "==", "!="]
 ShuffleMode: TypeAlias = Literal["idx", "up", "down", "xor"]
-Scope: TypeAlias = Literal["block", "warp"]
+Scope: TypeAlias = Literal["block", "warp", "group"]
 Space: TypeAlias = Literal["global", "constant"]
 
 ARITY: dict[Operator, int] = {
@@ -417,7 +428,8 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """All threads of the block (or warp) arrive before any goes on; memory is then agreed upon.
+    """All threads of the block (or warp, or warp group) arrive before any goes on; memory is then
+    agreed upon.
 
     One that `waits` closes a group, which are the stores ahead since the last such barrier, and has
     each thread wait until at most so many of its last groups have yet to take effect.
@@ -473,7 +485,7 @@ Stmt: TypeAlias = (
 def bodies(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
     """The statement lists inside a statement."""
     match stmt:
-        case For(body=body) | Ring(body=body):
+        case For(body=body) | Ring(body=body) | PingPong(body=body):
             return (body,)
         case If(_, then, otherwise):
             return (then, otherwise)

@@ -12,7 +12,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from warploom.index.ir import Const, Expr, Select, fold_up, rebuild, substitute, variables, walk
-from warploom.kernel.ir import Cell, Choose, For, If, Kernel, Let, Registers, Ring, Stmt, Value
+from warploom.kernel.ir import (
+    Cell,
+    Choose,
+    For,
+    If,
+    Kernel,
+    Let,
+    PingPong,
+    Registers,
+    Ring,
+    Stmt,
+    Value,
+)
 from warploom.kernel.traverse import map_stmt
 
 
@@ -40,7 +52,7 @@ def _body(
             case For():
                 inner = counters | {stmt.var} if stmt.unroll else counters
                 result.append(replace(stmt, body=_body(stmt.body, here, known, inner)))
-            case Ring():
+            case Ring() | PingPong():
                 result.append(replace(stmt, body=_body(stmt.body, here, known, counters)))
             case If(condition, then, otherwise):
                 branches = [_body(each, here, known, counters) for each in (then, otherwise)]

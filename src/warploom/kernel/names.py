@@ -163,6 +163,8 @@ def _body(
                     body=_body(inner, {**names, **own}, declare, counters),
                 )  # fmt: skip
                 result.append(made)
+            case ir.PingPong(inner):
+                result.append(ir.PingPong(_body(inner, names, declare, counters)))
             case ir.If(condition, then, otherwise):
                 branches = [_body(each, names, declare, counters) for each in (then, otherwise)]
                 result.append(ir.If(_expr(condition, names), branches[0], branches[1]))

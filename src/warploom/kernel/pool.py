@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from warploom.kernel.ir import Kernel, Ring, Shared, walk
+from warploom.kernel.ir import Kernel, PingPong, Ring, Shared, walk
+from warploom.kernel.warpgroup import GROUP
 from warploom.machine.record import CUDA
 
 BARRIER_BYTES = 8
@@ -40,11 +41,17 @@ def barriers_at(kernel: Kernel) -> dict[str, int]:
     return found
 
 
-def whole_bytes(kernel: Kernel) -> int:
-    """All of the pool: arrays, and barriers of rings."""
+def turn_barrier_at(kernel: Kernel) -> int:
+    """The first byte of the barriers at which warp groups wait for their turn, one for each."""
     total = pool_bytes([each for each in kernel.body if isinstance(each, Shared)])
     rings = [each for each in walk(kernel.body) if isinstance(each, Ring)]
     return aligned(total) + sum(2 * BARRIER_BYTES * each.stages for each in rings)
+
+
+def whole_bytes(kernel: Kernel) -> int:
+    """All of the pool: arrays, and barriers."""
+    turns = any(isinstance(each, PingPong) for each in walk(kernel.body))
+    return aligned(turn_barrier_at(kernel) + BARRIER_BYTES * turns * (kernel.threads // GROUP))
 
 
 def launched_bytes(kernel: Kernel) -> int:

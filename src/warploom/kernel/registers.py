@@ -105,7 +105,7 @@ class _Resolver:
                 scope[name] = len(self.declared)
                 self.declared.append(declaration)
                 return _Step(site, declared=(scope[name], size or 1, initial is not None))
-            case ir.For() | ir.If() | ir.Ring():
+            case ir.For() | ir.If() | ir.Ring() | ir.PingPong():
                 bodies = tuple([self.body(each, scope) for each in site.bodies])
                 writes = tuple(self._zeroed(site.stmt, scope))
                 return _Step(site, writes=writes, condition=self._condition(site), bodies=bodies)
@@ -235,6 +235,8 @@ class _Follower:
                 self._loop(step, iterations, ready)
             elif isinstance(step.site.stmt, ir.If):
                 self._branches(step, iterations, ready)
+            elif isinstance(step.site.stmt, ir.PingPong):
+                self.body(step.bodies[0], iterations, set(ready))
             else:
                 self._step(step, iterations, ready)
 

@@ -32,7 +32,7 @@ def _sliced(body: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:
         match stmt:
             case ir.Let() | Fill():
                 kept.append(stmt)
-            case ir.For() | ir.Ring() if fills:
+            case ir.For() | ir.Ring() | ir.PingPong() if fills:
                 kept.append(replace(stmt, body=_sliced(stmt.body)))
             case ir.If(condition, then, otherwise) if fills:
                 kept.append(ir.If(condition, _sliced(then), _sliced(otherwise)))
@@ -48,7 +48,7 @@ def _named(body: tuple[ir.Stmt, ...], used: set[str]) -> tuple[ir.Stmt, ...]:
         match stmt:
             case ir.Let(name) if name not in used:
                 pass
-            case ir.For() | ir.Ring():
+            case ir.For() | ir.Ring() | ir.PingPong():
                 kept.append(replace(stmt, body=_named(stmt.body, used)))
             case ir.If(condition, then, otherwise):
                 kept.append(ir.If(condition, _named(then, used), _named(otherwise, used)))

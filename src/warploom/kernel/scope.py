@@ -21,7 +21,8 @@ from warploom.index.evaluate import evaluate
 from warploom.index.ir import Const, Expr, Var, fold_up, substitute, variables
 from warploom.index.ranges import Ranges
 from warploom.kernel.bounds import Bounds, index_limits, static_bounds, thread_variables
-from warploom.kernel.ir import For, If, Kernel, Let, Ring, Stmt
+from warploom.kernel.ir import For, If, Kernel, Let, PingPong, Ring, Stmt
+from warploom.kernel.warpgroup import GROUP
 
 
 class Level(IntEnum):
@@ -183,6 +184,8 @@ class _Walk:
                     sites.append(self._loop(stmt, place))
                 case Ring():
                     sites.append(self._ring(stmt, place))
+                case PingPong():
+                    sites.append(self._turn(stmt, place))
                 case If():
                     sites.append(self._branches(stmt, place))
                 case _:
@@ -203,6 +206,15 @@ class _Walk:
         loop = For(stmt.var, Const(0), stmt.count, stmt.body, unroll=False)
         inner = self._loop(loop, place, {stmt.stage: self._stage(stmt)})
         return Site(stmt, place, inner.bodies)
+
+    def _turn(self, stmt: PingPong, place: Place) -> Site:
+        """Some warp group is meant, on which the block agrees."""
+        name, groups = f"turn#{next(self.fresh)}", self.kernel.threads // GROUP
+        self.iterations[name] = Level.BLOCK
+        self.bounds[name] = (0, max(0, groups - 1))
+        own = place.expr(Var("warp") // (GROUP // self.kernel.warp_size)).eq(Var(name))
+        inside = replace(place, guards=(*place.guards, own))
+        return Site(stmt, place, (self._body(stmt.body, inside),))
 
     def _stage(self, stmt: Ring) -> Expr:
         name = f"{stmt.stage}#{next(self.fresh)}"

@@ -220,6 +220,8 @@ def _map_hopper(
         case ir.Ring():
             count = stmt.count if isinstance(stmt.count, Const) else on_expr(stmt.count)
             return replace(stmt, count=count, body=map_body(stmt.body, on_expr, on_value))
+        case ir.PingPong():
+            return ir.PingPong(map_body(stmt.body, on_expr, on_value))
         case ir.Fill() | ir.BulkStore():
             return replace(stmt, at=tuple(map(on_expr, stmt.at)), index=on_expr(stmt.index))
         case ir.LoadMatrix(target):

@@ -91,6 +91,15 @@ class Ring:
 
 
 @dataclass(frozen=True, slots=True)
+class PingPong:
+    """The body is for the threads of one warp group alone, its rings too: of the first of the
+    block, the next time of the next, and round again. Each then has tiles of its own, and one
+    stores while another multiplies."""
+
+    body: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Tile:
     """A factor in shared memory, as a descriptor says it: the element at which it begins, its
     swizzle, which axis is dense, and bytes: `stride` from eight rows to the next eight, `leading`
@@ -148,15 +157,17 @@ class StoreMatrix:
 
 @dataclass(frozen=True, slots=True)
 class BulkStore:
-    """A box from a shared array to where a map says. All threads of the block meet at it, before;
-    and again before the next store to that array."""
+    """A box from a shared array to where a map says. All threads of the block, or of each warp
+    group, which then has a box of its own, meet at it, before; and again before the next store to
+    that array."""
 
     map: str
     at: tuple[Expr, ...]
     array: str
     index: Expr
+    scope: Literal["block", "group"] = "block"
 
 
 MatrixMove: TypeAlias = LoadMatrix | StoreMatrix
-Hopper: TypeAlias = Fill | Ring | WarpgroupProduct | LoadMatrix | StoreMatrix | BulkStore
-HOPPER = (Fill, Ring, WarpgroupProduct, LoadMatrix, StoreMatrix, BulkStore)
+Hopper: TypeAlias = Fill | Ring | PingPong | WarpgroupProduct | LoadMatrix | StoreMatrix | BulkStore
+HOPPER = (Fill, Ring, PingPong, WarpgroupProduct, LoadMatrix, StoreMatrix, BulkStore)
