@@ -53,7 +53,7 @@ class _Made:
         self.sums = p.fold.dtype
         self.line = LINE // self.dtype.bytes  # elements of a row in shared memory
         self.step = STEP // self.dtype.bytes  # terms of one product
-        self.parts = t.rows // (ROWS * t.consumers)  # products of a warp group below each other
+        self.parts = t.own // ROWS  # products of a warp group below each other
         axes = (p.rows, p.columns, p.over)
         self.m, self.n, self.depth = (self.sizes.get(axis, axis.size) for axis in axes)
         self.high = -(-self.m // (t.rows * t.down))  # tiles of a cluster, down and across
@@ -83,7 +83,11 @@ class _Made:
             self._tile(first)
         else:
             with k.loop("turn", turns) as turn:
-                self._tile(k.let("tile", first + turn * self.clusters))
+                if t.ping_pong:
+                    with k.ping_pong():
+                        self._tile(first + turn * self.clusters)
+                else:
+                    self._tile(first + turn * self.clusters)
         return k.done(predicate=True)
 
     # -- what there is
@@ -95,7 +99,7 @@ class _Made:
         if t.boxes:
             steps = (p.step(p.batch), p.step(p.rows))
             sizes = (p.batches, self.m, self.n)
-            self._view("c_map", p.out.name, sizes, steps, (t.rows, OUT), OUT * p.out.dtype.bytes)
+            self._view("c_map", p.out.name, sizes, steps, (t.own, OUT), OUT * p.out.dtype.bytes)
 
     def _map(self, name: str, factor: Factor, lines: int, tall: int, share: int) -> None:
         """`share` blocks of a cluster bring a part of each tile."""
@@ -124,14 +128,15 @@ class _Made:
         k.shared("a_tile", self.dtype, t.stages * t.rows * t.deep, align=1024)
         k.shared("b_tile", self.dtype, t.stages * t.columns * t.deep, align=1024)
         for number in range(t.boxes):
-            k.shared(f"c_tile_{number}", self.product.out.dtype, t.rows * OUT, align=1024)
-        k.registers("sums", self.sums, self.parts * t.columns // 2)
+            size = t.consumers * t.own * OUT
+            k.shared(f"c_tile_{number}", self.product.out.dtype, size, align=1024)
 
     # -- what is done
 
     def _tile(self, tile: Expr) -> None:
         """One tile: the sums, then the results. Tiles of a band go down first."""
         k, t, p = self.k, self.tiling, self.product
+        tile = k.let("tile", tile)
         if p.batch is not None:
             each = self.high * self.wide
             k.let("batch", tile // each)
@@ -149,6 +154,7 @@ class _Made:
         k.let("row", simplify(down * t.rows))
         k.let("column", simplify(across * t.columns))
         count = -(-self.depth // t.deep)
+        k.registers("sums", self.sums, self.parts * t.columns // 2)
         with k.ring("t", count, t.stages, stage="stage", sums=("sums",)) as (turn, stage):
             self._fills(turn * t.deep, stage)
             self._products(stage)
@@ -185,17 +191,20 @@ class _Made:
     def _products(self, stage: Expr) -> None:
         k, t, p = self.k, self.tiling, self.product
         with k.loop("step", t.deep // self.step) as step, k.loop("part", self.parts) as part:
-            line = (k.warp // 4 * self.parts + part) * ROWS
+            line = self._line(part)
             target = ir.Cell("sums", part * (t.columns // 2), self.sums)
             a, b = self._factor("a", stage, line, step), self._factor("b", stage, 0, step)
             k.add(ir.WarpgroupProduct(target, a, b, t.columns, p.kind))
 
     # -- results
 
+    def _line(self, part: Expr) -> Expr:
+        """The first row of the tile that is of a warp group's product."""
+        return (part if self.tiling.ping_pong else self.k.warp // 4 * self.parts + part) * ROWS
+
     def _row(self, part: Expr) -> Expr:
         """The first row of a warp's results."""
-        k = self.k
-        return (k.warp // 4 * self.parts + part) * ROWS + k.warp % 4 * 16
+        return self._line(part) + self.k.warp % 4 * 16
 
     def _place(self, down: Expr, across: Expr, many: int) -> _Place:
         """Of results beside each other."""
@@ -254,25 +263,40 @@ class _Made:
             with k.loop("unit", t.columns // 8) as unit:
                 first = part * (t.columns // 2) + unit * 4 + half * 2
                 across = k.let("across", Var("column") + unit * 8 + k.lane % 4 * 2)
-                out = k.registers("out", p.out.dtype, 2)
-                for e in range(2):
-                    held = ir.Cell("sums", first + e, self.sums)
-                    one = self._place(down, simplify(across + e), 1)
-                    out[e] = self._computed(held, one)
                 for e in range(0, 2, pair):
                     place = self._place(down, simplify(across + e), pair)
-                    at = self._at(steps, p.store.access.place.offset, place)
-                    k.add(ir.Store(p.out.name, at, out[e], place.inside, pair))
+                    if place.inside is None:
+                        self._stored(place, first + e, pair)
+                        continue
+                    # A condition on the store alone would have ptxas let products wait.
+                    with k.when(place.inside):
+                        self._stored(place, first + e, pair)
+
+    def _stored(self, place: _Place, first: Expr, many: int) -> None:
+        k, p = self.k, self.product
+        self.loads += 1
+        out = k.registers(f"out_{self.loads}", p.out.dtype, many)
+        for e in range(many):
+            index = dict(place.index)
+            index[p.columns.name] = simplify(index[p.columns.name] + e)
+            out[e] = self._computed(ir.Cell("sums", first + e, self.sums), _Place(index, None))
+        at = self._at(p.store.access.place.factors, p.store.access.place.offset, place)
+        k.add(ir.Store(p.out.name, at, out[0], None, many))
 
     def _boxed(self) -> None:
         """Through shared memory, a box of columns after another."""
         for box in range(self.tiling.columns // OUT):
             name = f"c_tile_{box % self.tiling.boxes}"
             self._box(name, box)
-            where: tuple[Expr, ...] = (Var("row"), Var("column") + box * OUT)
+            group = self.k.warp // 4
+            down: Expr = Var("row")
+            if not self.tiling.ping_pong:
+                down = down + group * self.tiling.own
+            where: tuple[Expr, ...] = (down, Var("column") + box * OUT)
             if self.product.batch is not None:
                 where = (Var("batch"), *where)
-            self.k.add(ir.BulkStore("c_map", where, name, Const(0)))
+            first = group * (self.tiling.own * OUT)
+            self.k.add(ir.BulkStore("c_map", where, name, first, "group"))
 
     def _box(self, name: str, box: int) -> None:
         """Sixteen columns at once, as matrices; units of 16 bytes swizzled by the row."""
@@ -284,6 +308,7 @@ class _Made:
                 down = Var("row") + self._row(part) + k.lane // 4 + e // 2 % 2 * 8
                 across = Var("column") + box * OUT + unit * 16 + e // 4 * 8 + k.lane % 4 * 2 + e % 2
                 held[e] = self._computed(cell, self._place(down, across, 1))
-            down = self._row(part) + k.lane % 16
+            own = k.warp // 4 * t.own + part * ROWS  # of this warp group's box
+            down = own + k.warp % 4 * 16 + k.lane % 16
             unit_of = (unit * 2 + k.lane // 16) ^ (k.lane % 8)
             k.add(ir.StoreMatrix(name, down * OUT + unit_of * 8, held[0], 4))

@@ -72,17 +72,24 @@ def _possible(product: MatrixProduct, machine: Machine) -> Iterator[Tiling]:
     wide = [w for w in wide if w >= min(LEAST, n) and w < n + LEAST] or wide[:1]
     deep = [each for each in (line, 2 * line) if each < k + line]
     boxes = BOXES if _leaves_by_boxes(product) else (0,)
-    sides = every(rows, wide, deep, STAGES, CONSUMERS, CLUSTERS, boxes, (0, 1))
-    for r, c, d, s, w, x, b, beside in sides:
-        made = Tiling(r, c, d, s, w, x, BANDS[0], b, beside)
+    sides = every(rows, wide, deep, STAGES, CONSUMERS, CLUSTERS, boxes, (0, 1), (0, 1))
+    for r, c, d, s, w, x, b, beside, turn in sides:
+        made = Tiling(r, c, d, s, w, x, BANDS[0], b, beside, turn)
         if (s > 2 and (s - 1) * d >= k + d) or (x == 1 and beside):
             continue
         if x > 1 and (c * x >= n + c if beside else r * x >= m + r):
+            continue
+        if turn and (w != 2 or _tiles(product, made) <= 2 * machine.multiprocessors):
             continue
         if x > 1 and (product.a if beside else product.b).dense == "mn" and d % (8 * x):
             continue
         if made.is_possible(factor, out, machine.shared_bytes_most):
             yield made
+
+
+def _tiles(product: MatrixProduct, made: Tiling) -> int:
+    high, wide = -(-product.rows.size // made.rows), -(-product.columns.size // made.columns)
+    return high * wide * product.batches
 
 
 def _fits(wide: int, product: MatrixProduct) -> bool:

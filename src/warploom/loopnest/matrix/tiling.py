@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from warploom.kernel.dtype import DType
+from warploom.kernel.warpgroup import GROUP
 
 ROWS = 64  # of one product
 LINE = 128  # bytes of a row in shared memory, which one swizzle goes over
@@ -21,7 +22,8 @@ class Tiling:
     """A block makes `rows` × `columns` results, from stages of `deep` terms of the sum. Blocks of a
     `cluster` lie below each other and share what they read of columns; `beside` each other (1) they
     share rows. Tiles of `band` rows are made together. Results leave through `boxes` in shared
-    memory, or straight from registers."""
+    memory, or straight from registers. With `ping_pong` each warp group makes tiles of its own, in
+    turn, else all make parts of one."""
 
     rows: int
     columns: int
@@ -32,6 +34,7 @@ class Tiling:
     band: int
     boxes: int
     beside: int = 0
+    ping_pong: int = 0
 
     @property
     def down(self) -> int:
@@ -49,16 +52,23 @@ class Tiling:
 
     def shared_bytes(self, factor: DType, out: DType) -> int:
         each = (self.rows + self.columns) * self.deep * factor.bytes
-        return self.stages * (each + BARRIERS) + self.boxes * self.rows * OUT * out.bytes + SLACK
+        sent = self.boxes * self.consumers * self.own * OUT * out.bytes
+        return self.stages * (each + BARRIERS) + sent + BARRIERS * self.consumers + SLACK
+
+    @property
+    def own(self) -> int:
+        """Rows of a tile that a warp group has."""
+        return self.rows if self.ping_pong else self.rows // self.consumers
 
     @property
     def sums(self) -> int:
         """Registers of sums that a thread has."""
-        return self.rows * self.columns // (128 * self.consumers)
+        return self.own * self.columns // GROUP
 
     def is_possible(self, factor: DType, out: DType, shared_most: int) -> bool:
         return (
-            self.rows % (ROWS * self.consumers) == 0
+            self.rows % (ROWS if self.ping_pong else ROWS * self.consumers) == 0
+            and (self.consumers > 1 or not self.ping_pong)
             and self.sums + OWN <= REGISTERS[self.consumers][1]
             and self.shared_side % (8 * self.cluster) == 0
             and (self.cluster > 1 or not self.beside)

@@ -15,6 +15,8 @@ def tiling_words(product: MatrixProduct, tiling: Tiling) -> list[str]:
         f"{product.over} in steps of {tiling.deep}: {a} and {b} through shared memory, "
         f"{tiling.stages} stages, swizzled, by tensor copies of another warp group",
     ]
+    if tiling.ping_pong:
+        words.append("ping-pong: each warp group has tiles of its own")
     if tiling.cluster > 1:
         words.append(f"clusters of {tiling.cluster} blocks share {a if tiling.beside else b}")
     if tiling.band > 1:
