@@ -26,6 +26,7 @@ from warploom.kernel.ir import Cell, Fill, Kernel, Ring, Tile, WarpgroupProduct
 from warploom.kernel.names import renamed
 from warploom.kernel.synchronise import synchronise
 from warploom.kernel.warpgroup import BulkStore, LoadMatrix, StoreMatrix
+from warploom.kernel.work import work_of
 from warploom.machine.proof import Reach
 from warploom.runtime.callable import load
 from warploom.runtime.compile import arch_of, can_compile, compile_cuda
@@ -128,6 +129,16 @@ def test_a_device_is_given_maps_of_the_arrays_of_a_call() -> None:
     np.testing.assert_array_equal(given[-1], evaluated(SMALL, given))
     with pytest.raises(DeviceError, match="142 bytes apart"):
         load(SMALL.kernel(), "simulator")(*arguments(SMALL, 64, 64, 71))
+
+
+def test_products_and_boxes_are_counted() -> None:
+    setting = Setting((128, 64, 64), 3, 2, staged=1)
+    work = work_of(setting.kernel(), {"m": 128, "n": 64, "k": 256, "clusters": 1})
+    assert work.group_products == 2 * 8 * 256 // 16
+    assert work.bulk_bytes == (128 + 64) * 256 * 2 + 128 * 64 * 2
+    apart = Setting((64, 64, 64), 2, 2, apart=True).kernel()
+    with pytest.raises(CheckError, match="not counted"):
+        work_of(apart, {"m": 128, "n": 64, "k": 256, "clusters": 1})
 
 
 def test_only_cuda_has_them() -> None:

@@ -20,13 +20,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from warploom.errors import CheckError
 from warploom.index.evaluate import evaluate
-from warploom.index.ir import Expr, substitute, variables
+from warploom.index.ir import Const, Expr, substitute, variables
 from warploom.kernel import ir
 from warploom.kernel.bounds import thread_variables
 from warploom.kernel.direct_copy import passed
-from warploom.kernel.pool import offsets, pool_bytes
+from warploom.kernel.pool import offsets, whole_bytes
+from warploom.kernel.tensor import held
 from warploom.kernel.traverse import target_of, values_of
+from warploom.kernel.warpgroup import GROUP
 from warploom.machine.banks import bank_use
 from warploom.machine.coalesce import SECTOR_BYTES, distinct_per_row
 from warploom.machine.record import CUDA, Machine, timed
@@ -111,7 +114,7 @@ class _Count:
         self.instructions, self.addresses = np.zeros((2, self.warps))
         shared = [each for each in kernel.body if isinstance(each, ir.Shared)]
         self.places = offsets(shared)
-        self.pool = pool_bytes(shared)
+        self.pool = whole_bytes(kernel)
         self.widths = {each.name: each.dtype.bytes for each in shared}
         self.widths |= {each.name: each.dtype.bytes for each in kernel.arrays}
         self.sizes = {each.name: int(evaluate(each.size, scalars)) for each in kernel.arrays}
@@ -158,6 +161,14 @@ class _Count:
                     self._let(name, expr, around)
                 case ir.For():
                     self._loop(stmt, around, active)
+                case ir.Ring(var, count, stage, _, inner):
+                    self.env[stage] = 0
+                    self._loop(ir.For(var, Const(0), count, inner, unroll=False), around, active)
+                case ir.PingPong():
+                    raise CheckError(
+                        f"the ping-pong of warp groups in '{self.kernel.name}' is not counted",
+                        advice="count a kernel whose consumers share each tile",
+                    )
                 case ir.If(condition, then, otherwise):
                     holds = active & self._truth(condition)
                     for part, mask in ((then, holds), (otherwise, active & ~holds)):
@@ -180,8 +191,24 @@ class _Count:
                 self._issue("shuffles", times, active)
             case ir.TensorProduct():
                 self._issue("products", times, active)
+            case ir.WarpgroupProduct(columns=columns):
+                groups = active.reshape(-1, GROUP).any(axis=1).sum()
+                self.of["group_products"] += times * int(groups) * columns / 8
+                self._issue("", times, active)
+            case ir.Fill() | ir.BulkStore():
+                self.of["bulk_bytes"] += times * self._box_bytes(stmt)
+            case ir.LoadMatrix() | ir.StoreMatrix():
+                self.of["wavefronts"] += times * stmt.count * self.warps
+                self._issue("shared_requests", times, active)
             case ir.Assign():
                 self._values(stmt, times, active)
+
+    def _box_bytes(self, stmt: ir.Fill | ir.BulkStore) -> float:
+        """Of the part that a block brings itself, where blocks of a cluster share."""
+        map = next(each for each in self.kernel.maps if each.name == stmt.map)
+        groups = self.kernel.threads // GROUP
+        many = groups if isinstance(stmt, ir.BulkStore) and stmt.scope == "group" else 1
+        return many * map.elements * self.widths[map.array]
 
     def _let(self, name: str, expr: Expr, around: tuple[_Loop, ...]) -> None:
         spelled = substitute(expr, self.lets)
@@ -352,8 +379,8 @@ def _registers(kernel: ir.Kernel, passed: Container[str]) -> float:
 
 def _named(stmt: ir.Stmt) -> Iterator[str]:
     """Registers that a statement reads or writes."""
-    if isinstance(stmt, ir.TensorProduct):
-        yield from (stmt.target.name, stmt.a.name, stmt.b.name)
+    if isinstance(stmt, ir.TensorProduct | ir.WarpgroupProduct | ir.StoreMatrix):
+        yield from (cell.name for cell, _ in held(stmt))
         return
     target = target_of(stmt)
     if target is not None:

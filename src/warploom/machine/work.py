@@ -21,7 +21,8 @@ class Work:
 
     Instructions are those of warps. `longest` is how many the busiest warp has. `sectors` are
     those that L2 gives or takes, each once for a block. A round is when a thread waits for what it
-    has loaded; `registers` are those that the text declares."""
+    has loaded; `registers` are those that the text declares. `group_products` are of warp groups,
+    each 64 x 8 by 32 bytes of factors, and `bulk_bytes` what boxes bring and take."""
 
     blocks: Any
     threads: Any
@@ -44,6 +45,8 @@ class Work:
     shared_rounds: Any = 0.0
     touched: Any = 0.0
     fetched: Any = 0.0
+    group_products: Any = 0.0
+    bulk_bytes: Any = 0.0
 
 
 def stacked(works: Sequence[Work]) -> Work:

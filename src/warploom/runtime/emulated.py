@@ -50,7 +50,8 @@ class EmulatedFunction:
             param.name: _pack(param, given)
             for param, given in zip(self.kernel.params, arguments, strict=True)
         }
-        scalars = {name: int(value) for name, value in named.items() if np.ndim(value) == 0}
+        index = self.kernel.index
+        scalars = {e.name: int(named[e.name]) for e in self.kernel.scalars if e.dtype is index}
         maps = [
             tensor_map(view_of(each, named[each.array], scalars), each.box, each.swizzle)
             for each in self.kernel.maps
