@@ -256,6 +256,7 @@ def _record(row: Row, found: Explored, reference: float, taken: float) -> dict[s
         "wrong": race.wrong,
         "failed": race.failed,
         "complaint": race.complaint,
+        "refused": [[name, leaf.hex()] for name, leaf in race.refused],
         "violations": race.violations,
         "least_measured_over_bound": min((t.nanoseconds / t.bound for t in times), default=None),
         "device_seconds": round(race.device_seconds, 2),

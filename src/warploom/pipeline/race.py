@@ -71,6 +71,7 @@ class Found:
     wrong: int = 0
     failed: int = 0
     complaint: str = ""  # the first of what was wrong
+    refused: list[tuple[str, bytes]] = field(default_factory=list)  # what was wrong, by variant
     device_seconds: float = 0.0
     least: float = math.inf  # the least bound of all variants that were made
     stopped: Reason | None = None
@@ -212,6 +213,7 @@ class TimedRace:
             taken, is_sure = self.quick.time(made, self.found.best)
             self.failures = 0
         except WarploomError as error:
+            self.found.refused.append((self.entries[entry].name, made.leaf))
             self.found.wrong += 1
             self.failures += 1
             self.found.complaint = self.found.complaint or str(error)
