@@ -24,6 +24,7 @@ from warploom.index.evaluate import evaluate
 from warploom.index.ir import Expr, substitute, variables
 from warploom.kernel import ir
 from warploom.kernel.bounds import thread_variables
+from warploom.kernel.compiled import OWN, at_once, needed_if, undone
 from warploom.kernel.direct_copy import passed
 from warploom.kernel.pool import offsets, pool_bytes
 from warploom.kernel.traverse import target_of, values_of
@@ -35,10 +36,6 @@ from warploom.machine.work import Work
 
 ITERATIONS = 32  # of inner loops that are looked at for sectors that are touched again
 BLOCKS = 4  # neighbours in each direction of the grid, which tell what blocks have in common
-AT_ONCE = 4  # iterations that a compiler lets wait together, where no barrier is between them
-# It makes them one where they have so many instructions together, as NVRTC does: what is computed,
-# each access with its address, and the loop's own.
-UNROLLED, OWN = 115, 3
 LINE_BYTES = CUDA.line_bytes
 REGISTER_BYTES = 4
 SPECIAL = ir.FLOAT_ONLY | {"/"}
@@ -61,12 +58,13 @@ def prediction(
 
 @dataclass(frozen=True, slots=True)
 class _Loop:
-    """A loop around a statement; `waits`: it stays a loop in which threads meet."""
+    """A loop around a statement; `stays`: a compiler leaves it one; `meets`: threads meet in it."""
 
     var: str
     start: int
     step: int
     trips: int
+    stays: bool
     meets: bool
     stored: frozenset[str]
 
@@ -122,7 +120,9 @@ class _Count:
 
     def work(self) -> Work:
         kernel = self.kernel
-        self._body(kernel.body, (), np.ones(kernel.threads, bool))
+        everyone = np.ones(kernel.threads, bool)
+        for stmt, needed in zip(kernel.body, needed_if(kernel.body), strict=True):
+            self._body((stmt,), (), everyone if needed is None else self._truth(needed))
         self._waited(self.rounds.pop(), 1.0)
         blocks = math.prod(self.grid.values())
         sectors = {name: each.count() for name, each in self.touched.items()}
@@ -198,10 +198,10 @@ class _Count:
         inside = list(ir.walk(stmt.body))
         meets = any(isinstance(each, ir.Barrier) for each in inside)
         stored = frozenset(each.array for each in inside if isinstance(each, ir.Store))
-        own = _Loop(stmt.var, start, stmt.step, trips, meets, stored)
+        stays = not undone(stmt, trips)
+        own = _Loop(stmt.var, start, stmt.step, trips, stays, meets, stored)
         self.env[stmt.var] = start
         times = float(math.prod(each.trips for each in (*around, own)))
-        stays = not (stmt.unroll and stmt.counts is not None) and trips > 1
         if stays:
             self._issue("iterations", times, active)
             self.rounds.append(_Round())
@@ -209,7 +209,7 @@ class _Count:
         self._body(stmt.body, (*around, own), active)
         if stays:
             size = (self.instructions.max() + self.addresses.max() - before) / times + OWN
-            self._waited(self.rounds.pop(), times / (1 if meets else _at_once(trips, size)))
+            self._waited(self.rounds.pop(), times / (1 if meets else at_once(trips, size)))
 
     def _waited(self, seen: _Round, times: float) -> None:
         self.of["global_rounds"] += times * seen.loaded
@@ -373,22 +373,14 @@ def _different(some: Ints) -> Ints:
     return found
 
 
-def _at_once(trips: int, size: float) -> int:
-    """Iterations of so many instructions that wait together.
-
-    >>> [_at_once(100, size) for size in (10, 27, 33, 60)]
-    [4, 4, 2, 1]
-    """
-    return min(trips, next((n for n in (AT_ONCE, 2) if n * size <= UNROLLED), 1))
-
-
 def _needed(
     stmt: ir.Load | ir.Store, around: tuple[_Loop, ...], named: frozenset[str]
 ) -> Iterator[_Loop]:
-    """Loops that an access has to be in: a load leaves those that change nothing for it."""
-    inner = True
+    """Loops that an access has to be in: a load leaves those that change nothing for it, if no
+    other that stays is inside of them."""
+    inner = isinstance(stmt, ir.Load)
     for each in reversed(around):
-        leaves = isinstance(stmt, ir.Load) and each.var not in named
-        inner = inner and leaves and not each.meets and stmt.array not in each.stored
-        if not inner:
+        kept = each.meets or stmt.array in each.stored
+        if not inner or kept or each.var in named:
+            inner = inner and not kept and not each.stays
             yield each

@@ -1,0 +1,135 @@
+"""What a compiler makes of a kernel, as far as its work depends on that: loops that it undoes, and
+what it computes only where it is used.
+
+The limits are those of NVRTC 13, seen in the PTX of kernels with such loops. Instructions are what
+is computed, each access with its address, and of a loop its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from warploom.index.ir import Expr, variables
+from warploom.kernel import ir
+from warploom.kernel.traverse import target_of, values_of
+
+WHOLE = 250  # instructions of all iterations together, of a loop that is undone
+PART, MOST = 100, 8  # of several iterations that become one, and how many
+OWN = 3  # of a loop
+ACCESS = 2  # instructions of an access: itself and its address
+
+
+def length(body: Sequence[ir.Stmt]) -> float:
+    """Instructions, with those of loops that are undone; infinite where a loop stays."""
+    return sum(map(_length, body))
+
+
+def _length(stmt: ir.Stmt) -> float:
+    match stmt:
+        case ir.For(body=body):
+            inside = length(body)
+            if stmt.counts is None:
+                return math.inf
+            if stmt.unroll:
+                return len(stmt.counts) * inside
+            whole = len(stmt.counts) * (inside + OWN)
+            return whole if whole <= WHOLE else math.inf
+        case ir.If(_, then, otherwise):
+            return length(then) + length(otherwise)
+        case ir.Load():
+            return ACCESS
+        case ir.Store():
+            return ACCESS + operators(stmt)
+        case ir.Assign():
+            return max(1, operators(stmt))
+        case ir.Barrier() | ir.Shuffle() | ir.TensorProduct():
+            return 1
+    return 0
+
+
+def operators(stmt: ir.Stmt) -> int:
+    """Operations of what a statement computes."""
+    parts = (part for value in values_of(stmt) for part in ir.walk_value(value))
+    return sum(isinstance(part, ir.Operation | ir.Choose | ir.Cast) for part in parts)
+
+
+def undone(stmt: ir.For, trips: int) -> bool:
+    """Whether nothing remains of the loop but its iterations, one behind the other. Loops in which
+    threads meet are left as they are, if nobody asks for it."""
+    if trips <= 1 or (stmt.unroll and stmt.counts is not None):
+        return True
+    if any(isinstance(each, ir.Barrier) for each in ir.walk(stmt.body)):
+        return False
+    return stmt.counts is not None and trips * (length(stmt.body) + OWN) <= WHOLE
+
+
+def at_once(trips: int, size: float) -> int:
+    """Iterations of so many instructions that become one, of a loop that stays.
+
+    >>> [at_once(100, size) for size in (10, 15, 33, 60)]
+    [8, 4, 2, 1]
+    """
+    return next((n for n in (MOST, MOST // 2, 2) if n * size <= PART and n <= trips), 1)
+
+
+# -- what is only needed in some threads -----------------------------------------------------------
+
+
+def needed_if(body: Sequence[ir.Stmt]) -> list[Expr | None]:
+    """For each statement of a whole kernel under which condition its threads need what it computes;
+    None: always. Compilers move it there, but neither past a barrier nor with a loop that stays."""
+    found: list[Expr | None] = [None] * len(body)
+    users: dict[str, Expr | None] = {}
+    for at in reversed(range(len(body))):
+        stmt = body[at]
+        inside = list(ir.walk((stmt,)))
+        if any(isinstance(each, ir.Barrier) for each in inside):
+            users = dict.fromkeys(users)
+        guard = _own_guard(inside)
+        if guard is None and _is_pure(inside):
+            guards = {users.get(name, _NEVER) for name in _written(inside)} - {_NEVER}
+            guard = guards.pop() if len(guards) == 1 else None
+            found[at] = guard
+        for name in _read(inside):
+            users[name] = guard if users.get(name, guard) == guard else None
+    return found
+
+
+_NEVER = object()
+
+
+def _own_guard(inside: Sequence[ir.Stmt]) -> Expr | None:
+    """The condition of the only stores and branches, where it is one."""
+    if any(isinstance(each, ir.Load | ir.Assign | ir.Shuffle | ir.TensorProduct) for each in inside):
+        return None
+    some = {each.predicate for each in inside if isinstance(each, ir.Store)}
+    guard = some.pop() if len(some) == 1 else None
+    counters = {each.var for each in inside if isinstance(each, ir.For)}
+    return None if guard is None or variables(guard) & counters else guard
+
+
+def _is_pure(inside: Sequence[ir.Stmt]) -> bool:
+    """Whether it only computes, and loads from arrays."""
+    for each in inside:
+        match each:
+            case ir.For():
+                if each.counts is None or not undone(each, len(each.counts)):
+                    return False
+            case ir.Load() | ir.Assign():
+                pass
+            case _:
+                return False
+    return True
+
+
+def _written(inside: Sequence[ir.Stmt]) -> set[str]:
+    return {cell.name for each in inside if (cell := target_of(each)) is not None}
+
+
+def _read(inside: Sequence[ir.Stmt]) -> Iterator[str]:
+    for each in inside:
+        if isinstance(each, ir.TensorProduct):
+            yield from (each.target.name, each.a.name, each.b.name)
+        for value in values_of(each):
+            yield from (part.name for part in ir.walk_value(value) if isinstance(part, ir.Cell))
