@@ -8,7 +8,9 @@ is computed, each access with its address, and of a loop its own.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
+
+import numpy as np
 
 from warploom.index.ir import Expr, variables
 from warploom.kernel import ir
@@ -18,6 +20,9 @@ WHOLE = 250  # instructions of all iterations together, of a loop that is undone
 PART, MOST = 100, 8  # of several iterations that become one, and how many
 OWN = 3  # of a loop
 ACCESS = 2  # instructions of an access: itself and its address
+REGISTER_BYTES = 4
+IN_FLIGHT = 16  # registers for what is loaded ahead of its use, where there is so much
+ADDED = 0.6  # more registers for each sum, as the next factors are there, and where it goes to
 
 
 def length(body: Sequence[ir.Stmt]) -> float:
@@ -116,7 +121,7 @@ def _is_pure(inside: Sequence[ir.Stmt]) -> bool:
             case ir.For():
                 if each.counts is None or not undone(each, len(each.counts)):
                     return False
-            case ir.Load() | ir.Assign():
+            case ir.Load() | ir.Assign() | ir.Let() | ir.Registers() | ir.Comment():
                 pass
             case _:
                 return False
@@ -133,3 +138,59 @@ def _read(inside: Sequence[ir.Stmt]) -> Iterator[str]:
             yield from (each.target.name, each.a.name, each.b.name)
         for value in values_of(each):
             yield from (part.name for part in ir.walk_value(value) if isinstance(part, ir.Cell))
+
+
+# -- registers -------------------------------------------------------------------------------------
+
+
+def registers(kernel: ir.Kernel, passed: Container[str]) -> float:
+    """Registers of a thread beside those that any kernel has: what is computed and held at once,
+    from where it is first named in the text to where it is named last, and what is loaded ahead of
+    its use. Loads are done so late that few of them are on their way."""
+    sizes: dict[str, float] = {}
+    spans: dict[str, tuple[int, int]] = {}
+    loaded, sums = set[str](), set[str]()
+    at = -1
+    for at, stmt in enumerate(ir.walk(kernel.body)):
+        if isinstance(stmt, ir.Registers) and stmt.name not in passed:
+            sizes[stmt.name] = (stmt.size or 1) * stmt.dtype.bytes / REGISTER_BYTES
+        target, named = target_of(stmt), set(_read((stmt,)))
+        if target is not None:
+            if target.name in named:
+                sums.add(target.name)
+            if isinstance(stmt, ir.Load):
+                loaded.add(target.name)
+            named.add(target.name)
+        for name in named:
+            spans[name] = spans.get(name, (at, at))[0], at
+    change = np.zeros(at + 2)
+    for name in (sizes.keys() & spans.keys()) - loaded:
+        first, last = spans[name]
+        change[first] += sizes[name]
+        change[last + 1] -= sizes[name]
+    held = float(np.cumsum(change).max(initial=0.0))
+    added = ADDED * sum(sizes.get(name, 0.0) for name in sums)
+    return held + added + min(IN_FLIGHT, max(_loaded(kernel.body, passed)))
+
+
+def _loaded(body: Sequence[ir.Stmt], passed: Container[str]) -> tuple[float, float]:
+    """Registers' worth of what is loaded between loops that stay and barriers: the most, and that
+    of the last such part."""
+    most = here = 0.0
+    for stmt in body:
+        match stmt:
+            case ir.For(body=inner):
+                inside, last = _loaded(inner, passed)
+                if stmt.counts is not None and undone(stmt, len(stmt.counts)):
+                    most, here = max(most, inside), here + last * len(stmt.counts)
+                else:
+                    most, here = max(most, inside, here), 0.0
+            case ir.If(_, then, otherwise):
+                for part in (then, otherwise):
+                    inside, last = _loaded(part, passed)
+                    most, here = max(most, inside), here + last
+            case ir.Load(target, width=width) if target.name not in passed:
+                here += width * target.dtype.bytes / REGISTER_BYTES
+            case ir.Barrier():
+                most, here = max(most, here), 0.0
+    return max(most, here), here

@@ -24,10 +24,10 @@ from warploom.index.evaluate import evaluate
 from warploom.index.ir import Expr, substitute, variables
 from warploom.kernel import ir
 from warploom.kernel.bounds import thread_variables
-from warploom.kernel.compiled import OWN, at_once, needed_if, undone
+from warploom.kernel.compiled import OWN, at_once, needed_if, registers, undone
 from warploom.kernel.direct_copy import passed
 from warploom.kernel.pool import offsets, pool_bytes
-from warploom.kernel.traverse import target_of, values_of
+from warploom.kernel.traverse import values_of
 from warploom.machine.banks import bank_use
 from warploom.machine.coalesce import SECTOR_BYTES, distinct_per_row
 from warploom.machine.record import CUDA, Machine, timed
@@ -37,7 +37,6 @@ from warploom.machine.work import Work
 ITERATIONS = 32  # of inner loops that are looked at for sectors that are touched again
 BLOCKS = 4  # neighbours in each direction of the grid, which tell what blocks have in common
 LINE_BYTES = CUDA.line_bytes
-REGISTER_BYTES = 4
 SPECIAL = ir.FLOAT_ONLY | {"/"}
 
 Ints = npt.NDArray[np.int64]
@@ -80,11 +79,12 @@ class _Round:
 @dataclass(slots=True)
 class _Touched:
     """Sectors of one array, by how often others like them come; and of neighbours in the grid.
-    `again` are those that come again as nothing kept them."""
+    `sent` and `lines` are those of all requests, one by one."""
 
     sectors: dict[float, list[Ints]] = field(default_factory=lambda: defaultdict(list))
     beside: list[list[Ints]] = field(default_factory=lambda: [[], [], []])
-    again: float = 0.0
+    sent: float = 0.0
+    lines: float = 0.0
 
     def count(self) -> float:
         return sum(times * len(_distinct(each)) for times, each in self.sectors.items())
@@ -114,7 +114,7 @@ class _Count:
         self.widths |= {each.name: each.dtype.bytes for each in kernel.arrays}
         self.sizes = {each.name: int(evaluate(each.size, scalars)) for each in kernel.arrays}
         self.outside = {each.name for each in kernel.arrays if each.space == "global"}
-        self.touched: dict[str, _Touched] = defaultdict(_Touched)
+        self.touched: dict[tuple[str, bool], _Touched] = defaultdict(_Touched)  # loaded or stored
         self.passed = passed(kernel)
         self.rounds = [_Round()]
 
@@ -125,28 +125,33 @@ class _Count:
             self._body((stmt,), (), everyone if needed is None else self._truth(needed))
         self._waited(self.rounds.pop(), 1.0)
         blocks = math.prod(self.grid.values())
-        sectors = {name: each.count() for name, each in self.touched.items()}
-        passed = sum(sectors.values()) + sum(each.again for each in self.touched.values())
+        sectors = {key: each.count() for key, each in self.touched.items()}
+        # L1 keeps what is loaded; what is stored it passes on.
+        passed = asked = 0.0
+        for (name, load), each in self.touched.items():
+            missed = min(1.0, sectors[name, load] / max(1.0, each.sent)) if load else 1.0
+            passed, asked = passed + missed * each.sent, asked + missed * each.lines
         return Work(
             blocks=blocks,
             threads=kernel.threads,
-            registers=_registers(kernel, self.passed),
+            registers=registers(kernel, self.passed),
             shared_bytes=self.pool,
             longest=float(self.instructions.max(initial=0.0)),
             sectors=passed,
-            touched=SECTOR_BYTES * sum(map(self._of_all_blocks, sectors.items())),
+            asked=blocks * asked,
+            touched=SECTOR_BYTES * self._of_all_blocks(sectors),
             fetched=SECTOR_BYTES * blocks * passed,
             **{name: float(count) for name, count in self.of.items()},
         )
 
-    def _of_all_blocks(self, own: tuple[str, float]) -> float:
+    def _of_all_blocks(self, own: Mapping[tuple[str, bool], float]) -> float:
         """Sectors that all blocks touch together, where neighbours share as those looked at do."""
-        name, count = own
-        for side, many in enumerate(self.grid.values()):
-            count *= 1 + (many - 1) * self.touched[name].growth(side, min(many, BLOCKS))
-        most = self.sizes[name] * self.widths[name] / SECTOR_BYTES
-        kept = 1 + self.touched[name].again / max(1.0, own[1])
-        return float(min(count, most) * kept)
+        total = 0.0
+        for (name, load), count in own.items():
+            for side, many in enumerate(self.grid.values()):
+                count *= 1 + (many - 1) * self.touched[name, load].growth(side, min(many, BLOCKS))
+            total += min(count, self.sizes[name] * self.widths[name] / SECTOR_BYTES)
+        return float(total)
 
     # -- statements --------------------------------------------------------------------------------
 
@@ -258,30 +263,34 @@ class _Count:
         width = self.widths[stmt.array]
         place = np.broadcast_to(np.asarray(evaluate(index, self.env)), (self.kernel.threads,))
         addresses, rows = self._rows(place * width), self._rows(active)
-        here = len(loops) == len(around)
+        waited = self.rounds[_waited(loops, around)]
         if stmt.array in self.outside:
-            sent = self._outside(stmt, times, addresses, rows, width)
+            self._outside(stmt, times, addresses, rows, width)
             depends = [each for each in loops if each.var in named]
-            own = self._touch(stmt.array, index, guard, depends, active, width)
-            if stmt.streaming and isinstance(stmt, ir.Store):
-                self.touched[stmt.array].again += max(0.0, sent - own)
-            self.rounds[-1].loaded |= here and isinstance(stmt, ir.Load)
+            self._touch(self._touched(stmt), index, guard, depends, active, width)
+            waited.loaded |= isinstance(stmt, ir.Load)
         elif stmt.array in self.places:
             self._inside(stmt, times, addresses + self.places[stmt.array], rows, width)
-            self.rounds[-1].read |= here and isinstance(stmt, ir.Load)
+            waited.read |= isinstance(stmt, ir.Load)
         else:  # constants
             self._issue("moves", times, active)
 
+    def _touched(self, stmt: ir.Load | ir.Store) -> _Touched:
+        return self.touched[stmt.array, isinstance(stmt, ir.Load)]
+
     def _outside(
         self, stmt: ir.Load | ir.Store, times: float, addresses: Ints, rows: Mask, width: int
-    ) -> float:
-        """The sectors of all its requests."""
+    ) -> None:
+        """The lines and sectors of all its requests."""
         self._issue("requests", times, rows.reshape(-1)[: self.kernel.threads])
         wide = addresses[:, :, None] + np.arange(0, stmt.width * width, SECTOR_BYTES)
         active = np.repeat(rows, wide.shape[2], axis=1)
         wide = wide.reshape(len(rows), -1)
-        self.of["lines"] += times * int(distinct_per_row(wide // LINE_BYTES, active).sum())
-        return times * int(distinct_per_row(wide // SECTOR_BYTES, active).sum())
+        lines = times * int(distinct_per_row(wide // LINE_BYTES, active).sum())
+        self.of["lines"] += lines
+        seen = self._touched(stmt)
+        seen.lines += lines
+        seen.sent += times * int(distinct_per_row(wide // SECTOR_BYTES, active).sum())
 
     def _inside(
         self, stmt: ir.Load | ir.Store, times: float, addresses: Ints, rows: Mask, width: int
@@ -297,11 +306,10 @@ class _Count:
         return isinstance(value, ir.Cell) and value.name in self.passed
 
     def _touch(
-        self, name: str, index: Expr, guard: Expr | None, loops: Sequence[_Loop],
+        self, seen: _Touched, index: Expr, guard: Expr | None, loops: Sequence[_Loop],
         active: Mask, width: int,
-    ) -> float:  # fmt: skip
-        """Which sectors the block and its neighbours touch, over some iterations, and how many of
-        its own there are."""
+    ) -> None:  # fmt: skip
+        """Which sectors the block and its neighbours touch, over some iterations."""
         rest, inner = 1.0, list[_Loop]()
         for each in reversed(loops):
             some = min(each.trips, ITERATIONS // math.prod(one.trips for one in inner))
@@ -310,7 +318,6 @@ class _Count:
         counts = np.meshgrid(*(each.start + each.step * np.arange(each.trips) for each in inner))
         counted = {each.var: at.reshape(-1, 1) for each, at in zip(inner, counts, strict=True)}
         env = {**self.env, **counted}
-        seen = self.touched[name]
         own = self._sectors(index, guard, env, active, width)
         seen.sectors[rest].append(own)
         for side, (block, many) in enumerate(self.grid.items()):
@@ -319,7 +326,6 @@ class _Count:
                 numbers = np.arange(first, first + min(many, BLOCKS)).reshape(-1, 1, 1)
                 beside: dict[str, Any] = {**env, block: numbers}
                 seen.beside[side].append(self._sectors(index, guard, beside, active, width))
-        return rest * len(own)
 
     def _sectors(
         self, index: Expr, guard: Expr | None, env: Mapping[str, Any], active: Mask, width: int
@@ -331,37 +337,6 @@ class _Count:
         return _different(places[used] * width // SECTOR_BYTES)
 
 
-def _registers(kernel: ir.Kernel, passed: Container[str]) -> float:
-    """The most registers that hold something at once: each from where it is first named in the
-    text to where it is named last."""
-    sizes: dict[str, float] = {}
-    spans: dict[str, tuple[int, int]] = {}
-    at = -1
-    for at, stmt in enumerate(ir.walk(kernel.body)):
-        if isinstance(stmt, ir.Registers) and stmt.name not in passed:
-            sizes[stmt.name] = (stmt.size or 1) * stmt.dtype.bytes / REGISTER_BYTES
-        for name in _named(stmt):
-            spans[name] = spans.get(name, (at, at))[0], at
-    change = np.zeros(at + 2)
-    for name in sizes.keys() & spans.keys():
-        first, last = spans[name]
-        change[first] += sizes[name]
-        change[last + 1] -= sizes[name]
-    return float(np.cumsum(change).max(initial=0.0))
-
-
-def _named(stmt: ir.Stmt) -> Iterator[str]:
-    """Registers that a statement reads or writes."""
-    if isinstance(stmt, ir.TensorProduct):
-        yield from (stmt.target.name, stmt.a.name, stmt.b.name)
-        return
-    target = target_of(stmt)
-    if target is not None:
-        yield target.name
-    for value in values_of(stmt):
-        yield from (part.name for part in ir.walk_value(value) if isinstance(part, ir.Cell))
-
-
 def _distinct(some: Sequence[Ints]) -> Ints:
     return _different(np.concatenate(some)) if some else np.zeros(0, np.int64)
 
@@ -371,6 +346,12 @@ def _different(some: Ints) -> Ints:
     ordered = np.sort(some)
     found: Ints = ordered[np.diff(ordered, prepend=ordered[:1] - 1) != 0]
     return found
+
+
+def _waited(needed: Sequence[_Loop], around: Sequence[_Loop]) -> int:
+    """In which of the loops around it that stay an access is waited for; 0: in none."""
+    stay = [each for each in around if each.stays]
+    return next((n for n in range(len(stay), 0, -1) if stay[n - 1] in needed), 0)
 
 
 def _needed(

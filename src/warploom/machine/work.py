@@ -16,11 +16,11 @@ import numpy as np
 @dataclass(frozen=True, slots=True)
 class Work:
     """Counts of one block, but for `blocks` and what is of the whole launch: `touched`, bytes of
-    global memory that all blocks touch together (streaming stores keep nothing, so that what
-    comes again counts again), and `fetched`, those that each asks for, summed.
+    global memory that all blocks touch together; `fetched`, those that each asks for, summed, and
+    `asked`, in how many lines it asks L2 for them.
 
     Instructions are those of warps. `longest` is how many the busiest warp has. `sectors` are
-    those that L2 gives or takes, each once for a block. A round is when a thread waits for what it
+    those that L2 gives or takes: each once for a block that loads it, and as often as it is stored. A round is when a thread waits for what it
     has loaded; `registers` are those that the text declares."""
 
     blocks: Any
@@ -44,6 +44,7 @@ class Work:
     shared_rounds: Any = 0.0
     touched: Any = 0.0
     fetched: Any = 0.0
+    asked: Any = 0.0
 
 
 def stacked(works: Sequence[Work]) -> Work:
