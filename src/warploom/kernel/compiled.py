@@ -140,6 +140,28 @@ def _read(inside: Sequence[ir.Stmt]) -> Iterator[str]:
             yield from (part.name for part in ir.walk_value(value) if isinstance(part, ir.Cell))
 
 
+def asked_ahead(kernel: ir.Kernel) -> set[str]:
+    """Registers that are loaded for a later iteration: what takes them to shared memory does so
+    ahead, or after something was computed of others."""
+    loaded: dict[str, int] = {}
+    stored, others = set[str](), set[str]()
+    computed = 0
+    for stmt in ir.walk(kernel.body):
+        match stmt:
+            case ir.Load(target):
+                loaded[target.name] = computed
+            case ir.Store(value=ir.Cell(name)) if name in loaded:
+                between = computed > loaded[name]
+                (stored if stmt.ahead or between else others).add(name)
+            case ir.Store() | ir.Assign():
+                others |= set(_read((stmt,)))
+                computed += isinstance(stmt, ir.Assign) and operators(stmt) > 0
+    shared = {each.name for each in kernel.body if isinstance(each, ir.Shared)}
+    outside = {each.target.name for each in ir.walk(kernel.body)
+               if isinstance(each, ir.Load) and each.array not in shared}  # fmt: skip
+    return (stored - others) & outside
+
+
 # -- registers -------------------------------------------------------------------------------------
 
 

@@ -24,7 +24,7 @@ from warploom.index.evaluate import evaluate
 from warploom.index.ir import Expr, substitute, variables
 from warploom.kernel import ir
 from warploom.kernel.bounds import thread_variables
-from warploom.kernel.compiled import OWN, at_once, needed_if, registers, undone
+from warploom.kernel.compiled import OWN, asked_ahead, at_once, needed_if, registers, undone
 from warploom.kernel.direct_copy import passed
 from warploom.kernel.pool import offsets, pool_bytes
 from warploom.kernel.traverse import values_of
@@ -73,6 +73,7 @@ class _Round:
     """What is waited for in the body of a loop that stays one."""
 
     loaded: bool = False
+    ahead: bool = False
     read: bool = False
 
 
@@ -116,6 +117,7 @@ class _Count:
         self.outside = {each.name for each in kernel.arrays if each.space == "global"}
         self.touched: dict[tuple[str, bool], _Touched] = defaultdict(_Touched)  # loaded or stored
         self.passed = passed(kernel)
+        self.ahead = asked_ahead(kernel)
         self.rounds = [_Round()]
 
     def work(self) -> Work:
@@ -218,6 +220,7 @@ class _Count:
 
     def _waited(self, seen: _Round, times: float) -> None:
         self.of["global_rounds"] += times * seen.loaded
+        self.of["ahead_rounds"] += times * (seen.ahead and not seen.loaded)
         self.of["shared_rounds"] += times * seen.read
 
     def _issue(self, name: str, times: float, active: Mask) -> None:
@@ -268,7 +271,10 @@ class _Count:
             self._outside(stmt, times, addresses, rows, width)
             depends = [each for each in loops if each.var in named]
             self._touch(self._touched(stmt), index, guard, depends, active, width)
-            waited.loaded |= isinstance(stmt, ir.Load)
+            if isinstance(stmt, ir.Load) and stmt.target.name in self.ahead:
+                waited.ahead = True
+            elif isinstance(stmt, ir.Load):
+                waited.loaded = True
         elif stmt.array in self.places:
             self._inside(stmt, times, addresses + self.places[stmt.array], rows, width)
             waited.read |= isinstance(stmt, ir.Load)

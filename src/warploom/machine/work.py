@@ -21,7 +21,8 @@ class Work:
 
     Instructions are those of warps. `longest` is how many the busiest warp has. `sectors` are
     those that L2 gives or takes: each once for a block that loads it, and as often as it is stored. A round is when a thread waits for what it
-    has loaded; `registers` are those that the text declares."""
+    has loaded; `ahead_rounds` are those for what it has asked for in the iteration before.
+    `registers` are those beside what every thread has."""
 
     blocks: Any
     threads: Any
@@ -41,6 +42,7 @@ class Work:
     shared_requests: Any = 0.0
     wavefronts: Any = 0.0
     global_rounds: Any = 0.0
+    ahead_rounds: Any = 0.0
     shared_rounds: Any = 0.0
     touched: Any = 0.0
     fetched: Any = 0.0
