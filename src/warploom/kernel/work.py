@@ -35,6 +35,7 @@ from warploom.machine.times import Prediction, predicted
 from warploom.machine.work import Work
 
 ITERATIONS = 32  # of inner loops that are looked at for sectors that are touched again
+JOINED = 0.7  # of what they touch, where neighbours lie one behind the other
 BLOCKS = 4  # neighbours in each direction of the grid, which tell what blocks have in common
 LINE_BYTES = CUDA.line_bytes
 SPECIAL = ir.FLOAT_ONLY | {"/"}
@@ -80,12 +81,13 @@ class _Round:
 @dataclass(slots=True)
 class _Touched:
     """Sectors of one array, by how often others like them come; and of neighbours in the grid.
-    `sent` and `lines` are those of all requests, one by one."""
+    `sent` and `lines` are those of all requests, one by one; `streaming` if nothing is kept."""
 
     sectors: dict[float, list[Ints]] = field(default_factory=lambda: defaultdict(list))
     beside: list[list[Ints]] = field(default_factory=lambda: [[], [], []])
     sent: float = 0.0
     lines: float = 0.0
+    streaming: bool = False
 
     def count(self) -> float:
         return sum(times * len(_distinct(each)) for times, each in self.sectors.items())
@@ -95,6 +97,18 @@ class _Touched:
         own = len(_distinct([part for each in self.sectors.values() for part in each]))
         more = len(_distinct(self.beside[side])) - own
         return min(1.0, max(0, more) / max(1, own * (blocks - 1)))
+
+    def run(self, blocks: int) -> float:
+        """Sectors that lie one behind the other, which blocks that come together touch: of so many
+        in the first direction of the grid."""
+        own = _distinct([part for each in self.sectors.values() for part in each])
+        beside = _distinct(self.beside[0])
+        alone = len(own) / _pieces(own)
+        if not len(beside):
+            return alone
+        together = len(beside) / _pieces(beside)
+        joined = together > JOINED * min(blocks, BLOCKS) * alone
+        return together * max(1.0, blocks / BLOCKS) if joined else together
 
 
 class _Count:
@@ -133,6 +147,7 @@ class _Count:
         for (name, load), each in self.touched.items():
             missed = min(1.0, sectors[name, load] / max(1.0, each.sent)) if load else 1.0
             passed, asked = passed + missed * each.sent, asked + missed * each.lines
+        every = {key: self._of_all_blocks(key, own) for key, own in sectors.items()}
         return Work(
             blocks=blocks,
             threads=kernel.threads,
@@ -141,19 +156,22 @@ class _Count:
             longest=float(self.instructions.max(initial=0.0)),
             sectors=passed,
             asked=blocks * asked,
-            touched=SECTOR_BYTES * self._of_all_blocks(sectors),
+            touched=SECTOR_BYTES * sum(every.values()),
+            streamed=SECTOR_BYTES * sum(
+                many for (name, load), many in every.items()
+                if not load and self.touched[name, load].streaming
+            ),
+            runs=sum(many / self.touched[key].run(self.grid["block_x"])
+                     for key, many in every.items() if many),
             fetched=SECTOR_BYTES * blocks * passed,
             **{name: float(count) for name, count in self.of.items()},
         )
 
-    def _of_all_blocks(self, own: Mapping[tuple[str, bool], float]) -> float:
+    def _of_all_blocks(self, key: tuple[str, bool], own: float) -> float:
         """Sectors that all blocks touch together, where neighbours share as those looked at do."""
-        total = 0.0
-        for (name, load), count in own.items():
-            for side, many in enumerate(self.grid.values()):
-                count *= 1 + (many - 1) * self.touched[name, load].growth(side, min(many, BLOCKS))
-            total += min(count, self.sizes[name] * self.widths[name] / SECTOR_BYTES)
-        return float(total)
+        for side, many in enumerate(self.grid.values()):
+            own *= 1 + (many - 1) * self.touched[key].growth(side, min(many, BLOCKS))
+        return float(min(own, self.sizes[key[0]] * self.widths[key[0]] / SECTOR_BYTES))
 
     # -- statements --------------------------------------------------------------------------------
 
@@ -295,6 +313,7 @@ class _Count:
         lines = times * int(distinct_per_row(wide // LINE_BYTES, active).sum())
         self.of["lines"] += lines
         seen = self._touched(stmt)
+        seen.streaming |= stmt.streaming
         seen.lines += lines
         seen.sent += times * int(distinct_per_row(wide // SECTOR_BYTES, active).sum())
 
@@ -345,6 +364,11 @@ class _Count:
 
 def _distinct(some: Sequence[Ints]) -> Ints:
     return _different(np.concatenate(some)) if some else np.zeros(0, np.int64)
+
+
+def _pieces(ordered: Ints) -> int:
+    """How many there are that do not follow the one before."""
+    return 1 + int(np.count_nonzero(np.diff(ordered) != 1))
 
 
 def _different(some: Ints) -> Ints:

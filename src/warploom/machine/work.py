@@ -17,7 +17,8 @@ import numpy as np
 class Work:
     """Counts of one block, but for `blocks` and what is of the whole launch: `touched`, bytes of
     global memory that all blocks touch together; `fetched`, those that each asks for, summed, and
-    `asked`, in how many lines it asks L2 for them.
+    `asked`, in how many lines it asks L2 for them. Of what is touched, `streamed` are bytes that are
+    stored and not kept, and `runs` is in how many pieces it lies, for blocks that come together.
 
     Instructions are those of warps. `longest` is how many the busiest warp has. `sectors` are
     those that L2 gives or takes: each once for a block that loads it, and as often as it is stored. A round is when a thread waits for what it
@@ -47,6 +48,8 @@ class Work:
     touched: Any = 0.0
     fetched: Any = 0.0
     asked: Any = 0.0
+    streamed: Any = 0.0
+    runs: Any = 0.0
 
 
 def stacked(works: Sequence[Work]) -> Work:
