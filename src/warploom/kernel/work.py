@@ -81,13 +81,12 @@ class _Round:
 @dataclass(slots=True)
 class _Touched:
     """Sectors of one array, by how often others like them come; and of neighbours in the grid.
-    `sent` and `lines` are those of all requests, one by one; `streaming` if nothing is kept."""
+    `sent` and `lines` are those of all requests, one by one."""
 
     sectors: dict[float, list[Ints]] = field(default_factory=lambda: defaultdict(list))
     beside: list[list[Ints]] = field(default_factory=lambda: [[], [], []])
     sent: float = 0.0
     lines: float = 0.0
-    streaming: bool = False
 
     def count(self) -> float:
         return sum(times * len(_distinct(each)) for times, each in self.sectors.items())
@@ -157,10 +156,6 @@ class _Count:
             sectors=passed,
             asked=blocks * asked,
             touched=SECTOR_BYTES * sum(every.values()),
-            streamed=SECTOR_BYTES * sum(
-                many for (name, load), many in every.items()
-                if not load and self.touched[name, load].streaming
-            ),
             runs=sum(many / self.touched[key].run(self.grid["block_x"])
                      for key, many in every.items() if many),
             fetched=SECTOR_BYTES * blocks * passed,
@@ -313,7 +308,8 @@ class _Count:
         lines = times * int(distinct_per_row(wide // LINE_BYTES, active).sum())
         self.of["lines"] += lines
         seen = self._touched(stmt)
-        seen.streaming |= stmt.streaming
+        if stmt.streaming and isinstance(stmt, ir.Store):
+            self.of["streamed"] += times * int(rows.any(axis=1).sum())
         seen.lines += lines
         seen.sent += times * int(distinct_per_row(wide // SECTOR_BYTES, active).sum())
 

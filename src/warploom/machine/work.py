@@ -17,12 +17,12 @@ import numpy as np
 class Work:
     """Counts of one block, but for `blocks` and what is of the whole launch: `touched`, bytes of
     global memory that all blocks touch together; `fetched`, those that each asks for, summed, and
-    `asked`, in how many lines it asks L2 for them. Of what is touched, `streamed` are bytes that are
-    stored and not kept, and `runs` is in how many pieces it lies, for blocks that come together.
+    `asked`, in how many lines it asks L2 for them. `runs` is in how many pieces lies what
+    is touched, for blocks that come together.
 
     Instructions are those of warps. `longest` is how many the busiest warp has. `sectors` are
     those that L2 gives or takes: each once for a block that loads it, and as often as it is stored. A round is when a thread waits for what it
-    has loaded; `ahead_rounds` are those for what it has asked for in the iteration before.
+    has loaded; `streamed` are requests to store what nobody keeps, `ahead_rounds` are those for what it has asked for in the iteration before.
     `registers` are those beside what every thread has."""
 
     blocks: Any
@@ -38,6 +38,7 @@ class Work:
     barriers: Any = 0.0
     longest: Any = 0.0
     requests: Any = 0.0
+    streamed: Any = 0.0
     lines: Any = 0.0
     sectors: Any = 0.0
     shared_requests: Any = 0.0
@@ -48,7 +49,6 @@ class Work:
     touched: Any = 0.0
     fetched: Any = 0.0
     asked: Any = 0.0
-    streamed: Any = 0.0
     runs: Any = 0.0
 
 
