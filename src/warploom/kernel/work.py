@@ -142,10 +142,11 @@ class _Count:
         blocks = math.prod(self.grid.values())
         sectors = {key: each.count() for key, each in self.touched.items()}
         # L1 keeps what is loaded; what is stored it passes on.
-        passed = asked = 0.0
+        passed = asked = common = 0.0
         for (name, load), each in self.touched.items():
             missed = min(1.0, sectors[name, load] / max(1.0, each.sent)) if load else 1.0
             passed, asked = passed + missed * each.sent, asked + missed * each.lines
+            common += missed * each.sent * (load and self._is_common(each))
         every = {key: self._of_all_blocks(key, own) for key, own in sectors.items()}
         return Work(
             blocks=blocks,
@@ -155,6 +156,7 @@ class _Count:
             longest=float(self.instructions.max(initial=0.0)),
             sectors=passed,
             asked=blocks * asked,
+            common=common,
             touched=SECTOR_BYTES * sum(every.values()),
             runs=sum(many / self.touched[key].run(self.grid["block_x"])
                      for key, many in every.items() if many),
@@ -167,6 +169,11 @@ class _Count:
         for side, many in enumerate(self.grid.values()):
             own *= 1 + (many - 1) * self.touched[key].growth(side, min(many, BLOCKS))
         return float(min(own, self.sizes[key[0]] * self.widths[key[0]] / SECTOR_BYTES))
+
+    def _is_common(self, touched: _Touched) -> bool:
+        """Whether all blocks touch the same."""
+        sides = [(side, many) for side, many in enumerate(self.grid.values()) if many > 1]
+        return bool(sides) and not any(touched.growth(at, min(n, BLOCKS)) for at, n in sides)
 
     # -- statements --------------------------------------------------------------------------------
 

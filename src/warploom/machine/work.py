@@ -21,7 +21,8 @@ class Work:
     is touched, for blocks that come together.
 
     Instructions are those of warps. `longest` is how many the busiest warp has. `sectors` are
-    those that L2 gives or takes: each once for a block that loads it, and as often as it is stored. A round is when a thread waits for what it
+    those that L2 gives or takes: each once for a block that loads it, and as often as it is stored. `common` are those that all
+    blocks load. A round is when a thread waits for what it
     has loaded; `streamed` are requests to store what nobody keeps, `ahead_rounds` are those for what it has asked for in the iteration before.
     `registers` are those beside what every thread has."""
 
@@ -41,6 +42,7 @@ class Work:
     streamed: Any = 0.0
     lines: Any = 0.0
     sectors: Any = 0.0
+    common: Any = 0.0
     shared_requests: Any = 0.0
     wavefronts: Any = 0.0
     global_rounds: Any = 0.0
