@@ -145,8 +145,10 @@ class _Count:
         passed = asked = common = 0.0
         for (name, load), each in self.touched.items():
             missed = min(1.0, sectors[name, load] / max(1.0, each.sent)) if load else 1.0
-            passed, asked = passed + missed * each.sent, asked + missed * each.lines
-            common += missed * each.sent * (load and self._is_common(each))
+            if load and self._is_common(each):
+                common += missed * each.sent
+            else:
+                passed, asked = passed + missed * each.sent, asked + missed * each.lines
         every = {key: self._of_all_blocks(key, own) for key, own in sectors.items()}
         return Work(
             blocks=blocks,

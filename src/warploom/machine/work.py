@@ -21,8 +21,8 @@ class Work:
     is touched, for blocks that come together.
 
     Instructions are those of warps. `longest` is how many the busiest warp has. `sectors` are
-    those that L2 gives or takes: each once for a block that loads it, and as often as it is stored. `common` are those that all
-    blocks load. A round is when a thread waits for what it
+    those that L2 gives or takes: each once for a block that loads it, and as often as it is stored. `common` are others that
+    all blocks load, which those of one processor do together. A round is when a thread waits for what it
     has loaded; `streamed` are requests to store what nobody keeps, `ahead_rounds` are those for what it has asked for in the iteration before.
     `registers` are those beside what every thread has."""
 
