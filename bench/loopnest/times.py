@@ -17,7 +17,7 @@ import lzma
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, astuple, fields, replace
+from dataclasses import asdict, astuple, replace
 from pathlib import Path
 from typing import Any
 

@@ -91,9 +91,9 @@ def needed_if(body: Sequence[ir.Stmt]) -> list[Expr | None]:
         inside = list(ir.walk((stmt,)))
         if any(isinstance(each, ir.Barrier) for each in inside):
             users = dict.fromkeys(users)
-        guard = _own_guard(inside)
+        guard = _own_guard(stmt, inside)
         if guard is None and _is_pure(inside):
-            guards = {users.get(name, _NEVER) for name in _written(inside)} - {_NEVER}
+            guards = {users[name] for name in _written(inside) & users.keys()}
             guard = guards.pop() if len(guards) == 1 else None
             found[at] = guard
         for name in _read(inside):
@@ -101,12 +101,13 @@ def needed_if(body: Sequence[ir.Stmt]) -> list[Expr | None]:
     return found
 
 
-_NEVER = object()
-
-
-def _own_guard(inside: Sequence[ir.Stmt]) -> Expr | None:
-    """The condition of the only stores and branches, where it is one."""
-    if any(isinstance(each, ir.Load | ir.Assign | ir.Shuffle | ir.TensorProduct) for each in inside):
+def _own_guard(stmt: ir.Stmt, inside: Sequence[ir.Stmt]) -> Expr | None:
+    """The condition of a branch, or of the only stores, where it is one."""
+    if isinstance(stmt, ir.If):
+        return None if stmt.otherwise else stmt.condition
+    if any(
+        isinstance(each, ir.Load | ir.Assign | ir.Shuffle | ir.TensorProduct) for each in inside
+    ):
         return None
     some = {each.predicate for each in inside if isinstance(each, ir.Store)}
     guard = some.pop() if len(some) == 1 else None

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -35,6 +35,7 @@ from warploom.machine.times import Prediction, predicted
 from warploom.machine.work import Work
 
 ITERATIONS = 32  # of inner loops that are looked at for sectors that are touched again
+AT_ONCE = 4  # iterations that wait together, where it is not known how long they are
 JOINED = 0.7  # of what they touch, where neighbours lie one behind the other
 BLOCKS = 4  # neighbours in each direction of the grid, which tell what blocks have in common
 LINE_BYTES = CUDA.line_bytes
@@ -160,8 +161,11 @@ class _Count:
             asked=blocks * asked,
             common=common,
             touched=SECTOR_BYTES * sum(every.values()),
-            runs=sum(many / self.touched[key].run(self.grid["block_x"])
-                     for key, many in every.items() if many),
+            runs=sum(
+                many / self.touched[key].run(self.grid["block_x"])
+                for key, many in every.items()
+                if many
+            ),
             fetched=SECTOR_BYTES * blocks * passed,
             **{name: float(count) for name, count in self.of.items()},
         )

@@ -130,14 +130,14 @@ def predicted(work: Work, machine: Machine) -> Prediction:
     given = times.block * work.blocks
     busy = _joined(times.beside, busiest * need / times.clock, below, given)
     # Of all that is there at once, each is served by itself while the others wait.
-    waited = _waited(work, machine, busy * times.clock * room / busiest)
-    waiting = busiest / room * waited / times.clock
-    alone = busy / room
+    alone, waves = busy / room, busiest / room
+    waited, ahead = (waves * each / times.clock for each in _waited(work, machine))
     parts = {name: busiest * each / times.clock for name, each in needs.items()}
-    parts |= {"waiting": waiting, **beneath, "giving out blocks": given, "launch": times.launch}
-    return Prediction(
-        times.launch + alone + _joined(times.hidden, busy - alone, waiting), parts, times.name
-    )
+    parts |= {"waiting": np.maximum(waited, ahead), **beneath, "giving out blocks": given}
+    parts["launch"] = times.launch
+    # What is asked for ahead is there when it is needed, unless all that is done takes less time.
+    taken = np.maximum(alone + _joined(times.hidden, busy - alone, waited), ahead)
+    return Prediction(times.launch + taken, parts, times.name)
 
 
 def _needs(work: Work, times: Times, room: Any) -> dict[str, Any]:
@@ -178,19 +178,18 @@ def _beneath(work: Work, machine: Machine, room: Any) -> dict[str, Any]:
     }
 
 
-def _waited(work: Work, machine: Machine, iterations: Any) -> Any:
-    """Cycles that a block waits for; what it asks for an iteration ahead comes while all of them
-    take so many cycles."""
+def _waited(work: Work, machine: Machine) -> tuple[Any, Any]:
+    """Cycles that a block waits for, and those until all has come that it asks for ahead."""
     times = machine.times
     round_ = times.global_wait + times.memory_wait * _beyond(work, machine)
-    return (
+    waited = (
         times.begin
         + round_ * work.global_rounds
-        + np.maximum(0.0, round_ * work.ahead_rounds - iterations)
         + times.shared_wait * work.shared_rounds
         + times.barrier_wait * work.barriers
         + times.dependent * work.longest
     )
+    return waited, round_ * work.ahead_rounds
 
 
 def _room(work: Work, machine: Machine) -> tuple[Any, Any]:

@@ -16,15 +16,16 @@ import numpy as np
 @dataclass(frozen=True, slots=True)
 class Work:
     """Counts of one block, but for `blocks` and what is of the whole launch: `touched`, bytes of
-    global memory that all blocks touch together; `fetched`, those that each asks for, summed, and
-    `asked`, in how many lines it asks L2 for them. `runs` is in how many pieces lies what
-    is touched, for blocks that come together.
+    global memory that all blocks touch together, in so many `runs` that lie apart, for blocks that
+    come together; `fetched`, those that each asks for, summed, and `asked`, in how many lines.
 
-    Instructions are those of warps. `longest` is how many the busiest warp has. `sectors` are
-    those that L2 gives or takes: each once for a block that loads it, and as often as it is stored. `common` are others that
-    all blocks load, which those of one processor do together. A round is when a thread waits for what it
-    has loaded; `streamed` are requests to store what nobody keeps, `ahead_rounds` are those for what it has asked for in the iteration before.
-    `registers` are those beside what every thread has."""
+    Instructions are those of warps. `longest` is how many the busiest warp has; of `requests`,
+    `streamed` are to store what nobody keeps. `sectors` are those that L2 gives or takes: each once
+    for a block that loads it, and as often as it is stored. `common` are others that all blocks
+    load, which those of one processor do together.
+
+    A round is when a thread waits for what it has loaded; `ahead_rounds` are those for what it has
+    asked for an iteration before. `registers` are those beside what every thread has."""
 
     blocks: Any
     threads: Any

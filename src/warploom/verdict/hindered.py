@@ -243,6 +243,7 @@ class _Looked:
             "sectors",
             replace(
                 self.work, sectors=self.work.sectors - fewer, lines=self.work.lines - lines,
+                asked=self.work.asked * share,
                 touched=self.work.touched * share, fetched=self.work.fetched * share,
             ), seen[0].label,
         )  # fmt: skip

@@ -35,9 +35,9 @@ from warploom.array.plan.view import Path
 from warploom.array.types import Array, Tuple, Type, Vector, dtype_of
 from warploom.index.evaluate import evaluate
 from warploom.index.ir import Expr, Var, variables
-from warploom.kernel.ir import Cast, Choose, Operation, walk_value
 from warploom.kernel.compiled import IN_FLIGHT
-from warploom.kernel.work import ITERATIONS, SPECIAL
+from warploom.kernel.ir import Cast, Choose, Operation, walk_value
+from warploom.kernel.work import AT_ONCE, ITERATIONS, SPECIAL
 from warploom.machine.record import Machine, timed
 from warploom.machine.times import predicted
 from warploom.machine.work import Work
@@ -47,7 +47,6 @@ Mask = npt.NDArray[np.bool_]
 Reals = npt.NDArray[np.float64]
 STATEMENT = 2  # statements that a write becomes, about
 WIDEST = 4  # numbers of one access
-AT_ONCE = 4  # iterations that a compiler lets wait together
 
 
 def counted(batch: Batch, stages: Sequence[StageMeasure], machine: Machine) -> list[Work]:
