@@ -3,9 +3,9 @@
     python -m bench.loopnest.times --works FOLDER [--some 400] [--processes 2] [--fit] [--only WORD]
 
 Rows are those of `command_measured/`, whose files have decisions and times of all that
-`bench.loopnest.command_device` measured on an H200. Of each row some are drawn again, lowered and
-counted (`kernel/work.py`); counts stay in FOLDER, so that the next run goes on. Each implementation
-is in one of two halves by its digest. `--fit` prints coefficients that fit the first half best, for
+`bench.loopnest.command_device` measured on an H200. Of each row some are made again, in outline as
+the search makes them, and counted (`kernel/work.py`); counts stay in FOLDER, so that the next run
+goes on. Each implementation is in one of two halves by its digest. `--fit` prints coefficients that fit the first half best, for
 the machine's record; the table is about the other half alone: Kendall's rank correlation over pairs
 whose times differ by more than 5 %, the median of relative errors and their ninth decile.
 """
@@ -17,7 +17,7 @@ import lzma
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, astuple, replace
+from dataclasses import asdict, astuple, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from bench.loopnest.command_device import MEASURED, ROWS
 
 from warploom.errors import WarploomError
 from warploom.kernel.work import work_of
-from warploom.loopnest.lower import lower
+from warploom.loopnest.lower import outlined
 from warploom.machine.record import H200
 from warploom.machine.times import Times, predicted
 from warploom.machine.work import Work, stacked
@@ -51,6 +51,7 @@ WITHIN = {
     "dependent": (0.2, 6), "own_registers": (10, 24), "spill": (0.1, 4), "together": (1, 8),
     "beneath": (1, 8), "beside": (1, 8), "hidden": (1, 8),
 }  # fmt: skip
+COUNTS = len(fields(Work))
 WAITED = 32  # implementations for one process at a time
 
 Sample = tuple[Work, float]
@@ -78,7 +79,7 @@ def counted(row: str, asked: list[list[Any]]) -> list[tuple[str, list[float] | N
             if (row, entry) not in _nests:
                 _nests[row, entry] = Nest(*whole[entry])
             nest = _nests[row, entry]
-            made = lower(nest.implementation(made_again(nest, {"leaf": leaf})))
+            made = outlined(nest.implementation(made_again(nest, {"leaf": leaf})))
             found.append((key, [float(each) for each in astuple(work_of(made))]))
         except (WarploomError, KeyError) as error:
             print(f"{row}, {entry}: {error}", file=sys.stderr)
@@ -102,6 +103,7 @@ def works(row: str, some: int, folder: Path, pool: ProcessPoolExecutor) -> dict[
     """Those that are kept, and those that are missing."""
     file = folder / f"{row}.json"
     kept: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    kept = {key: each for key, each in kept.items() if each is None or len(each) == COUNTS}
     missing = sorted((each for each in drawn(row, some) if each[1] not in kept),
                      key=lambda each: str(each[0]))  # fmt: skip
     pieces = [missing[at : at + WAITED] for at in range(0, len(missing), WAITED)]
