@@ -5,8 +5,9 @@
 
 `bench/common/loopnest/pairs/` has the texts. `--dry` counts each kernel on the emulator, in a small
 launch, as `warploom ptx report` does, checks that all kernels of a computation store the same, and
-writes what is predicted of the full launch. A later call on a GPU times that launch in a CUDA graph.
-Of the pairs whose times differ by more than 1.5 it counts those whose faster kernel was named.
+writes what is predicted of the full launch. A later call on a GPU times that launch in a CUDA
+graph. Of the pairs whose times differ by more than 1.5 it counts those whose faster kernel was
+named.
 """
 
 from __future__ import annotations
@@ -33,6 +34,11 @@ def predicted_row(group: Group, name: str, first: dict[int, Any]) -> dict[str, A
     return {"predicted_us": round(float(told.nanoseconds) / 1e3, 2), "limit": told.limit}
 
 
+def sides(given: tuple[int, ...]) -> tuple[int, int, int]:
+    x, y, z = (*given, 1, 1)[:3]
+    return x, y, z
+
+
 def timed(group: Group, name: str) -> float:
     """Microseconds of a full launch, in a graph of some."""
     import torch
@@ -43,7 +49,7 @@ def timed(group: Group, name: str) -> float:
     way = group.ways[name]
     arrays = [torch.from_numpy(each).cuda() for each in inputs(group, group.full)]
     loaded = load_function(text(group.file), name)
-    grid, block = ((*each, 1, 1)[:3] for each in (way.grid(*group.full), way.block))
+    grid, block = sides(way.grid(*group.full)), sides(way.block)
     given = [*(each.data_ptr() for each in arrays), *map(np.int32, group.full)]
 
     def bind() -> Any:
