@@ -3,11 +3,12 @@
     python -m bench.loopnest.times --works FOLDER [--some 400] [--processes 2] [--fit] [--only WORD]
 
 Rows are those of `command_measured/`, whose files have decisions and times of all that
-`bench.loopnest.command_device` measured on an H200. Of each row some are drawn again, lowered and
-counted (`kernel/work.py`); counts stay in FOLDER, so that the next run goes on. Each implementation
-is in one of two halves by its digest. `--fit` prints coefficients that fit the first half best, for
-the machine's record; the table is about the other half alone: Kendall's rank correlation over pairs
-whose times differ by more than 5 %, the median of relative errors and their ninth decile.
+`bench.loopnest.command_device` measured on an H200. Of each row some are made again, in outline as
+the search makes them, and counted (`kernel/work.py`); counts stay in FOLDER, so that the next run
+goes on. Each implementation is in one of two halves by its digest. `--fit` prints coefficients that
+fit the first half best, without the rows ASIDE, for the machine's record; the table is about the
+other half alone: Kendall's rank correlation over pairs whose times differ by more than 5 %, the
+median of relative errors and their ninth decile.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from bench.loopnest.command_device import MEASURED, ROWS
 
 from warploom.errors import WarploomError
 from warploom.kernel.work import work_of
-from warploom.loopnest.lower import lower
+from warploom.loopnest.lower import outlined
 from warploom.machine.record import H200
 from warploom.machine.times import Times, predicted
 from warploom.machine.work import Work, stacked
@@ -37,19 +38,22 @@ from warploom.pipeline.nest import Nest
 from warploom.pipeline.raced import entries_of
 from warploom.pipeline.strategic import strategies_of
 
+ASIDE = ("matvec-5000", "row-sum", "transposed-matvec")  # which no fit has seen
 CLOSE = 1.05  # times whose order is not asked for
-STEPS = (0.3, 0.1, 0.03, 0.01)  # of the logarithm of a coefficient
-ROUNDS = 40
-# What a coefficient may be at all, by its meaning: an instruction takes an issue slot.
+STEP, LEAST_STEP = 0.3, 0.004  # of the logarithm of a coefficient
+ROUNDS, SEVERAL = 60, 25  # of each coefficient by itself, then of some together
+# What a coefficient may be at all, by its meaning: an instruction takes an issue slot. Those that
+# are not here are not fitted.
 WITHIN = {
-    "clock": (1.5, 1.98), "launch": (500, 5000), "memory": (3000, 4800), "l2": (4000, 20000),
-    "access": (1, 8), "move": (0.2, 1), "special": (1, 32), "shuffle": (1, 8), "product": (8, 64),
-    "iteration": (1, 8), "line": (0.5, 2), "sector": (0.25, 2), "wavefront": (1, 1.5),
-    "begin": (200, 4000), "global_wait": (200, 1200), "memory_wait": (1, 1200),
-    "shared_wait": (20, 200),
-    "barrier_wait": (10, 200), "dependent": (0.2, 8), "own_registers": (10, 40), "spill": (0.1, 4),
-    "together": (1, 8), "hidden": (1, 8), "beside": (1, 8),
+    "clock": (1.6, 1.98), "launch": (600, 1500), "block": (0.3, 0.8), "memory": (3800, 4800),
+    "run": (1, 128), "stream": (1, 200), "l2": (5500, 16000), "asked": (60, 400),
+    "access": (1, 4), "move": (0.2, 1), "iteration": (1, 3), "line": (0.3, 2), "sector": (0.25, 1),
+    "wavefront": (0.8, 1.3), "begin": (200, 3000), "global_wait": (150, 1000),
+    "memory_wait": (50, 1200), "shared_wait": (20, 100), "barrier_wait": (5, 200),
+    "dependent": (0.2, 6), "own_registers": (10, 24), "spill": (0.1, 4), "together": (1, 8),
+    "beneath": (1, 8), "beside": (1, 8), "hidden": (1, 8),
 }  # fmt: skip
+COUNTS = len(fields(Work))
 WAITED = 32  # implementations for one process at a time
 
 Sample = tuple[Work, float]
@@ -77,7 +81,7 @@ def counted(row: str, asked: list[list[Any]]) -> list[tuple[str, list[float] | N
             if (row, entry) not in _nests:
                 _nests[row, entry] = Nest(*whole[entry])
             nest = _nests[row, entry]
-            made = lower(nest.implementation(made_again(nest, {"leaf": leaf})))
+            made = outlined(nest.implementation(made_again(nest, {"leaf": leaf})))
             found.append((key, [float(each) for each in astuple(work_of(made))]))
         except (WarploomError, KeyError) as error:
             print(f"{row}, {entry}: {error}", file=sys.stderr)
@@ -101,6 +105,7 @@ def works(row: str, some: int, folder: Path, pool: ProcessPoolExecutor) -> dict[
     """Those that are kept, and those that are missing."""
     file = folder / f"{row}.json"
     kept: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    kept = {key: each for key, each in kept.items() if each is None or len(each) == COUNTS}
     missing = sorted((each for each in drawn(row, some) if each[1] not in kept),
                      key=lambda each: str(each[0]))  # fmt: skip
     pieces = [missing[at : at + WAITED] for at in range(0, len(missing), WAITED)]
@@ -164,26 +169,33 @@ def loss(times: Times, rows: list[tuple[Work, np.ndarray]]) -> float:
 
 
 def fitted(rows: list[tuple[Work, np.ndarray]], times: Times) -> Times:
-    """One coefficient after another, by ever smaller steps."""
-    best = loss(times, rows)
-    names = [each.name for each in fields(Times) if each.name in WITHIN]
-    random = np.random.default_rng(0)
-    for step in STEPS:
-        for _ in range(ROUNDS):
-            since = best
-            for name in random.permutation(names):
-                for sign in (1, -1):
-                    value = float(getattr(times, name)) * np.exp(sign * step)
-                    value = float(np.clip(value, *WITHIN[name]))
-                    changed: dict[str, Any] = {str(name): value}
-                    other = replace(times, **changed)
-                    got = loss(other, rows)
-                    if got < best:
-                        best, times = got, other
-                        break
-            if since - best < 1e-5:
-                break
-        print(f"step {step}: {best:.4f}", file=sys.stderr, flush=True)
+    """One coefficient after another, by steps of its own that become larger or smaller; then some
+    of them together."""
+    best, random = loss(times, rows), np.random.default_rng(0)
+    steps = dict.fromkeys(WITHIN, STEP)
+
+    def changed(by: dict[str, float]) -> Times:
+        moved = {name: float(getattr(times, name)) * np.exp(step) for name, step in by.items()}
+        kept: dict[str, Any] = {n: float(np.clip(each, *WITHIN[n])) for n, each in moved.items()}
+        return replace(times, **kept)
+
+    for _ in range(ROUNDS):
+        since = best
+        for name in random.permutation(list(WITHIN)):
+            both = [changed({name: sign * steps[name]}) for sign in (1, -1)]
+            got, other = min(((loss(each, rows), each) for each in both), key=lambda one: one[0])
+            if got < best:
+                best, times = got, other
+            steps[name] = max(LEAST_STEP, steps[name] * (1.2 if got == best else 0.6))
+        for _ in range(SEVERAL):
+            some = random.choice(list(WITHIN), 3, replace=False)
+            other = changed({n: random.normal() * max(0.05, steps[n]) for n in some})
+            got = loss(other, rows)
+            if got < best:
+                best, times = got, other
+        print(f"{best:.4f}", file=sys.stderr, flush=True)
+        if since - best < 2e-5 and max(steps.values()) < 5 * LEAST_STEP:
+            break
     return times
 
 
@@ -205,7 +217,8 @@ def main() -> int:
     if asked.fit:
         seen = [
             (stacked([work for work, _ in first]), np.array([taken for _, taken in first]))
-            for first, _ in parts.values()
+            for name, (first, _) in parts.items()
+            if name not in ASIDE and first
         ]
         for key, value in asdict(fitted(seen, H200.times)).items():
             if key in WITHIN:

@@ -20,7 +20,7 @@ from warploom.machine.work import Work
 from warploom.pipeline.named_program import named_program
 from warploom.search.outcome import Found
 
-EXACT = ("blocks", "threads", "arithmetic", "special", "shared_bytes")
+EXACT = ("blocks", "threads", "special", "shared_bytes")
 SIZES = {"matmul": {"m": 64, "n": 64, "k": 32}, "matvec": {"m": 96, "n": 64}}
 
 
@@ -46,6 +46,8 @@ def test_a_batch_is_counted_as_its_kernels_are(name: str) -> None:
         work = work_of(kernel)
         for each in EXACT:
             assert columns[each][at] == getattr(work, each), each
+        # A kernel is known to compute only what is stored.
+        assert columns["arithmetic"][at] >= work.arithmetic > 0
         near += all(
             0.5 <= columns[each][at] / getattr(work, each) <= 2
             for each in ("requests", "lines", "longest", "touched")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,10 +25,10 @@ from warploom.index.evaluate import evaluate
 from warploom.index.ir import Const, Expr, substitute, variables
 from warploom.kernel import ir
 from warploom.kernel.bounds import thread_variables
+from warploom.kernel.compiled import OWN, asked_ahead, at_once, needed_if, registers, undone
 from warploom.kernel.direct_copy import passed
 from warploom.kernel.pool import offsets, whole_bytes
-from warploom.kernel.tensor import held
-from warploom.kernel.traverse import target_of, values_of
+from warploom.kernel.traverse import values_of
 from warploom.kernel.warpgroup import GROUP
 from warploom.machine.banks import bank_use
 from warploom.machine.coalesce import SECTOR_BYTES, distinct_per_row
@@ -37,13 +37,10 @@ from warploom.machine.times import Prediction, predicted
 from warploom.machine.work import Work
 
 ITERATIONS = 32  # of inner loops that are looked at for sectors that are touched again
+AT_ONCE = 4  # iterations that wait together, where it is not known how long they are
+JOINED = 0.7  # of what they touch, where neighbours lie one behind the other
 BLOCKS = 4  # neighbours in each direction of the grid, which tell what blocks have in common
-AT_ONCE = 4  # iterations that a compiler lets wait together, where no barrier is between them
-# It makes them one where they have so many instructions together, as NVRTC does: what is computed,
-# each access with its address, and the loop's own.
-UNROLLED, OWN = 115, 3
 LINE_BYTES = CUDA.line_bytes
-REGISTER_BYTES = 4
 SPECIAL = ir.FLOAT_ONLY | {"/"}
 
 Ints = npt.NDArray[np.int64]
@@ -64,12 +61,13 @@ def prediction(
 
 @dataclass(frozen=True, slots=True)
 class _Loop:
-    """A loop around a statement; `waits`: it stays a loop in which threads meet."""
+    """A loop around a statement; `stays`: a compiler leaves it one; `meets`: threads meet in it."""
 
     var: str
     start: int
     step: int
     trips: int
+    stays: bool
     meets: bool
     stored: frozenset[str]
 
@@ -79,17 +77,19 @@ class _Round:
     """What is waited for in the body of a loop that stays one."""
 
     loaded: bool = False
+    ahead: bool = False
     read: bool = False
 
 
 @dataclass(slots=True)
 class _Touched:
     """Sectors of one array, by how often others like them come; and of neighbours in the grid.
-    `again` are those that come again as nothing kept them."""
+    `sent` and `lines` are those of all requests, one by one."""
 
     sectors: dict[float, list[Ints]] = field(default_factory=lambda: defaultdict(list))
     beside: list[list[Ints]] = field(default_factory=lambda: [[], [], []])
-    again: float = 0.0
+    sent: float = 0.0
+    lines: float = 0.0
 
     def count(self) -> float:
         return sum(times * len(_distinct(each)) for times, each in self.sectors.items())
@@ -99,6 +99,18 @@ class _Touched:
         own = len(_distinct([part for each in self.sectors.values() for part in each]))
         more = len(_distinct(self.beside[side])) - own
         return min(1.0, max(0, more) / max(1, own * (blocks - 1)))
+
+    def run(self, blocks: int) -> float:
+        """Sectors that lie one behind the other, which blocks that come together touch: of so many
+        in the first direction of the grid."""
+        own = _distinct([part for each in self.sectors.values() for part in each])
+        beside = _distinct(self.beside[0])
+        alone = len(own) / _pieces(own)
+        if not len(beside):
+            return alone
+        together = len(beside) / _pieces(beside)
+        joined = together > JOINED * min(blocks, BLOCKS) * alone
+        return together * max(1.0, blocks / BLOCKS) if joined else together
 
 
 class _Count:
@@ -119,37 +131,57 @@ class _Count:
         self.widths |= {each.name: each.dtype.bytes for each in kernel.arrays}
         self.sizes = {each.name: int(evaluate(each.size, scalars)) for each in kernel.arrays}
         self.outside = {each.name for each in kernel.arrays if each.space == "global"}
-        self.touched: dict[str, _Touched] = defaultdict(_Touched)
+        self.touched: dict[tuple[str, bool], _Touched] = defaultdict(_Touched)  # loaded or stored
         self.passed = passed(kernel)
+        self.ahead = asked_ahead(kernel)
         self.rounds = [_Round()]
 
     def work(self) -> Work:
         kernel = self.kernel
-        self._body(kernel.body, (), np.ones(kernel.threads, bool))
+        everyone = np.ones(kernel.threads, bool)
+        for stmt, needed in zip(kernel.body, needed_if(kernel.body), strict=True):
+            self._body((stmt,), (), everyone if needed is None else self._truth(needed))
         self._waited(self.rounds.pop(), 1.0)
         blocks = math.prod(self.grid.values())
-        sectors = {name: each.count() for name, each in self.touched.items()}
-        passed = sum(sectors.values()) + sum(each.again for each in self.touched.values())
+        sectors = {key: each.count() for key, each in self.touched.items()}
+        # L1 keeps what is loaded; what is stored it passes on.
+        passed = asked = common = 0.0
+        for (name, load), each in self.touched.items():
+            missed = min(1.0, sectors[name, load] / max(1.0, each.sent)) if load else 1.0
+            if load and self._is_common(each):
+                common += missed * each.sent
+            else:
+                passed, asked = passed + missed * each.sent, asked + missed * each.lines
+        every = {key: self._of_all_blocks(key, own) for key, own in sectors.items()}
         return Work(
             blocks=blocks,
             threads=kernel.threads,
-            registers=_registers(kernel, self.passed),
+            registers=registers(kernel, self.passed),
             shared_bytes=self.pool,
             longest=float(self.instructions.max(initial=0.0)),
             sectors=passed,
-            touched=SECTOR_BYTES * sum(map(self._of_all_blocks, sectors.items())),
+            asked=blocks * asked,
+            common=common,
+            touched=SECTOR_BYTES * sum(every.values()),
+            runs=sum(
+                many / self.touched[key].run(self.grid["block_x"])
+                for key, many in every.items()
+                if many
+            ),
             fetched=SECTOR_BYTES * blocks * passed,
             **{name: float(count) for name, count in self.of.items()},
         )
 
-    def _of_all_blocks(self, own: tuple[str, float]) -> float:
+    def _of_all_blocks(self, key: tuple[str, bool], own: float) -> float:
         """Sectors that all blocks touch together, where neighbours share as those looked at do."""
-        name, count = own
         for side, many in enumerate(self.grid.values()):
-            count *= 1 + (many - 1) * self.touched[name].growth(side, min(many, BLOCKS))
-        most = self.sizes[name] * self.widths[name] / SECTOR_BYTES
-        kept = 1 + self.touched[name].again / max(1.0, own[1])
-        return float(min(count, most) * kept)
+            own *= 1 + (many - 1) * self.touched[key].growth(side, min(many, BLOCKS))
+        return float(min(own, self.sizes[key[0]] * self.widths[key[0]] / SECTOR_BYTES))
+
+    def _is_common(self, touched: _Touched) -> bool:
+        """Whether all blocks touch the same."""
+        sides = [(side, many) for side, many in enumerate(self.grid.values()) if many > 1]
+        return bool(sides) and not any(touched.growth(at, min(n, BLOCKS)) for at, n in sides)
 
     # -- statements --------------------------------------------------------------------------------
 
@@ -225,10 +257,10 @@ class _Count:
         inside = list(ir.walk(stmt.body))
         meets = any(isinstance(each, ir.Barrier) for each in inside)
         stored = frozenset(each.array for each in inside if isinstance(each, ir.Store))
-        own = _Loop(stmt.var, start, stmt.step, trips, meets, stored)
+        stays = not undone(stmt, trips)
+        own = _Loop(stmt.var, start, stmt.step, trips, stays, meets, stored)
         self.env[stmt.var] = start
         times = float(math.prod(each.trips for each in (*around, own)))
-        stays = not (stmt.unroll and stmt.counts is not None) and trips > 1
         if stays:
             self._issue("iterations", times, active)
             self.rounds.append(_Round())
@@ -236,10 +268,11 @@ class _Count:
         self._body(stmt.body, (*around, own), active)
         if stays:
             size = (self.instructions.max() + self.addresses.max() - before) / times + OWN
-            self._waited(self.rounds.pop(), times / (1 if meets else _at_once(trips, size)))
+            self._waited(self.rounds.pop(), times / (1 if meets else at_once(trips, size)))
 
     def _waited(self, seen: _Round, times: float) -> None:
         self.of["global_rounds"] += times * seen.loaded
+        self.of["ahead_rounds"] += times * (seen.ahead and not seen.loaded)
         self.of["shared_rounds"] += times * seen.read
 
     def _issue(self, name: str, times: float, active: Mask) -> None:
@@ -285,30 +318,39 @@ class _Count:
         width = self.widths[stmt.array]
         place = np.broadcast_to(np.asarray(evaluate(index, self.env)), (self.kernel.threads,))
         addresses, rows = self._rows(place * width), self._rows(active)
-        here = len(loops) == len(around)
+        waited = self.rounds[_waited(loops, around)]
         if stmt.array in self.outside:
-            sent = self._outside(stmt, times, addresses, rows, width)
+            self._outside(stmt, times, addresses, rows, width)
             depends = [each for each in loops if each.var in named]
-            own = self._touch(stmt.array, index, guard, depends, active, width)
-            if stmt.streaming and isinstance(stmt, ir.Store):
-                self.touched[stmt.array].again += max(0.0, sent - own)
-            self.rounds[-1].loaded |= here and isinstance(stmt, ir.Load)
+            self._touch(self._touched(stmt), index, guard, depends, active, width)
+            if isinstance(stmt, ir.Load) and stmt.target.name in self.ahead:
+                waited.ahead = True
+            elif isinstance(stmt, ir.Load):
+                waited.loaded = True
         elif stmt.array in self.places:
             self._inside(stmt, times, addresses + self.places[stmt.array], rows, width)
-            self.rounds[-1].read |= here and isinstance(stmt, ir.Load)
+            waited.read |= isinstance(stmt, ir.Load)
         else:  # constants
             self._issue("moves", times, active)
 
+    def _touched(self, stmt: ir.Load | ir.Store) -> _Touched:
+        return self.touched[stmt.array, isinstance(stmt, ir.Load)]
+
     def _outside(
         self, stmt: ir.Load | ir.Store, times: float, addresses: Ints, rows: Mask, width: int
-    ) -> float:
-        """The sectors of all its requests."""
+    ) -> None:
+        """The lines and sectors of all its requests."""
         self._issue("requests", times, rows.reshape(-1)[: self.kernel.threads])
         wide = addresses[:, :, None] + np.arange(0, stmt.width * width, SECTOR_BYTES)
         active = np.repeat(rows, wide.shape[2], axis=1)
         wide = wide.reshape(len(rows), -1)
-        self.of["lines"] += times * int(distinct_per_row(wide // LINE_BYTES, active).sum())
-        return times * int(distinct_per_row(wide // SECTOR_BYTES, active).sum())
+        lines = times * int(distinct_per_row(wide // LINE_BYTES, active).sum())
+        self.of["lines"] += lines
+        seen = self._touched(stmt)
+        if stmt.streaming and isinstance(stmt, ir.Store):
+            self.of["streamed"] += times * int(rows.any(axis=1).sum())
+        seen.lines += lines
+        seen.sent += times * int(distinct_per_row(wide // SECTOR_BYTES, active).sum())
 
     def _inside(
         self, stmt: ir.Load | ir.Store, times: float, addresses: Ints, rows: Mask, width: int
@@ -324,11 +366,10 @@ class _Count:
         return isinstance(value, ir.Cell) and value.name in self.passed
 
     def _touch(
-        self, name: str, index: Expr, guard: Expr | None, loops: Sequence[_Loop],
+        self, seen: _Touched, index: Expr, guard: Expr | None, loops: Sequence[_Loop],
         active: Mask, width: int,
-    ) -> float:  # fmt: skip
-        """Which sectors the block and its neighbours touch, over some iterations, and how many of
-        its own there are."""
+    ) -> None:  # fmt: skip
+        """Which sectors the block and its neighbours touch, over some iterations."""
         rest, inner = 1.0, list[_Loop]()
         for each in reversed(loops):
             some = min(each.trips, ITERATIONS // math.prod(one.trips for one in inner))
@@ -337,7 +378,6 @@ class _Count:
         counts = np.meshgrid(*(each.start + each.step * np.arange(each.trips) for each in inner))
         counted = {each.var: at.reshape(-1, 1) for each, at in zip(inner, counts, strict=True)}
         env = {**self.env, **counted}
-        seen = self.touched[name]
         own = self._sectors(index, guard, env, active, width)
         seen.sectors[rest].append(own)
         for side, (block, many) in enumerate(self.grid.items()):
@@ -346,7 +386,6 @@ class _Count:
                 numbers = np.arange(first, first + min(many, BLOCKS)).reshape(-1, 1, 1)
                 beside: dict[str, Any] = {**env, block: numbers}
                 seen.beside[side].append(self._sectors(index, guard, beside, active, width))
-        return rest * len(own)
 
     def _sectors(
         self, index: Expr, guard: Expr | None, env: Mapping[str, Any], active: Mask, width: int
@@ -358,39 +397,13 @@ class _Count:
         return _different(places[used] * width // SECTOR_BYTES)
 
 
-def _registers(kernel: ir.Kernel, passed: Container[str]) -> float:
-    """The most registers that hold something at once: each from where it is first named in the
-    text to where it is named last."""
-    sizes: dict[str, float] = {}
-    spans: dict[str, tuple[int, int]] = {}
-    at = -1
-    for at, stmt in enumerate(ir.walk(kernel.body)):
-        if isinstance(stmt, ir.Registers) and stmt.name not in passed:
-            sizes[stmt.name] = (stmt.size or 1) * stmt.dtype.bytes / REGISTER_BYTES
-        for name in _named(stmt):
-            spans[name] = spans.get(name, (at, at))[0], at
-    change = np.zeros(at + 2)
-    for name in sizes.keys() & spans.keys():
-        first, last = spans[name]
-        change[first] += sizes[name]
-        change[last + 1] -= sizes[name]
-    return float(np.cumsum(change).max(initial=0.0))
-
-
-def _named(stmt: ir.Stmt) -> Iterator[str]:
-    """Registers that a statement reads or writes."""
-    if isinstance(stmt, ir.TensorProduct | ir.WarpgroupProduct | ir.StoreMatrix):
-        yield from (cell.name for cell, _ in held(stmt))
-        return
-    target = target_of(stmt)
-    if target is not None:
-        yield target.name
-    for value in values_of(stmt):
-        yield from (part.name for part in ir.walk_value(value) if isinstance(part, ir.Cell))
-
-
 def _distinct(some: Sequence[Ints]) -> Ints:
     return _different(np.concatenate(some)) if some else np.zeros(0, np.int64)
+
+
+def _pieces(ordered: Ints) -> int:
+    """How many there are that do not follow the one before."""
+    return 1 + int(np.count_nonzero(np.diff(ordered) != 1))
 
 
 def _different(some: Ints) -> Ints:
@@ -400,22 +413,20 @@ def _different(some: Ints) -> Ints:
     return found
 
 
-def _at_once(trips: int, size: float) -> int:
-    """Iterations of so many instructions that wait together.
-
-    >>> [_at_once(100, size) for size in (10, 27, 33, 60)]
-    [4, 4, 2, 1]
-    """
-    return min(trips, next((n for n in (AT_ONCE, 2) if n * size <= UNROLLED), 1))
+def _waited(needed: Sequence[_Loop], around: Sequence[_Loop]) -> int:
+    """In which of the loops around it that stay an access is waited for; 0: in none."""
+    stay = [each for each in around if each.stays]
+    return next((n for n in range(len(stay), 0, -1) if stay[n - 1] in needed), 0)
 
 
 def _needed(
     stmt: ir.Load | ir.Store, around: tuple[_Loop, ...], named: frozenset[str]
 ) -> Iterator[_Loop]:
-    """Loops that an access has to be in: a load leaves those that change nothing for it."""
-    inner = True
+    """Loops that an access has to be in: a load leaves those that change nothing for it, if no
+    other that stays is inside of them."""
+    inner = isinstance(stmt, ir.Load)
     for each in reversed(around):
-        leaves = isinstance(stmt, ir.Load) and each.var not in named
-        inner = inner and leaves and not each.meets and stmt.array not in each.stored
-        if not inner:
+        kept = each.meets or stmt.array in each.stored
+        if not inner or kept or each.var in named:
+            inner = inner and not kept and not each.stays
             yield each

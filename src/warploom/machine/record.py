@@ -258,7 +258,7 @@ class _Reader:
     def times(self, given: Table, place: str) -> Times:
         """Coefficients by some of which work is divided."""
         made = self.record(Times, given, place)
-        for name in ("clock", "memory", "l2", "together", "hidden", "beside"):
+        for name in ("clock", "memory", "l2", "asked", "together", "beneath", "beside", "hidden"):
             if not getattr(made, name):
                 self.fail(f"{place}.{name} = 0", name, "it is above zero")
         return made

@@ -2,8 +2,9 @@
 
 A processor has four schedulers, one L1 and one bank of shared memory for all blocks that it runs.
 What these have to do for a block is its *need*; what its threads wait for, one after another, is
-its *wait*. Blocks that are there at once hide each other's waits, but not each other's needs. Then
-memory beneath gives what it can, and a launch takes a while by itself.
+its *wait*. L2, memory and what gives out blocks serve all processors. Whichever of all these has
+most to do is busy nearly always. Blocks that are there at once hide each other's waits: while one
+waits the others are served, and one alone waits by itself. A launch takes a while besides.
 
 Every coefficient of `Times` has a meaning, and is fitted to measured times of many kernels by
 `bench/loopnest/times.py`: half of them there; the others judge it. It ranks, and says what limits;
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 SCHEDULERS = 4  # of a processor
 MOST_REGISTERS = 255  # of a thread
+GRAIN = 8  # registers of a thread are given by so many
 RESERVED_BYTES = 1024  # of shared memory, by each block
 
 
@@ -33,18 +35,28 @@ class Times:
     (to memory), `move` (of a register), `special` (functions, divisions), `shuffle`, `product` (of
     a tensor core), `iteration` (of a loop that stays one). Of L1: `line` and `sector` that pass.
     Of shared memory: `wavefront`. Waits: `begin` and end of a block, `global_wait`, `memory_wait`
-    more for each but the first where L2 does not keep what is loaded, `shared_wait`,
-    `barrier_wait`, and `dependent` for each instruction of the longest warp. `own_registers` are
-    those beside the declared ones, `spill` what lacking ones cost, of the need. `memory` and `l2`
-    are bytes in a nanosecond; `launch` is in nanoseconds. Needs that are done beside each other,
-    needs and waits, and a processor and its memory take together the sums of their powers
-    `together`, `hidden` and `beside`: 1 is one after another."""
+    more where L2 does not keep what is loaded, `shared_wait`, `barrier_wait`, and `dependent` for
+    each instruction of the longest warp. `own_registers` are those of any thread, `spill` what
+    lacking ones cost, of the need.
+
+    Of the whole machine, in nanoseconds: `launch`, and `block` until the next one is given out.
+    `memory` and `l2` are bytes in a nanosecond, `asked` the lines that L2 is asked for in one. As
+    many more bytes of memory as `run` go for each piece that is apart from others, and as `stream`
+    for each request to store what nobody keeps.
+
+    Needs of a processor that are done beside each other, those of L2 and memory, all of these, and
+    waits with what others do then, take together the sums of their powers `together`, `beneath`,
+    `beside` and `hidden`: 1 is one after another."""
 
     name: str
     clock: float
     launch: float
+    block: float
     memory: float
+    run: float
+    stream: float
     l2: float
+    asked: float
     access: float
     move: float
     special: float
@@ -63,8 +75,9 @@ class Times:
     own_registers: float
     spill: float
     together: float
-    hidden: float
+    beneath: float
     beside: float
+    hidden: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,35 +120,28 @@ def time_words(nanoseconds: float) -> str:
 def predicted(work: Work, machine: Machine) -> Prediction:
     """How long a launch takes, on a machine whose record has a table of times."""
     times, rates = machine.times, machine.rates
-    needs = _needs(work, times)
-    room, spilled = _room(work, machine)
-    need = _joined(times.together, *needs.values()) * (1 + times.spill * spilled)
     busiest = np.ceil(work.blocks / rates.processors)
-    waves = np.maximum(1.0, busiest / np.minimum(room, busiest))
-    # What several blocks load at once comes from memory for all of them; `begin` has one wait.
-    beyond = np.clip(work.touched / rates.l2_bytes - 1, 0.0, 1.0)
-    wait = (
-        times.begin
-        + times.global_wait * work.global_rounds
-        + times.memory_wait * beyond * np.maximum(0.0, work.global_rounds - 1)
-        + times.shared_wait * work.shared_rounds
-        + times.barrier_wait * work.barriers
-        + times.dependent * work.longest
-    )
-    processor = _joined(times.hidden, busiest * need, waves * wait) / times.clock
-    memory = beyond * work.touched / times.memory
-    l2 = work.fetched / times.l2
+    room, spilled = _room(work, machine)
+    room = np.minimum(room, busiest)
+    needs = _needs(work, times, room)
+    need = _joined(times.together, *needs.values()) * (1 + times.spill * spilled)
+    beneath = _beneath(work, machine, room)
+    below = _joined(times.beneath, beneath["memory"], beneath["L2"])
+    given = times.block * work.blocks
+    busy = _joined(times.beside, busiest * need / times.clock, below, given)
+    # Of all that is there at once, each is served by itself while the others wait.
+    alone, waves = busy / room, busiest / room
+    waited, ahead = (waves * each / times.clock for each in _waited(work, machine))
     parts = {name: busiest * each / times.clock for name, each in needs.items()}
-    parts |= {"waiting": waves * wait / times.clock, "memory": memory, "L2": l2}
+    parts |= {"waiting": np.maximum(waited, ahead), **beneath, "giving out blocks": given}
     parts["launch"] = times.launch
-    return Prediction(
-        times.launch + _joined(times.beside, processor, memory, l2), parts, times.name
-    )
+    # What is asked for ahead is there when it is needed, unless all that is done takes less time.
+    taken = np.maximum(alone + _joined(times.hidden, busy - alone, waited), ahead)
+    return Prediction(times.launch + taken, parts, times.name)
 
 
-def _needs(work: Work, times: Times) -> dict[str, Any]:
+def _needs(work: Work, times: Times, room: Any) -> dict[str, Any]:
     """Cycles that the parts of a processor are busy with one block."""
-    accesses = work.requests + work.shared_requests
     issued = (
         work.arithmetic
         + times.special * work.special
@@ -143,14 +149,47 @@ def _needs(work: Work, times: Times) -> dict[str, Any]:
         + times.shuffle * work.shuffles
         + times.product * work.products
         + times.iteration * work.iterations
-        + times.access * accesses
+        + times.access * (work.requests + work.shared_requests)
     )
     return {
         "instructions": issued / SCHEDULERS,
         "shared memory": times.wavefront * work.wavefronts,
         "L1": times.line * work.lines,
-        "sectors": times.sector * work.sectors,
+        "sectors": times.sector * (work.sectors + work.common / room),
     }
+
+
+def _beyond(work: Work, machine: Machine) -> Any:
+    """The part of what is touched that L2 does not keep from one launch to the next."""
+    return np.clip(work.touched / machine.rates.l2_bytes - 1, 0.0, 1.0)
+
+
+def _beneath(work: Work, machine: Machine, room: Any) -> dict[str, Any]:
+    """Nanoseconds that memory and L2 are busy with the whole launch. What all blocks load comes
+    once to those that a processor has at once."""
+    times = machine.times
+    common = work.blocks * work.common / room
+    fetched = work.fetched + machine.sector_bytes * common
+    asked = work.asked + common * machine.sector_bytes / machine.line_bytes
+    spent = work.touched + times.run * work.runs + times.stream * work.streamed * work.blocks
+    return {
+        "memory": _beyond(work, machine) * spent / times.memory,
+        "L2": _joined(times.beneath, fetched / times.l2, asked / times.asked),
+    }
+
+
+def _waited(work: Work, machine: Machine) -> tuple[Any, Any]:
+    """Cycles that a block waits for, and those until all has come that it asks for ahead."""
+    times = machine.times
+    round_ = times.global_wait + times.memory_wait * _beyond(work, machine)
+    waited = (
+        times.begin
+        + round_ * work.global_rounds
+        + times.shared_wait * work.shared_rounds
+        + times.barrier_wait * work.barriers
+        + times.dependent * work.longest
+    )
+    return waited, round_ * work.ahead_rounds
 
 
 def _room(work: Work, machine: Machine) -> tuple[Any, Any]:
@@ -167,11 +206,12 @@ def rooms(work: Work, machine: Machine) -> dict[str, Any]:
     """How many blocks a processor has at once by each of what it has of it."""
     rates = machine.rates
     most = np.minimum(MOST_REGISTERS, rates.processor_registers / work.threads)
-    held = np.minimum(machine.times.own_registers + work.registers, most)
+    wanted = np.ceil((machine.times.own_registers + work.registers) / GRAIN) * GRAIN
+    warps = np.ceil(work.threads / machine.lanes) * machine.lanes
     return {
         "blocks": rates.processor_blocks,
-        "threads": rates.processor_threads // work.threads,
-        "registers": rates.processor_registers // (held * work.threads),
+        "threads": rates.processor_threads // warps,
+        "registers": rates.processor_registers // (np.minimum(wanted, most) * warps),
         "shared memory": rates.processor_shared // (work.shared_bytes + RESERVED_BYTES),
     }
 

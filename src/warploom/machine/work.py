@@ -16,13 +16,18 @@ import numpy as np
 @dataclass(frozen=True, slots=True)
 class Work:
     """Counts of one block, but for `blocks` and what is of the whole launch: `touched`, bytes of
-    global memory that all blocks touch together (streaming stores keep nothing, so that what
-    comes again counts again), and `fetched`, those that each asks for, summed.
+    global memory that all blocks touch together, in so many `runs` that lie apart, for blocks that
+    come together; `fetched`, those that each asks for, summed, and `asked`, in how many lines.
 
-    Instructions are those of warps. `longest` is how many the busiest warp has. `sectors` are
-    those that L2 gives or takes, each once for a block. A round is when a thread waits for what it
-    has loaded; `registers` are those that the text declares. `group_products` are of warp groups,
-    each 64 x 8 by 32 bytes of factors, and `bulk_bytes` what boxes bring and take."""
+    Instructions are those of warps. `longest` is how many the busiest warp has; of `requests`,
+    `streamed` are to store what nobody keeps. `sectors` are those that L2 gives or takes: each once
+    for a block that loads it, and as often as it is stored. `common` are others that all blocks
+    load, which those of one processor do together.
+
+    A round is when a thread waits for what it has loaded; `ahead_rounds` are those for what it has
+    asked for an iteration before. `registers` are those beside what every thread has.
+    `group_products` are of warp groups, each 64 x 8 by 32 bytes of factors, and `bulk_bytes` what
+    boxes bring and take."""
 
     blocks: Any
     threads: Any
@@ -37,14 +42,19 @@ class Work:
     barriers: Any = 0.0
     longest: Any = 0.0
     requests: Any = 0.0
+    streamed: Any = 0.0
     lines: Any = 0.0
     sectors: Any = 0.0
+    common: Any = 0.0
     shared_requests: Any = 0.0
     wavefronts: Any = 0.0
     global_rounds: Any = 0.0
+    ahead_rounds: Any = 0.0
     shared_rounds: Any = 0.0
     touched: Any = 0.0
     fetched: Any = 0.0
+    asked: Any = 0.0
+    runs: Any = 0.0
     group_products: Any = 0.0
     bulk_bytes: Any = 0.0
 

@@ -136,7 +136,13 @@ def _work(
         by_kind[_kind_of(name)] += times
     outside = [each for each in requests if each.space == "global"]
     touched = np.unique(np.concatenate([_sectors(each) for each in outside] or [np.zeros(0)]))
-    sectors = float(touched.size)
+    loaded = [each for each in outside if not each.write]
+    read = np.unique(np.concatenate([_sectors(each) for each in loaded] or [np.zeros(0)]))
+    # L1 keeps what is loaded; what is stored it passes on.
+    stored = [each for each in outside if each.write]
+    sectors = float(read.size + sum(map(_sent, stored)))
+    missed = read.size / max(1, sum(map(_sent, loaded)))
+    asked_lines = missed * sum(map(lines_of, loaded)) + sum(map(lines_of, stored))
     instructions = sum(mix.values())
     warps = -(-threads // CUDA.lanes)
     return Work(
@@ -149,8 +155,8 @@ def _work(
         wavefronts=asked("shared", "wavefronts"),
         global_rounds=_rounds(kernel, requests, "global", warps),
         shared_rounds=_rounds(kernel, requests, "shared", warps),
-        touched=float(min(blocks * sectors * SECTOR_BYTES, _most(memory))),
-        fetched=blocks * sectors * SECTOR_BYTES,
+        touched=float(min(blocks * touched.size * SECTOR_BYTES, _most(memory))),
+        fetched=blocks * sectors * SECTOR_BYTES, asked=blocks * asked_lines,
     )  # fmt: skip
 
 
@@ -197,6 +203,13 @@ def _sectors(each: Request) -> Array:
 def lines_of(each: Request) -> int:
     """Lines of the cache that a request takes, each for itself."""
     return int(distinct_per_row(each.rows // CUDA.line_bytes, each.active).sum())
+
+
+def _sent(each: Request) -> int:
+    """Sectors of each of its requests, one by one."""
+    places = _places(each, SECTOR_BYTES)
+    active = np.repeat(each.active, places.shape[1] // each.rows.shape[1], axis=1)
+    return int(distinct_per_row(places, active).sum())
 
 
 def _rounds(kernel: Kernel, requests: tuple[Request, ...], space: str, warps: int) -> float:

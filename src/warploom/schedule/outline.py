@@ -69,9 +69,19 @@ class _Outline(Lowering):
         inner = at.below(counter, loop.size).at({loop.counter: Var(counter)})
         inner = inner.using(dict.fromkeys(names, 0))
         used = tuple(node for node in loop.body if not any(node is each for each in ahead))
-        body = [*(self._copied(each, inner) for each in copies), *self._nodes(used, inner)]
+        body = [*(_ahead(self._copied(each, inner)) for each in copies), *self._nodes(used, inner)]
         whole = Const(loop.size)
         return [For(counter, Const(0), whole, (*body, Barrier()), unroll=False)]
+
+
+def _ahead(stmt: Stmt) -> Stmt:
+    """A copy for a later iteration."""
+    match stmt:
+        case For():
+            return replace(stmt, body=tuple(map(_ahead, stmt.body)))
+        case Store():
+            return replace(stmt, ahead=True)
+    return stmt
 
 
 def _met(body: Sequence[Stmt], shared: set[str], loops: bool) -> Iterator[Stmt]:

@@ -110,6 +110,8 @@ class _Looked:
         self.blocks = max(found.blocks, FULL * int(machine.rates.processors))
         self.work = filled(found, self.blocks)
         self.predicted = predicted(self.work, machine)
+        # Remedies change what a block does, not how many there are to be given out.
+        self.given = machine.but(times=replace(machine.times, block=0.0))
 
     def all(self) -> Hindered:
         narrow, joined = self._narrow()
@@ -153,7 +155,8 @@ class _Looked:
                          "bytes of shared memory": "shared_bytes", "barriers": "barriers",
                          "instructions": "arithmetic"}[figure]  # fmt: skip
         before, after = (float(getattr(each, name)) for each in (self.work, work))
-        gain = float(self.predicted.nanoseconds - predicted(work, self.machine).nanoseconds)
+        now, then = (predicted(each, self.given).nanoseconds for each in (self.work, work))
+        gain = float(now - then)
         place = self._line(label if isinstance(label, Span) else None)
         return Remedy(what, message, how, figure, before, after, gain, place, pattern)
 
@@ -243,6 +246,7 @@ class _Looked:
             "sectors",
             replace(
                 self.work, sectors=self.work.sectors - fewer, lines=self.work.lines - lines,
+                asked=self.work.asked * share,
                 touched=self.work.touched * share, fetched=self.work.fetched * share,
             ), seen[0].label,
         )  # fmt: skip
@@ -284,6 +288,7 @@ class _Looked:
         work = replace(
             self.work, requests=self.work.requests - fewer, lines=self.work.lines - now + then,
             longest=self.work.longest - fewer / self.found.warps,
+            asked=self.work.asked * (1 - (now - then) / max(1.0, self.work.lines)),
         )  # fmt: skip
         count, first = seen[0].count, seen[0].first[0]
         return self._remedy(

@@ -35,6 +35,7 @@ from warploom.array.plan.view import Path
 from warploom.array.types import Array, Tuple, Type, Vector, dtype_of
 from warploom.index.evaluate import evaluate
 from warploom.index.ir import Expr, Var, variables
+from warploom.kernel.compiled import IN_FLIGHT
 from warploom.kernel.ir import Cast, Choose, Operation, walk_value
 from warploom.kernel.work import AT_ONCE, ITERATIONS, SPECIAL
 from warploom.machine.record import Machine, timed
@@ -115,7 +116,8 @@ class _Count:
         self.turns: dict[str, _Turn] = {}
         self._enter(stage.body, None)
         self.waited: dict[str, Mask] = {}
-        self.touched: dict[Any, tuple[Any, Any]] = {}  # of an array: by a block, and by all
+        # Of an array, loaded or stored: sectors of a block, of all, and lines that L2 is asked for.
+        self.touched: dict[Any, tuple[Any, Any, Any]] = {}
 
     def work(self) -> Work:
         for site in self.stage.sites:
@@ -124,15 +126,19 @@ class _Count:
             self._barriers(local)
         self._iterations(self.stage.body, np.ones(self.count))
         self._add("global_rounds", self.waited.get("", 0))
-        for own, every in self.touched.values():
+        for (*_, load), (own, every, asked) in self.touched.items():
+            common = load & (self.blocks > 1) & (every <= own)
+            self._add("common", own * common)
+            own, asked = own * ~common, asked * ~common
             self._add("sectors", own)
             self._add("touched", every * self.machine.sector_bytes)
             self._add("fetched", own * self.blocks * self.machine.sector_bytes)
+            self._add("asked", asked * self.blocks)
         placed = self.runs, self.group
         return Work(
             blocks=self.blocks,
             threads=self.threads,
-            registers=self.stage.registers(self.sizes, placed),
+            registers=self.stage.registers(self.sizes, placed) + IN_FLIGHT,
             shared_bytes=self.stage.shared(self.sizes, self.runs, self.group)[0],
             **self.of,
         )
@@ -295,13 +301,18 @@ class _Count:
         self._issue("requests", times)
         lines = _distinct(place * width // self.machine.line_bytes, self.lane)
         self._add("lines", times * self.warps * lines)
+        sent = _distinct(place * width // self.machine.sector_bytes, self.lane)
+        sent = times * self.warps * np.maximum(sent, lines)
         rest, some = _window([each.own for each in used])
         inside = [each.inside(own) for each, own in zip(used, some, strict=True)]
         own = rest * self._sectors(used, indices, dims, width, inside)
         every = self._sectors(used, indices, dims, width, [each.size for each in used])
-        key = memory, parts_of(path)
-        before = self.touched.get(key, (0.0, 0.0))
-        self.touched[key] = np.maximum(own, before[0]), np.maximum(every, before[1])
+        key = memory, parts_of(path), load
+        before = self.touched.get(key, (0.0, 0.0, 0.0))
+        missed = np.minimum(1.0, own / np.maximum(1.0, sent)) if load else np.ones(1)
+        asked = missed * times * self.warps * lines
+        counts = (own if load else sent, every, asked)
+        self.touched[key] = tuple(map(np.maximum, counts, before))
         if load:
             self._wait(needed)
 
