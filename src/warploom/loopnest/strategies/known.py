@@ -13,7 +13,6 @@ from warploom.loopnest.strategies.flat import flattened
 from warploom.loopnest.strategies.form import NotMeantError, Room, Strategy, Variant
 from warploom.loopnest.strategies.merged import with_one_load, with_one_sum
 
-
 USUAL = Room()  # where nothing is said of a machine
 
 
