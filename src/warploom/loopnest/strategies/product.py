@@ -111,7 +111,7 @@ def variants(program: ir.Program, free: bool) -> list[Variant]:
 def sliced_variants(program: ir.Program, free: bool) -> list[Variant]:
     """Block tiles each of whose sums several threads have parts of."""
     found = product_of(program)
-    (few, many), inner = _counts(found), (SLICES, (4, 8, 16))
+    (few, many), inner = _counts(found), (SLICES, (8, 16))
     columns: tuple[Tiles, ...] = ((many, (4,)), ((2,), many, (4,)))
     cuts = [_Cut(((2,), few, (4,)), own, inner, near=True, sliced=True) for own in columns]
     return _variants(program, free, found, cuts)
