@@ -343,7 +343,6 @@ WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         warploom.WarploomError,
         "exclude each other",
     ),
-    "blocks of no layer": (lambda: warploom.map_array("dot", blocked=True), CheckError, "a layer"),
     "no such pattern": (lambda: warploom.solve_layout("rcdd:3x3"), warploom.WarploomError, "rcdd"),
     "no pattern": (lambda: warploom.solve_layout(3), CheckError, "not a int"),  # type: ignore[arg-type]
     "no class": (

@@ -92,12 +92,6 @@ def test_no_text_of_the_library_has_an_option_of_the_command_line() -> None:
             "layer is for conv",
             "--layer is for conv",
         ),
-        (
-            lambda: warploom.map_array("conv", blocked=True),
-            ("map", "conv", "--blocked", "--best"),
-            "write 'conv', layer='conv4_2', and no size",
-            "conv --layer conv4_2, and no --size",
-        ),
     ],
 )
 def test_both_fronts(

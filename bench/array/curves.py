@@ -5,7 +5,7 @@
 
 Ways to draw candidates: uniformly from what the solver leaves, with the fusion rule as it was
 meant, as it was coded and without it; the most promising by the model of iterations; and the
-mapping by hand of `array/recipe/blocked.py`, with blocks at random and with blocks by its own
+mapping by hand of `common/array/blocked.py`, with blocks at random and with blocks by its own
 model. Drawing runs, tiles and threads without a solver is no curve: `valid_at_random` says how many
 mappings of so many obey the rules. A candidate is checked against PyTorch in float64. One that
 cannot be faster than the best so far is not launched: a thread does one product in a cycle.
@@ -22,9 +22,9 @@ from typing import Any
 from bench.array.draw import BY_MODEL, SEED, WAYS, drawn, valid_at_random
 from bench.array.layer import Device
 from bench.array.prepare import Prepared, prepare, prepare_candidate
+from bench.common.array.blocks import candidates as blocks_by_model
 from bench.harness import arguments, environment, save
 
-from warploom.array.recipe.choose import candidates as blocks_by_model
 from warploom.array.workload import VGG_16, Convolution
 from warploom.errors import DeviceError, WarploomError
 from warploom.machine.record import H200

@@ -6,7 +6,7 @@
     python -m bench.array.device --dry      small, no GPU: all is right?
 
 float32, batch 1, no tf32, no Winograd of ours; every time is that of a CUDA graph. Each distinct
-layer shape is searched: blocks by the model (`array/recipe/choose.py`), compiled on all cores,
+layer shape is searched: blocks by the model (`common/array/blocks.py`), compiled on all cores,
 checked against PyTorch in float64, measured, the better half again. Bytes are operands, results and
 workspace; beside the fastest of all there is the fastest with at most 1 MB of workspace, and the
 fastest choice for all layers with 1 MB on average. The record is kept shape by shape, and a run
@@ -27,10 +27,10 @@ from typing import Any
 import numpy as np
 from bench.array.layer import LITTLE, measured, naive_seconds, one_graph
 from bench.array.prepare import Prepared, blocks_of, prepare, prepare_naive, text_of
+from bench.common.array.blocked import Blocks
+from bench.common.array.blocks import SLICES, candidates, seconds, temporary_bytes
 from bench.harness import RESULTS, arguments, environment, save
 
-from warploom.array.recipe.blocked import Blocks
-from warploom.array.recipe.choose import SLICES, candidates, seconds, temporary_bytes
 from warploom.array.workload import VGG_16, Convolution
 from warploom.errors import WarploomError
 from warploom.kernel.evaluate import run
@@ -339,8 +339,7 @@ def naive_again(out: Path) -> None:
 def dry() -> None:
     """Small layers: compiled to machine code, run by the kernel evaluator and on PTX."""
     from bench.array.prepare import compiled_naive, on_ptx
-
-    from warploom.pipeline.mapped import compiled_convolution
+    from bench.common.array.blocked import compiled_convolution
 
     for name, (layer, blocks) in SMALL.items():
         rng = np.random.default_rng(3)

@@ -14,9 +14,9 @@ from functools import cache, partial
 from typing import Any
 
 from bench.array.prepare import Prepared, text_of
+from bench.common.array.blocked import Blocks
+from bench.common.array.blocks import seconds, temporary_bytes
 
-from warploom.array.recipe.blocked import Blocks
-from warploom.array.recipe.choose import seconds, temporary_bytes
 from warploom.array.workload import Convolution
 from warploom.errors import DeviceError, WarploomError
 from warploom.machine.record import H200

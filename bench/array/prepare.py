@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.array.tasks import planned
+from bench.common.array.blocked import LANES, Blocks, compiled_convolution
+from bench.common.array.fixed import compile_fixed
 
 from warploom.array import build as al
-from warploom.array.code.fixed import compile_fixed
 from warploom.array.code.program import Candidate, Compiled, compile_candidate
 from warploom.array.language.ir import Program, Term
-from warploom.array.recipe.blocked import LANES, Blocks
 from warploom.array.types import Scalar, array
 from warploom.array.workload import Convolution
 from warploom.emit.cuda import cuda
@@ -20,7 +20,6 @@ from warploom.emit.spell import function_name
 from warploom.index.evaluate import evaluate
 from warploom.kernel.dtype import f32
 from warploom.kernel.ir import Kernel
-from warploom.pipeline.mapped import compiled_convolution
 from warploom.runtime.compile import compile_cuda, parse_usage
 from warploom.runtime.emulated import EmulatedFunction
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 from bench.array.prepare import blocks_of
+from bench.common.array.blocks import seconds
 from bench.harness import RESULTS, arguments, environment, save
 from bench.loopnest.times import judged
 
-from warploom.array.recipe.choose import seconds
 from warploom.array.workload import VGG_16
 from warploom.machine.record import H200
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from bench.common.array.blocked import Blocks, convolution, matmul
+from bench.common.array.fixed import compile_fixed
 from tests.array.mapped import checked_launch
 from tests.array.test_recipe import by_hand
 
 from warploom.array import build as al
-from warploom.array.code.fixed import compile_fixed
 from warploom.array.code.program import Compiled
 from warploom.array.language.evaluate import evaluate
 from warploom.array.language.ir import Program
-from warploom.array.recipe.blocked import Blocks, convolution, matmul
 from warploom.array.types import array
 from warploom.array.workload import Convolution
 from warploom.errors import CheckError

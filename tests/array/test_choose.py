@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from bench.common.array.blocked import Blocks
+from bench.common.array.blocks import candidates, registers, seconds
 
-from warploom.array.recipe.blocked import Blocks
-from warploom.array.recipe.choose import candidates, registers, seconds
 from warploom.array.workload import VGG_16, Convolution
 from warploom.machine.record import H200
 

@@ -110,7 +110,7 @@ def test_convolutions_are_said_to_be_mapped_by_hand() -> None:
     for page in (text, flat((ROOT / "docs" / "arrays.md").read_text())):
         assert f"{by_hand * 1e6:.0f} µs with the mapping by hand" in page
         assert f"{searched * 1e6:.0f} µs" in page
-    assert "recipe/blocked.py" in text
+    assert "bench/common/array/blocked.py" in text
 
 
 def test_where_we_do_not_win() -> None:

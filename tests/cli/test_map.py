@@ -126,24 +126,6 @@ def test_what_is_measured_is_kept(cli: Cli, own: str, tmp_path: Path) -> None:
     assert "0 samples just now" not in changed.err
 
 
-@pytest.mark.slow
-def test_memory_is_limited(cli: Cli) -> None:
-    """The fastest by the model splits its sums over groups; with less memory it does not."""
-    parts = {}
-    for memory in (None, 0):
-        more = () if memory is None else ("--memory", str(memory))
-        ran = cli(
-            "map", "conv", "--layer", "conv5_1", "--blocked", "--machine", "h200", *more,
-            "--json", "-",
-        )  # fmt: skip
-        assert ran.status == 0, ran.err
-        (record,) = json.loads(ran.out)
-        parts[memory] = record["tiles"]["parts"]
-        assert memory is None or record["temporary_bytes"] <= memory
-    assert parts[None] > 1
-    assert parts[0] == 1
-
-
 def test_memory_of_ones_own(cli: Cli, own: str) -> None:
     """A sum in two kernels: as many partial sums as there are pieces."""
     ran = cli("map", f"{own}::twice_summed", "--size", "n=12", "--memory", "8", "--sample", "3",
@@ -160,8 +142,6 @@ def test_memory_of_ones_own(cli: Cli, own: str) -> None:
     [
         (("dot", "--size", "n=8", "--store", "x", "--no-store"), "exclude each other"),
         (("dot", "--size", "n=8", "--tune", "--best"), "give one of them"),
-        (("dot", "--size", "n=8", "--blocked"), "--blocked is for a layer"),
-        (("conv", "--layer", "conv1_1", "--blocked", "--count"), "--best and --tune alone"),
         (("dot",), "the size 'n' of its input 'x' has no value"),
         (("dot", "--size", "n=0"), "the size n is 0"),
         (("dot", "--size", "n=4,q=3"), "has no size 'q'"),

@@ -10,6 +10,7 @@ import pytest
 from bench.loopnest.tasks import Checked
 
 import warploom
+from warploom.emit.cuda import cuda
 from warploom.errors import CheckError
 from warploom.index.digits import separated
 from warploom.index.evaluate import evaluate as evaluated
@@ -28,6 +29,7 @@ from warploom.loopnest.trial import some_inputs
 from warploom.machine.record import H200
 from warploom.pipeline.drawn import Asked, leaves_of
 from warploom.pipeline.nest import Nest, recipe_of
+from warploom.search.branching.candidate import Candidates
 
 TAIL = Cut(tail=True)
 
@@ -111,7 +113,7 @@ def test_what_is_no_product_or_has_tiles_of_a_user_stays() -> None:
 SMALL = ("ragged", "stride", "dilation", "channels first", "bias")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", SMALL)
 def test_implementations_are_right(name: str) -> None:
     """On the simulator, as PTX and as C, without races."""
@@ -125,30 +127,32 @@ LARGE = {
     "few channels": (layer(45, 41, 3, 64), "block-tile"),
     "columns are pixels": (layer(40, 50, 8, 64, channels_first=True), "block-tile"),
     "parts": (layer(6, 7, 128, 128), "split-over-blocks"),
+    "parts by threads": (layer(17, 13, 128, 320), "split-k"),
 }
 
 
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("name", LARGE)
-def test_what_strategies_leave_open_is_right(name: str) -> None:
-    program, strategy = LARGE[name]
+def implementation(program: Program, strategy: str) -> tuple[Nest, Candidates]:
+    """One that a strategy leaves open."""
     whole = Nest(program, H200.rates, everything(H200))
     variants = [each for each in variants_of(program, free=True)[0] if each.strategy == strategy]
     nest = Nest(*recipe_of(variants[0], whole))
     drawn = leaves_of(nest, Asked(4, (1,)))
     row = int(np.flatnonzero(drawn.arrived)[0])
-    leaf = drawn.leaves.take(slice(row, row + 1))
-    trial = nest.tried(leaf, warploom.Budget())
-    assert "equals the reference" in str(trial)
+    return nest, drawn.leaves.take(slice(row, row + 1))
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("name", LARGE)
+def test_what_strategies_leave_open_is_right(name: str) -> None:
+    nest, leaf = implementation(*LARGE[name])
+    assert "equals the reference" in str(nest.tried(leaf, warploom.Budget()))
 
 
 def test_neighbours_along_channels_are_one_access() -> None:
-    found = warploom.explore(
-        "convolution", {"height": 40, "width": 50, "channels": 16, "kernels": 64},
-        model=True, evaluations=1, store=False, strategy="block-tile",
-    )  # fmt: skip
-    assert found.program.arrays[0].shape == (40, 50, 16)  # as it was stated
-    assert "float4*>(&x[" in found.text("cuda")
+    nest, leaf = implementation(*LARGE["blocks"])
+    assert nest.whole.arrays[0].shape == (40, 50, 16)  # as it was stated
+    (kernel,) = nest.lowered(leaf)
+    assert "float4*>(&x[" in cuda(kernel)
 
 
 def test_quotients_without_what_does_not_change_them() -> None:

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 from warploom import emit
-from warploom.array import workload
 from warploom.array.code.program import Compiled
 from warploom.array.joint.model import MOST_TEMPORARY, JointModel
 from warploom.array.language.ir import Program
@@ -36,12 +35,11 @@ from warploom.pipeline.mapped import (
     Choice,
     FarRig,
     Rig,
-    blocked_choices,
     described,
     make,
     tune_choices,
 )
-from warploom.pipeline.mapping import candidate_record, check_blocked, choices_for
+from warploom.pipeline.mapping import candidate_record, choices_for
 from warploom.pipeline.named_program import named_program, sizes_of_layer
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found, Outcome
@@ -84,7 +82,7 @@ def _mapped(asked: Map, context: Context) -> Status:
         kept_free(asked.json_file, text_to, so_far=made.records, begun=made.head),
         crew_of(asked.processes, asked.cluster) as crew,
     ):
-        status = _worked(asked, context, answer, made, kept, crew)
+        status = _worked(asked, answer, made, kept, crew)
         texts = []
         if asked.text is not None and made.compiled:
             command = command_words(asked, context)
@@ -100,7 +98,6 @@ def _mapped(asked: Map, context: Context) -> Status:
 
 def _worked(
     asked: Map,
-    context: Context,
     answer: Answer,
     made: Made,
     store: Store | None,
@@ -110,20 +107,17 @@ def _worked(
     with progress(asked.expr) as report, budget.interruptible():
         if report is not None:
             report("mappings", 0)
-        if asked.blocked:
-            given, found = _blocked(asked, context)
-        else:
-            sizes, model = _model(asked, answer, budget)
-            if asked.count:
-                outcome, record = _counted(model, budget)
-                answer.whole = is_whole(outcome)
-                made.records.append(record)
-                return status_of(outcome)
-            given = {"program": show_program(model.program), "sizes": sizes,
-                     "plain": asked.plain, "fusion": asked.fusion.value}  # fmt: skip
-            found = choices_for(
-                model, budget, asked.seed, asked.first, asked.sample, _wanted(asked), asked.among
-            )
+        sizes, model = _model(asked, answer, budget)
+        if asked.count:
+            outcome, record = _counted(model, budget)
+            answer.whole = is_whole(outcome)
+            made.records.append(record)
+            return status_of(outcome)
+        given = {"program": show_program(model.program), "sizes": sizes,
+                 "plain": asked.plain, "fusion": asked.fusion.value}  # fmt: skip
+        found = choices_for(
+            model, budget, asked.seed, asked.first, asked.sample, _wanted(asked), asked.among
+        )
         answer.whole = not asked.tune and is_whole(found)
         if not isinstance(found, Found):
             echo(f"{word_of(found)}: no candidate of '{asked.expr}' on {asked.machine}")
@@ -136,16 +130,6 @@ def _worked(
     _show_all(made, choices, crew, budget, machine_named(asked.machine))
     answer.whole = answer.whole and len(made.compiled) == len(choices)
     return status
-
-
-def _blocked(asked: Map, context: Context) -> tuple[dict[str, Any], Outcome[list[Choice]]]:
-    """A layer in products of blocks, and what names the question."""
-    check_meant(context, ("fusion",), "with --blocked")
-    other = asked.count or asked.plain or asked.first or asked.sample is not None
-    check_blocked(asked.expr, asked.layer, bool(asked.size), other)
-    layer = workload.VGG_16[asked.layer or ""]
-    found = blocked_choices(layer, asked.machine, asked.memory, _wanted(asked))
-    return {"layer": asked.layer, "blocked": True}, found
 
 
 def _wanted(asked: Map) -> int:

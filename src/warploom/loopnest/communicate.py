@@ -7,6 +7,7 @@ decision may add is there from the start.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -49,13 +50,18 @@ class Copy:
     def insts(self) -> tuple[ir.Instruction, ...]:
         return (self.load, *self.puts)
 
-    def is_near(self, sector: int) -> bool:
-        """Whether some two of its elements share a sector of memory: else none is beside another,
-        and no order of its loops is better there than others."""
+    def is_near(self, outer: ir.Dim, inner: ir.Dim, sector: int) -> bool:
+        """Whether iterations of the inner of two loops along different axes may share a sector of
+        memory: else their order makes no difference there. Of one axis they stand as they do."""
         assert isinstance(self.load.action, ir.Load)
         access = self.load.action.access
-        factors = [abs(factor) for factor in access.steps.values()]
-        return min(factors, default=0) * access.array.dtype.bytes < sector
+        steps = [abs(step) for step in access.steps.values()]
+        if min(steps, default=0) * access.array.dtype.bytes >= sector:
+            return False  # no two of its elements do
+        assert inner.tile is not None
+        below = math.prod(min(each) for each in inner.axis.tiles[inner.tile.level + 1 :])
+        step = abs(access.steps.get(inner.axis, 0)) * below * access.array.dtype.bytes
+        return outer.axis is inner.axis or step < sector
 
 
 def copies(program: ir.Program) -> tuple[Copy, ...]:

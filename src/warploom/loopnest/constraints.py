@@ -414,7 +414,8 @@ def cooperative_copies(c: Choices) -> None:
     x, y = space.relation("are loops of one copy", together, arity=2).row("x", "y")
     space.require(implies(is_kind(x, "DEAL"), is_kind(y, "DEAL")), "a copy is so as a whole")
     sector = c.target.machine.sector_bytes
-    nested = [pair for g in groups for pair in combinations(g.load_dims, 2) if g.is_near(sector)]
+    nested = [pair for g in groups for pair in combinations(g.load_dims, 2)
+              if g.is_near(*pair, sector)]  # fmt: skip
     x, y = space.relation("is further out in memory than", nested, arity=2).row("x", "y")
     space.require(implies(is_kind(x, "DEAL"), order(x, y).is_("OUTER")), "in the order of memory")
     stored = [pair for g in groups for pair in g.pairs]

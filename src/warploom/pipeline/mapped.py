@@ -16,7 +16,6 @@ from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 
-from warploom.array.code.fixed import compile_fixed
 from warploom.array.code.program import Candidate, Compiled, compile_candidate
 from warploom.array.code.schedule import mapping_schedules
 from warploom.array.code.storage import dims_of, parts_of
@@ -26,22 +25,18 @@ from warploom.array.language.effort import effort
 from warploom.array.language.evaluate import Leaf, Value, evaluate
 from warploom.array.mapping.constraint import SEQUENTIAL, Assignment
 from warploom.array.plan.home import leaf_paths
-from warploom.array.recipe.blocked import Blocks, convolution
-from warploom.array.recipe.choose import candidates, temporary_bytes
-from warploom.array.workload import Convolution
 from warploom.emit.parts import with_notes
 from warploom.errors import DeviceError, spelled
 from warploom.kernel.dtype import DType, coded, decoded
 from warploom.kernel.ir import Kernel
 from warploom.machine.narrow import FORMATS
-from warploom.machine.record import machine_named
 from warploom.native import require_c
 from warploom.runtime import rig
 from warploom.runtime.callable import Device, load
 from warploom.runtime.driver import Launch
 from warploom.runtime.gpu import gpu_name
 from warploom.runtime.opencl import first_device
-from warploom.search.outcome import Found, Impossible, Outcome
+from warploom.search.outcome import Outcome
 from warploom.search.storage.tune import Task, Trial, Tuned, TuneOptions, tune
 from warploom.search.workers.far import Measuring
 
@@ -62,7 +57,7 @@ class Choice:
     text: str
     sizes: Mapping[str, int]
     tiles: Mapping[str, int]
-    runs: tuple[Assignment, ...] | None  # None: as the recipe says
+    runs: tuple[Assignment, ...]
     bytes_between: int  # in global memory, beside inputs and output
     kernels: Callable[[], Compiled]
 
@@ -103,43 +98,6 @@ def described(made: Compiled, ran: bool) -> list[Kernel]:
             zip(made.kernels, mapping_schedules(made), strict=True), start=1
         )
     ]
-
-
-# -- products in blocks ----------------------------------------------------------------------------
-
-ADDING = (64, 4, 1)  # threads of a group that adds up parts
-
-
-def compiled_convolution(layer: Convolution, blocks: Blocks) -> Compiled:
-    return compile_fixed(convolution(layer, blocks), partial(_threads, blocks))
-
-
-def _threads(blocks: Blocks, stage: int, _runs: Assignment) -> tuple[int, int, int]:
-    across, up = blocks.threads
-    return (across, up, blocks.slices) if stage == 0 else ADDING
-
-
-def blocked_choices(
-    layer: Convolution, machine: str, memory: int | None, count: int
-) -> Outcome[list[Choice]]:
-    """A convolution in blocks, the most promising first; `memory` bounds what lies between kernels,
-    which is what groups that share a sum have not added up yet."""
-    own = machine_named(machine)
-    ranked = candidates(layer, own, memory)
-    if not ranked:
-        return Impossible(f"no blocks fit on {machine}")
-    return Found([_blocks_choice(layer, each) for each in ranked[:count]], complete=True)
-
-
-def _blocks_choice(layer: Convolution, blocks: Blocks) -> Choice:
-    tiles = {
-        name: getattr(blocks, name) for name in ("bm", "bn", "bk", "rm", "rn", "parts", "slices")
-    }
-    text = " ".join(f"{name}={value}" for name, value in tiles.items())
-    between = temporary_bytes(layer, blocks)
-    return Choice(
-        text, {}, tiles, None, between, partial(compiled_convolution, layer, blocks)
-    )  # fmt: skip
 
 
 # -- measured --------------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
-from warploom.array import workload
 from warploom.array.code.program import Compiled
 from warploom.array.code.schedule import mapping_schedules
 from warploom.array.joint.model import MOST_TEMPORARY, JointModel
@@ -16,7 +15,7 @@ from warploom.array.mapping.fusion import Fusion
 from warploom.emit import emit
 from warploom.emit.dialect import Language
 from warploom.emit.parts import with_names
-from warploom.errors import CheckError, ParseError, UnsupportedError, located, one_of, spelled
+from warploom.errors import CheckError, ParseError, UnsupportedError, located, one_of
 from warploom.index.ir import whole_number
 from warploom.kernel.ir import Kernel, Registers, Shared, walk
 from warploom.kernel.pool import pool_bytes
@@ -24,7 +23,7 @@ from warploom.kernel.work import prediction
 from warploom.machine.record import Machine, machine_named
 from warploom.machine.times import prediction_words
 from warploom.pictured import PublicResult
-from warploom.pipeline.mapped import Choice, blocked_choices, choice_of, described, make
+from warploom.pipeline.mapped import Choice, choice_of, described, make
 from warploom.pipeline.named_program import named_program, sizes_of_layer
 from warploom.search.budget import Budget
 from warploom.search.outcome import Found, NothingFoundError, Outcome
@@ -119,8 +118,7 @@ def candidate_record(choice: Choice, compiled: Compiled, machine: Machine) -> di
         kernels.append({
             "name": kernel.name,
             "schedule": told[at],
-            "runs": choice.runs
-            and {str(each): run for each, run in sorted(choice.runs[at].items())},
+            "runs": {str(each): run for each, run in sorted(choice.runs[at].items())},
             "group": list(kernel.block),
             "registers": sum(words),
             "shared_bytes": pool_bytes(shared),
@@ -146,7 +144,6 @@ def mapped(
     *,
     layer: str | None = None,
     plain: bool = False,
-    blocked: bool = False,
     machine: str = "cuda",
     memory: int | None = None,
     fusion: Fusion = "intended",
@@ -182,10 +179,6 @@ def mapped(
     name = expr if isinstance(expr, str) else getattr(expr, "name", "the expression")
     sizes = {key: _whole(key, value) for key, value in (size or {}).items()}
     with budget.interruptible():
-        if blocked:
-            check_blocked(name, layer, bool(sizes), plain or first or sample is not None)
-            of = workload.VGG_16[layer or ""]
-            return MappedResult(name, machine, blocked_choices(of, machine, memory, 1))
         with budget.governing():  # rewriting to tiles takes a while, too
             program, numbers = _program(expr, plain), sizes_of_layer(name, layer, sizes)
             model = JointModel(
@@ -214,23 +207,6 @@ def _program(expr: str | Program, plain: bool) -> Program:
     if plain:
         raise ParseError("your own program is never rewritten", advice="leave plain out")
     return expr
-
-
-def check_blocked(expr: str, layer: str | None, sized: bool, other: bool) -> None:
-    """Products in blocks are of one layer, and answer one question."""
-    if expr != "conv" or layer is None or sized:
-        raise CheckError(
-            f"{spelled('--blocked', 'blocked')} is for a layer",
-            advice=spelled(
-                "conv --layer conv4_2, and no --size", "write 'conv', layer='conv4_2', and no size"
-            ),
-        )
-    if other:
-        raise ParseError(spelled(
-            "--blocked goes with --best and --tune alone",
-            "blocked goes without plain, first and sample",
-        ))  # fmt: skip
-    sizes_of_layer(expr, layer, {})
 
 
 def choices_for(

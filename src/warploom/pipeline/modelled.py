@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from itertools import chain, count, zip_longest
+from itertools import count, product, zip_longest
 from typing import Any
 
 import numpy as np
@@ -152,7 +152,7 @@ class _Drawn:
 
     def best(self, variants: list[list[Variant]], kept: Record | None) -> _First | None:
         several = variants if self.budget.seconds and self.nest.has_times else variants[:1]
-        self._until((DRAWING, MOST), lambda enough: self._each(chain(*several), kept, enough))
+        self._until((DRAWING, MOST), lambda enough: self._each(several, kept, enough))
         if self.nest.has_times and self.found:
             self._until((SHARE, MOST), self._nearer)
             return self._by_kernel()
@@ -171,15 +171,19 @@ class _Drawn:
         except STOPS:
             pass  # with what there is
 
-    def _each(self, variants: Iterable[Variant], kept: Record | None, enough: Budget) -> None:
-        for variant in variants:
-            own = _nest_of(variant, self.nest)
-            if own is None:
-                continue
-            if kept is not None and kept.get("strategy") == variant.strategy:
-                self.kept.append(_first(variant, own, own.again(kept)))
-            for one in _drawn(variant, own, enough, self.seed):
-                self.found.append(one)
+    def _each(self, rows: list[list[Variant]], kept: Record | None, enough: Budget) -> None:
+        """Some of each variant of a row, then more of each: time may not last for all."""
+        for row in rows:
+            nests: dict[str, Nest | None] = {}
+            for at, variant in product(range(DRAWN // AT_ONCE), row):
+                if variant.strategy not in nests:
+                    own = nests[variant.strategy] = _nest_of(variant, self.nest)
+                    if own and kept is not None and kept.get("strategy") == variant.strategy:
+                        self.kept.append(_first(variant, own, own.again(kept)))
+                own = nests[variant.strategy]
+                for one in _drawn(variant, own, (self.seed, at)) if own else ():
+                    self.found.append(one)
+                    enough.check()
                 enough.check()
 
     def _nearer(self, enough: Budget) -> None:
@@ -231,12 +235,10 @@ def _nest_of(variant: Variant, nest: Nest) -> Nest | None:
         return None
 
 
-def _drawn(variant: Variant, own: Nest, budget: Budget, seed: int) -> Iterator[_First]:
-    for at in range(DRAWN // AT_ONCE):
-        drawn = leaves_of(own, Asked(AT_ONCE, (seed, at)))
-        for row in np.flatnonzero(drawn.arrived):
-            yield _first(variant, own, drawn.leaves.take(slice(int(row), int(row) + 1)))
-        budget.check()
+def _drawn(variant: Variant, own: Nest, seed: tuple[int, int]) -> Iterator[_First]:
+    drawn = leaves_of(own, Asked(AT_ONCE, seed))
+    for row in np.flatnonzero(drawn.arrived):
+        yield _first(variant, own, drawn.leaves.take(slice(int(row), int(row) + 1)))
 
 
 def _first(variant: Variant, own: Nest, leaf: Candidates) -> _First:

@@ -24,8 +24,8 @@ that is printed compiles, synchronises and fits the machine.
 
 EXPR is total, dot, matvec, matmul, stencil-1d, stencil-2d, conv, or FILE.py::NAME (a program of
 docs/arrays.md, or a function that returns one). The expressions matmul, stencil-2d and conv are
-first rewritten to tiles, unless you say --plain. --blocked maps conv with --layer as a blocked
-GEMM. You give the sizes of inputs; the search finds those tile sizes that you do not give.
+first rewritten to tiles, unless you say --plain. You give the sizes of inputs; the search finds
+those tile sizes that you do not give. `warploom explore convolution` finds faster convolutions.
 
 \b
 --count      count the mappings and tile sizes that the fusion rule of docs/arrays.md leaves
@@ -36,15 +36,13 @@ GEMM. You give the sizes of inputs; the search finds those tile sizes that you d
              Ctrl-C or --seconds ends it with the best so far
 --fusion F   which loops must be fused; intended: by the paper's rule; coded: by the rule that its
              code implements; private: only around registers; or none
---memory B   use at most B bytes of global memory beside inputs and output;
-             with --blocked and 0, no sum is split over blocks
+--memory B   use at most B bytes of global memory beside inputs and output
 
 \b
 Examples:
   $ warploom map matmul --size m=64,n=64,k=32 --emit cuda
   $ warploom map dot --size n=100 --count
   $ warploom map conv --layer conv4_2 --machine mali --sample 3
-  $ warploom map conv --layer conv5_1 --blocked --machine h200 --memory 1000000
   $ warploom map matvec --size m=256,n=64 --tune --on opencl --seconds 20
 
 With --processes or --cluster other processes build the kernels. Workers with the label GPU measure.
@@ -81,9 +79,6 @@ class Map:
         None, "--layer", metavar="NAME", help="Take the sizes of this VGG-16 layer, for conv."
     )
     plain: bool = option(False, "--plain", help="Do not rewrite to tiles first.")
-    blocked: bool = option(
-        False, "--blocked", help="Map conv as a blocked GEMM; the mapping is written by hand."
-    )
     machine: str = option(
         "cuda", "--machine", metavar="NAME|FILE", help="Machine whose limits hold."
     )

@@ -28,8 +28,6 @@ from warploom.loopnest.strategies.form import (
 
 NAME = "block-tile"
 LARGE = 1 << 16  # results: enough for several groups of neighbours in a thread
-SLICED = 1024  # terms of a sum that threads have parts of,
-FEW = 1 << 20  # and results: with more of them there are blocks enough
 SLICES = (2, 4, 8)
 LONG = 64  # rows and columns that have room for these
 BLOCK_DIMS = 3
@@ -107,9 +105,28 @@ class _Cut:
 
 def variants(program: ir.Program, free: bool) -> list[Variant]:
     found = product_of(program)
+    return _variants(program, free, found, _tiles(found))
+
+
+def sliced_variants(program: ir.Program, free: bool) -> list[Variant]:
+    """Block tiles each of whose sums several threads have parts of."""
+    found = product_of(program)
+    (few, many), inner = _counts(found), (SLICES, (8, 16))
+    columns: tuple[Tiles, ...] = ((many, (4,)), ((2,), many, (4,)))
+    cuts = [_Cut(((2,), few, (4,)), own, inner, near=True, sliced=True) for own in columns]
+    return _variants(program, free, found, cuts)
+
+
+def _counts(found: FoldedProduct) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    return thread_counts(found.rows.size, 4), thread_counts(found.columns.size, 4)
+
+
+def _variants(
+    program: ir.Program, free: bool, found: FoldedProduct, cuts: list[_Cut]
+) -> list[Variant]:
     made: list[Variant] = []
     refused: NotMeantError | None = None
-    for cut in _tiles(found):
+    for cut in cuts:
         try:
             made.append(_variant(program, free, found, cut))
         except NotMeantError as error:
@@ -121,7 +138,7 @@ def variants(program: ir.Program, free: bool) -> list[Variant]:
 
 def _tiles(found: FoldedProduct) -> list[_Cut]:
     rows, columns = found.rows.size, found.columns.size
-    few, many = thread_counts(rows, 4), thread_counts(columns, 4)
+    few, many = _counts(found)
     inner = _inner(found.inner.size)
     flat: list[Tiles] = [(few, (2, 4, 8)), (many, (2, 4, 8))]
     listed: list[_Cut] = []
@@ -134,12 +151,6 @@ def _tiles(found: FoldedProduct) -> list[_Cut]:
         if place_of(found.a).get(found.inner, 0) > 1 and place_of(found.a)[found.rows] > 1:
             wide = ((2,), (8, 16, 32, 64), (4,))  # reading the first factor costs most
             listed += [_Cut(rows_, wide, (inner,), near=True) for rows_ in near]
-        if found.inner.size >= SLICED and results <= FEW:
-            first, second = (
-                _Cut(near[0], own, (SLICES, (4, 8, 16)), near=True, sliced=True)
-                for own in reversed(beside)
-            )
-            listed = [first, *listed, second]
     listed.append(_Cut(flat[0], flat[1], (inner,)))
     if not is_large:
         listed.append(_Cut(flat[0], flat[1], ((4, 8, 16), (2, 4, 8))))

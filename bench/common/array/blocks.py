@@ -12,8 +12,8 @@ from math import ceil, prod
 
 import numpy as np
 import numpy.typing as npt
+from bench.common.array.blocked import LANES, Blocks
 
-from warploom.array.recipe.blocked import LANES, Blocks
 from warploom.array.workload import Convolution
 from warploom.kernel.check import REGISTER_BYTES
 from warploom.kernel.work import AT_ONCE

@@ -15,6 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+
+from bench.common.array.fixed import compile_fixed
 
 from warploom.array.build import (
     copy,
@@ -41,7 +44,9 @@ from warploom.array.build import (
     transpose,
     zip_,
 )
+from warploom.array.code.program import Compiled
 from warploom.array.language.ir import Program, Term
+from warploom.array.mapping.constraint import Assignment
 from warploom.array.types import array
 from warploom.array.workload import Convolution, add
 from warploom.errors import CheckError
@@ -346,3 +351,17 @@ def _edged(image: Term, edges: list[tuple[int, int]], sides: tuple[int, int]) ->
     used = map_(lambda row: slice_(0, kept[1], row), slice_(0, kept[0], image))
     behind = [(before, max(0, after)) for before, after in edges]
     return pad_2d(behind[0], behind[1], used)
+
+
+# -- kernels ---------------------------------------------------------------------------------------
+
+ADDING = (64, 4, 1)  # threads of a group that adds up parts
+
+
+def compiled_convolution(layer: Convolution, blocks: Blocks) -> Compiled:
+    return compile_fixed(convolution(layer, blocks), partial(_threads, blocks))
+
+
+def _threads(blocks: Blocks, stage: int, _runs: Assignment) -> tuple[int, int, int]:
+    across, up = blocks.threads
+    return (across, up, blocks.slices) if stage == 0 else ADDING
