@@ -13,6 +13,7 @@ from itertools import combinations, permutations, product
 from warploom.loopnest import ir
 from warploom.loopnest.choices import Choices, local_pairs
 from warploom.loopnest.communicate import copies
+from warploom.loopnest.cuts import declare_cuts
 from warploom.loopnest.tile import tensor_tiles
 from warploom.loopnest.tiling import tilings
 from warploom.search.space.build import amount
@@ -42,6 +43,7 @@ def declare_constraints(c: Choices) -> None:
     limits(c)
     shared_memory(c)
     registers(c)
+    declare_cuts(c)
 
 
 # -- control flow ----------------------------------------------------------------------------------

@@ -19,6 +19,17 @@ from warploom.machine.record import CUDA, Machine
 # The sizes that a dimension may have for an instruction to be done as a vector along it.
 Vectorises: TypeAlias = Callable[[Instruction, Dim], tuple[int, ...]]
 
+# The cuts of the default space (`cuts.py`).
+CUTS = (
+    "plain-rows",
+    "one-stage",
+    "idle-processors",
+    "idle-lanes",
+    "one-order",
+    "loops-outside",
+    "full-warps",
+    "neighbours-inside",
+)
 # `.cs` (not used again), `.cg` (L2 only), `.ca` (L1 and L2), `.nc` (read-only cache).
 CACHES = ("NO_CACHE", "CACHE_GLOBAL", "CACHE_SHARED", "CACHE_READ_ONLY")
 
@@ -56,7 +67,8 @@ class Target:
     axis beside each other. Without `limits_registers` what has no room in them is for the compiler
     to put elsewhere. With `tensor` products may be done by tensor cores, which look at the leading
     bits of factors only (tf32), or have them rounded (bf16). With `opts_in` a block takes more
-    shared memory than a kernel may declare: its launch asks for it."""
+    shared memory than a kernel may declare: its launch asks for it. `cuts` name what is left out as
+    another implementation is never worse."""
 
     machine: Machine = CUDA
     unroll: int = 512
@@ -75,6 +87,7 @@ class Target:
     folds_by_threads: bool = False
     tensor: TensorKind | None = None
     opts_in: bool = False
+    cuts: tuple[str, ...] = ()
 
     @property
     def shared_bytes(self) -> int:
@@ -115,7 +128,7 @@ def with_tensor_cores(machine: Machine, kind: TensorKind = "tf32") -> Target:
             f"'{machine.name}' has no tensor cores for single precision",
             advice="those from sm_80 on have",
         )
-    return replace(everything(machine), tensor=kind, paddings=(0, 1, 2, 4, 8))
+    return replace(everything(machine), tensor=kind, paddings=(0, 1, 2, 4, 8), cuts=())
 
 
 def everything(machine: Machine) -> Target:
@@ -129,6 +142,7 @@ def everything(machine: Machine) -> Target:
             swizzles=("PLAIN", "XOR"),
             stages=(1, 2),
             opts_in=opts_in,
+            cuts=CUTS,
         )
     return Target(
         machine,
@@ -138,4 +152,5 @@ def everything(machine: Machine) -> Target:
         stages=(1, 2, 3, 4),
         fills=("REGISTERS", "COPY"),
         opts_in=opts_in,
+        cuts=CUTS,
     )
