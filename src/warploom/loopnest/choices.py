@@ -71,7 +71,8 @@ class Choices:
         self._declare_choices()
         self._declare_memory()
 
-    # What constraints.py counts.
+    # What constraints.py and cuts.py count and name.
+    own: Property
     axis_tiles: Property
     iterates: Choice
     several_vectors: bool

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, permutations
 from typing import TYPE_CHECKING, TypeAlias
 
 from warploom.kernel.ir import walk_value
@@ -47,6 +47,8 @@ class Cut:
 
 
 def declare_cuts(c: Choices) -> None:
+    if c.target.cuts:
+        c.own = c.space.objects("instructions of the program", c.program.instructions)
     for name in c.target.cuts:
         CUTS[name].require(c)
 
@@ -151,8 +153,8 @@ def _few_blocks(target: Target) -> int:
 
 
 def _is_beside_some(c: Choices, d: Variable) -> Sentence:
-    """Some instruction is not in the loop."""
-    i = c.instructions.one("i")
+    """Some instruction is not in the loop. (Where all are, so are temporary arrays between them.)"""
+    i = c.own.one("i")
     return some(i, c.order(d, i).is_("BEFORE", "AFTER"))
 
 
@@ -263,7 +265,8 @@ def _one_order(c: Choices) -> None:
     i, a, b = c.space.relation("is unrolled along", rows, arity=3).row("i", "a", "b")
     j = c.instructions.one("j")
     both = ~c.is_kind(a, "UNROLL") | ~c.is_kind(b, "UNROLL")
-    more = some(j, c.order(b, j).is_("OUTER"))
+    other = c.space.relation("is another than", permutations(c.insts, 2), arity=2)
+    more = some(j, other(i, j) & c.order(b, j).is_("OUTER"))
     c.space.require(both | more | c.order(a, b).is_not("INNER"), "unrolled loops in one order")
 
 
