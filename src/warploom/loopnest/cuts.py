@@ -57,7 +57,8 @@ def declare_cuts(c: Choices) -> None:
 
 
 def _plain_rows(c: Choices) -> None:
-    """Whoever asks at once is in one row, then: where rows begin makes no difference to banks."""
+    """Whoever asks at once is in one row, then: where rows begin makes no difference to banks.
+    (Parts of folds by threads may lie where an array was, with a barrier that depends on it.)"""
     rows = [(t, s) for t in c.program.temporaries for s, _ in t.pairs]
     beside = [(s, x) for t in c.program.temporaries for s, _ in t.pairs
               for pair in t.pairs if s not in pair for x in pair]  # fmt: skip
@@ -67,14 +68,16 @@ def _plain_rows(c: Choices) -> None:
     across = c.space.relation("is stored or loaded across", beside, arity=2)
     x = c.dimensions.one("x")
     threads = some(x, across(s, x) & c.is_kind(x, *c.target.threaded))
-    other = c.layout(s).is_not("0") | threads
+    folded = c.space.objects("folded dimensions", dict.fromkeys(d for i in c.insts for d in i.over))
+    f = folded.one("f")
+    other = c.layout(s).is_not("0") | threads | some(f, c.is_kind(f, "THREAD"))
     c.space.require(other | c.padding(t).eq(0), "rows are padded for threads")
     c.space.require(other | c.swizzle(t).is_("PLAIN"), "rows are swizzled for threads")
 
 
 def _unpadded(made: Implementation) -> Changes | None:
     changes: dict[tuple[str, tuple[object, ...]], Value] = {}
-    for t in made.lowered:
+    for t in made.lowered if not made.shared_folds else ():
         across = made.array_dims(t)[1:]
         if not any(made.kind[d] in made.target.threaded for pair in across for d in pair):
             if made.padding[t]:
