@@ -14,14 +14,19 @@ from typing import Any
 
 import numpy as np
 
+from warploom.kernel.evaluate import run
+from warploom.kernel.work import work_of
 from warploom.loopnest.cuts import CUTS, Changes
 from warploom.loopnest.decided import Implementation
+from warploom.loopnest.evaluate import Evaluation
 from warploom.loopnest.ir import Program
+from warploom.loopnest.lower import lower
 from warploom.loopnest.space import NestSpace
 from warploom.loopnest.target import Target, everything
+from warploom.loopnest.trial import before, some_inputs
 from warploom.machine.record import H200
 from warploom.machine.work import Work
-from warploom.search.branching.candidate import Candidates, Flags, domain_of
+from warploom.search.branching.candidate import Candidates, Flags, domain_of, joined
 from warploom.search.branching.descent import descents
 from warploom.search.branching.problem import SpaceProblem
 from warploom.search.branching.tree import solutions
@@ -71,7 +76,7 @@ class Cutting:
             if sum(map(len, found)) > most:
                 drawn = descents(self.problem, most, np.random.default_rng(seed))
                 return drawn.leaves.take(np.flatnonzero(drawn.arrived)), False
-        return _joined(found), True
+        return joined(found), True
 
     def kept(self, leaves: Candidates, propagator: Propagator | None = None) -> Flags:
         """Which decided candidates fulfil all cuts, or those of another space."""
@@ -128,12 +133,6 @@ class Cutting:
         return here
 
 
-def _joined(batches: list[Candidates]) -> Candidates:
-    from warploom.search.branching.candidate import joined
-
-    return joined(batches)
-
-
 def worse(kept: Work, removed: Work, processors: int) -> Iterator[str]:
     """In which counts the kept one has more."""
     before, after = busiest(removed, processors), busiest(kept, processors)
@@ -148,3 +147,48 @@ def busiest(work: Work, processors: int) -> dict[str, float]:
     found = {name: float(getattr(work, name)) * blocks for name in SUMS}
     found |= {name: float(getattr(work, name)) for name in OF_A_BLOCK}
     return found | {"touched": float(work.touched)}
+
+
+# -- a removed implementation beside its kept one --------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Compared:
+    """`wrong` says what is worse of the kept one, or different; by which cuts it came there."""
+
+    steps: tuple[str, ...]
+    wrong: tuple[str, ...]
+
+
+class Comparing:
+    """Removed implementations of one program, with what kernels count and compute kept by what is
+    decided: many have one witness."""
+
+    def __init__(self, cutting: Cutting) -> None:
+        self.cutting = cutting
+        program = cutting.program
+        arrays, self.numbers = some_inputs(program, np.random.default_rng(7))
+        meant = Evaluation(program, arrays, self.numbers, {})
+        self.before = dict(before(meant, arrays))
+        self.seen: dict[bytes, tuple[Work, tuple[bytes, ...]]] = {}
+
+    def compared(self, leaf: Candidates) -> Compared:
+        found = self.cutting.witnessed(leaf)
+        if found.kept is None:
+            return Compared(found.steps, (f"no witness; removed by {self.cutting.removing(leaf)}",))
+        (removed, first), (kept, then) = self._done(leaf), self._done(found.kept)
+        wrong = [*worse(kept, removed, self.cutting.target.machine.multiprocessors)]
+        wrong += ["other results"] if first != then else []
+        return Compared(found.steps, tuple(wrong))
+
+    def _done(self, leaf: Candidates) -> tuple[Work, tuple[bytes, ...]]:
+        """What its kernel does, and what is in all arrays afterwards."""
+        key = leaf.domains.tobytes()
+        if key not in self.seen:
+            kernel = lower(self.cutting.made(leaf))
+            given = [self.before[array].copy() for array in self.cutting.program.arrays]
+            report = run(kernel, [*given, *self.numbers.values()])
+            after = tuple(each.tobytes() for each in given)
+            races = tuple(str(each).encode() for each in report.races)
+            self.seen[key] = work_of(kernel), (*after, *races)
+        return self.seen[key]

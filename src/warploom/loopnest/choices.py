@@ -80,6 +80,7 @@ class Choices:
     tiling_factor: Counter
     num_block_dims: Counter
     num_threads: Counter
+    num_levels: Counter
     mem_size: Counter
     shared_mem_used: Counter
     result_registers: Counter

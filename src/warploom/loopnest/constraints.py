@@ -478,8 +478,8 @@ def limits(c: Choices) -> None:
     space.require(c.num_block_dims() <= target.block_dims, "sides of a grid")
     c.num_threads = space.product("num_threads", amount(c.size(a), is_thread))
     space.require(c.num_threads() <= machine.block_threads, "threads of a block")
-    levels = space.total("num_thread_dims", amount(1, is_thread))
-    space.require(levels() <= target.thread_levels, "levels of threads")
+    c.num_levels = space.total("num_thread_dims", amount(1, is_thread))
+    space.require(c.num_levels() <= target.thread_levels, "levels of threads")
 
 
 def shared_memory(c: Choices) -> None:

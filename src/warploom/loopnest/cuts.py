@@ -20,7 +20,6 @@ from warploom.loopnest import ir
 from warploom.loopnest.choices import Choices
 from warploom.loopnest.communicate import copies
 from warploom.loopnest.target import Target
-from warploom.search.space.build import amount
 from warploom.search.space.ir import Sentence, Value, Variable, some
 
 if TYPE_CHECKING:
@@ -156,7 +155,7 @@ def _few_blocks(target: Target) -> int:
 
 
 def _is_beside_some(c: Choices, d: Variable) -> Sentence:
-    """Some instruction is not in the loop. (Where all are, so are temporary arrays between them.)"""
+    """Some instruction is not in the loop. Where all are, temporary arrays between them are, too."""
     i = c.own.one("i")
     return some(i, c.order(d, i).is_("BEFORE", "AFTER"))
 
@@ -284,7 +283,8 @@ def _reordered(made: Implementation) -> Changes | None:
                  if b in alone and made.order(a, b) == "INNER"]  # fmt: skip
         if inner:
             # All that is in the outermost of them is of this instruction, so it is one nest.
-            return {("order", pair): "OUTER" for pair in combinations([d for d in own if d in alone], 2)}
+            nest = [d for d in own if d in alone]
+            return {("order", pair): "OUTER" for pair in combinations(nest, 2)}
     return None
 
 
@@ -324,7 +324,9 @@ def _full_warps(c: Choices) -> None:
     if not rows:
         return
     d, tile = c.space.relation("may be lanes of", rows, arity=2).row("d", "tile")
-    levels = c.space.total("levels of one nest", amount(1, c.is_thread(c.static.one("s")).is_("TRUE")))
+    levels = c.space.total(
+        "levels of one nest", amount(1, c.is_thread(c.static.one("s")).is_("TRUE"))
+    )
     full = levels() >= c.target.thread_levels
     for size in sorted({n for each, _ in rows if each.tile for n in each.tile.sizes if n <= LANES}):
         enough = c.num_threads() >= LANES // size + 1
@@ -359,9 +361,11 @@ def _finer_inside(c: Choices) -> None:
     if not rows:
         return
     x, y = c.space.relation("is a coarser tile than", rows, arity=2).row("x", "y")
-    levels = c.space.total("levels of a nest", amount(1, c.is_thread(c.static.one("s")).is_("TRUE")))
+    levels = c.space.total(
+        "levels of a nest", amount(1, c.is_thread(c.static.one("s")).is_("TRUE"))
+    )
     inside = c.threads(x, y).is_not("MAPPED_IN")
-    c.space.require((levels() >= 3) | inside, "neighbours are on the inner level")
+    c.space.require((c.num_levels() >= 3) | inside, "neighbours are on the inner level")
 
 
 def _finer(dims: Sequence[ir.Dim]) -> list[tuple[ir.Dim, ir.Dim]]:
