@@ -155,7 +155,7 @@ def _few_blocks(target: Target) -> int:
 
 
 def _is_beside_some(c: Choices, d: Variable) -> Sentence:
-    """Some instruction is not in the loop. Where all are, temporary arrays between them are, too."""
+    """Some instruction is not in the loop. (Temporary arrays are where these are.)"""
     i = c.own.one("i")
     return some(i, c.order(d, i).is_("BEFORE", "AFTER"))
 
@@ -324,10 +324,7 @@ def _full_warps(c: Choices) -> None:
     if not rows:
         return
     d, tile = c.space.relation("may be lanes of", rows, arity=2).row("d", "tile")
-    levels = c.space.total(
-        "levels of one nest", amount(1, c.is_thread(c.static.one("s")).is_("TRUE"))
-    )
-    full = levels() >= c.target.thread_levels
+    full = c.num_levels() >= c.target.thread_levels
     for size in sorted({n for each, _ in rows if each.tile for n in each.tile.sizes if n <= LANES}):
         enough = c.num_threads() >= LANES // size + 1
         other = c.size(tile).is_not(size) | ~c.is_kind(d, "LOOP", "UNROLL")
@@ -361,9 +358,6 @@ def _finer_inside(c: Choices) -> None:
     if not rows:
         return
     x, y = c.space.relation("is a coarser tile than", rows, arity=2).row("x", "y")
-    levels = c.space.total(
-        "levels of a nest", amount(1, c.is_thread(c.static.one("s")).is_("TRUE"))
-    )
     inside = c.threads(x, y).is_not("MAPPED_IN")
     c.space.require((c.num_levels() >= 3) | inside, "neighbours are on the inner level")
 
