@@ -143,9 +143,9 @@ def _many(c: Choices) -> list[ir.Dim]:
     most = _few_blocks(c.target)
     tiles = sorted((max(d.tile.sizes), at) for at, d in enumerate(store.dims) if d.tile is not None)
     found, blocks = [d for d in store.dims if d.tile is None], 1
-    for size, at in tiles:
+    for number, (size, at) in enumerate(tiles):
         blocks *= size
-        if blocks > most:
+        if blocks > most or number >= c.target.block_dims - 1:  # or no side of the grid is left
             found.append(store.dims[at])
     return found
 
@@ -215,8 +215,8 @@ def _idle_lanes(c: Choices) -> None:
     dims = _to_be_lanes(c)
     if not dims:
         return
-    d = c.space.objects("loops that may be lanes", dims).one("d")
-    inner = ~c.is_kind(d, "LOOP", "UNROLL") | _is_beside_some(c, d)
+    d, tile = c.space.relation("may be lanes", [(d, d.tile) for d in dims], arity=2).row("d", "t")
+    inner = ~c.is_kind(d, "LOOP", "UNROLL") | (c.size(tile) >= LANES + 1) | _is_beside_some(c, d)
     c.space.require(_through_memory(c, inner) | (c.num_threads() >= 2), "a block has threads")
 
 
@@ -229,9 +229,8 @@ def _through_memory(c: Choices, otherwise: Sentence) -> Sentence:
 
 def _to_be_lanes(c: Choices) -> list[ir.Dim]:
     folded = {dim for i in c.insts for dim in i.over}
-    most = c.target.machine.block_threads
     return [d for d in c.program.dims
-            if d.tile is not None and d not in folded and max(d.tile.sizes) <= most]  # fmt: skip
+            if d.tile is not None and d not in folded and min(d.tile.sizes) <= LANES]  # fmt: skip
 
 
 def _threads(made: Implementation) -> int:
@@ -242,7 +241,8 @@ def _lanes(made: Implementation) -> Changes | None:
     if made.lowered or _threads(made) > 1:
         return None
     for d in made.dims:
-        if made.kind[d] in ("LOOP", "UNROLL") and d.tile is not None and _is_around_all(made, d):
+        loop = made.kind[d] in ("LOOP", "UNROLL") and d.tile is not None
+        if loop and made.size_of(d) <= LANES and _is_around_all(made, d):
             own = made.merged[d]
             changes: dict[tuple[str, tuple[object, ...]], Value]
             changes = {("dim_kind", (e,)): "THREAD" for e in own}
