@@ -1,9 +1,9 @@
 """Whether what cuts remove is never better than what they keep, on twenty small programs.
 
-    python -m bench.loopnest.cuts [--only softmax] [--most 2000] [--some 150] [--out FILE]
+    python -m bench.loopnest.cuts [--only softmax] [--drawn 1000] [--some 0] [--out FILE]
 
-Of each program all implementations of the uncut space are looked at, or, where there are more than
-`--most`, random ones. Of those that are removed, `--some` at random (0: all) are compared with the
+Of programs of one instruction all implementations of the uncut space are looked at, up to `--most`;
+of others, `--drawn` random ones. Of those that are removed, all (or `--some`) are compared with the
 kept one that they become by the witnesses: both run on the simulator, with equal results, bit by
 bit, and no count of the time model may be greater. `gain` says what cuts do to random descents of
 larger programs: how many they remove, how many arrive, and CPU seconds of each.
@@ -36,10 +36,10 @@ GAINS: dict[str, tuple[str, dict[str, int]]] = {
 }
 
 
-def tried(name: str, most: int, some: int) -> dict[str, Any]:
+def tried(name: str, most: int, drawn: int, some: int) -> dict[str, Any]:
     since = time.process_time()
     cutting = Cutting(SMALL[name]())
-    leaves, is_all = cutting.implementations(most)
+    leaves, is_all = cutting.implementations(most, drawn)
     removed = np.flatnonzero(~cutting.kept(leaves))
     chosen = np.random.default_rng(0).permutation(removed)[: some or None]
     comparing, wrong, steps = Comparing(cutting), list[str](), Counter[str]()
@@ -84,14 +84,17 @@ def _descents(space: NestSpace, count: int) -> tuple[Descents, float]:
 
 def main() -> int:
     parser = arguments(__doc__, "loopnest_cuts.json", only="programs with this word in their name")
-    parser.add_argument("--most", type=int, default=2000, help="implementations that are tried")
-    parser.add_argument("--some", type=int, default=150, help="removed ones that are compared")
+    parser.add_argument("--most", type=int, default=20000, help="implementations, to try all")
+    parser.add_argument("--drawn", type=int, default=1000, help="random ones, where there are more")
+    parser.add_argument(
+        "--some", type=int, default=0, help="removed ones that are compared; 0: all"
+    )
     asked = parser.parse_args()
     record = earlier(asked.out) if asked.only else {}
     rows, gains = record.get("programs", {}), record.get("gains", {})
     for name in SMALL:
         if asked.only in name:
-            rows[name] = tried(name, asked.most, asked.some)
+            rows[name] = tried(name, asked.most, asked.drawn, asked.some)
             print(name, json.dumps(rows[name] | {"wrong": rows[name]["wrong"][:3]}), flush=True)
     for name in GAINS:
         if asked.only in name:

@@ -68,15 +68,20 @@ class Cutting:
         return {name: NestSpace(self.program, replace(self.target, cuts=(name,))).propagator
                 for name in self.target.cuts}  # fmt: skip
 
-    def implementations(self, most: int, seed: int = 0) -> tuple[Candidates, bool]:
-        """All of them, and True; where there are more than so many, as many random ones."""
+    def implementations(self, most: int, drawn: int, seed: int = 0) -> tuple[Candidates, bool]:
+        """All of them, and True, where a program has one instruction and no more than so many; else
+        some random ones."""
         found, watch = list[Candidates](), Watch()
-        for batch in solutions(self.problem, watch):
+        one = len(self.program.instructions) == 1
+        for batch in solutions(self.problem, watch) if one else ():
             found.append(batch)
             if sum(map(len, found)) > most:
-                drawn = descents(self.problem, most, np.random.default_rng(seed))
-                return drawn.leaves.take(np.flatnonzero(drawn.arrived)), False
-        return joined(found), True
+                break
+        else:
+            if one:
+                return joined(found), True
+        random = descents(self.problem, drawn, np.random.default_rng(seed))
+        return random.leaves.take(np.flatnonzero(random.arrived)), False
 
     def kept(self, leaves: Candidates, propagator: Propagator | None = None) -> Flags:
         """Which decided candidates fulfil all cuts, or those of another space."""

@@ -58,9 +58,9 @@ def declare_cuts(c: Choices) -> None:
 def _plain_rows(c: Choices) -> None:
     """Whoever asks at once is in one row, then: where rows begin makes no difference to banks.
     (Parts of folds by threads may lie where an array was, with a barrier that depends on it.)"""
-    rows = [(t, s) for t in c.program.temporaries for s, _ in t.pairs]
-    beside = [(s, x) for t in c.program.temporaries for s, _ in t.pairs
-              for pair in t.pairs if s not in pair for x in pair]  # fmt: skip
+    rows = [(array, own) for array in c.program.temporaries for own, _ in array.pairs]
+    beside = [(own, x) for array in c.program.temporaries for own, _ in array.pairs
+              for pair in array.pairs if own not in pair for x in pair]  # fmt: skip
     if not rows:
         return
     t, s = c.space.relation("may have its row along", rows, arity=2).row("t", "s")
@@ -95,9 +95,9 @@ def _loops_to_be_ahead_in(c: Choices) -> None:
     if max(c.target.stages) == 1:
         return
     rows, around = [], []
-    for t, load in _copied(c.program):
-        rows.append((t,))
-        around += [(t, d) for d in load.dims if d.tile is None]
+    for array, load in _copied(c.program):
+        rows.append((array,))
+        around += [(array, dim) for dim in load.dims if dim.tile is None]
     if not rows:
         return
     t = c.space.relation("is filled by a copy", rows, arity=1).one("t")
