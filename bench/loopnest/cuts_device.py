@@ -5,7 +5,8 @@
 
 Programs have realistic sizes; each gives as many pairs. Removed implementations are drawn at random
 from the uncut space, at most `ALIKE` of a program that come to their witness by the same cuts, and
-none that the time model predicts to take longer than `LONGEST`. Both are compiled by all cores,
+none that the time model predicts to take longer than `LONGEST`, or of so many statements, written
+out, that a compiler takes minutes. Both are compiled by all cores,
 checked, and timed in CUDA graphs, one after the other in each round. `ratio` is the time of the
 kept one by that of the removed one. Above 1.03 both are timed again in more rounds, which counts.
 Rows are written as they come; the same command goes on where it was stopped.
@@ -13,11 +14,12 @@ Rows are written as they come; the same command goes on where it was stopped.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from functools import cache
@@ -28,11 +30,13 @@ from bench.common.loopnest.cutting import Cutting
 from bench.harness import arguments, earlier, environment, save
 
 from warploom.errors import WarploomError
+from warploom.kernel.ir import For, Stmt, bodies
 from warploom.loopnest.build import LoopNest, exp
 from warploom.loopnest.computation import Computation
 from warploom.loopnest.instructions import program_of
 from warploom.loopnest.ir import Program
 from warploom.loopnest.kernels import axpy, batched_matmul, gesummv, matmul, matvec
+from warploom.loopnest.lower import outlined
 from warploom.machine.record import H200
 from warploom.pipeline.drawn import Made, made_of
 from warploom.pipeline.nest import Nest
@@ -43,6 +47,7 @@ from warploom.search.branching.descent import descents
 SLOWER = 1.03  # the kept one by the removed one: a cut has lost something
 ALIKE = 5
 LONGEST = 2e7  # nanoseconds
+WRITTEN = 1500  # statements, loops that are unrolled written out
 ROUNDS, MORE_ROUNDS = 7, 31
 DRAWN, TRIES = 16, 60  # descents at a time, and how many times
 RECORD = "loopnest_cuts_device.json"
@@ -113,7 +118,7 @@ class Pair:
 
     @property
     def key(self) -> str:
-        return f"{self.name}: {self.removed.leaf.hex()[:4000]}"
+        return f"{self.name}: {hashlib.sha256(self.removed.leaf).hexdigest()[:32]}"
 
 
 @cache
@@ -143,10 +148,13 @@ def pairs(name: str, seed: int, count: int, arch: str) -> list[Pair]:
 
 
 def _pair(name: str, cutting: Cutting, nest: Nest, leaf: Candidates, arch: str) -> Pair | None:
+    def _is_long(each: Candidates) -> bool:
+        return _written(outlined(cutting.made(each)).body) > WRITTEN
+
     witnessed = cutting.witnessed(leaf)
     assert witnessed.kept is not None, f"no witness for an implementation of {name}"
     try:
-        if nest.outlined_time(leaf) > LONGEST:
+        if nest.outlined_time(leaf) > LONGEST or any(map(_is_long, (leaf, witnessed.kept))):
             return None
         removed, kept = (made_of(nest, each, 0, arch, set()) for each in (leaf, witnessed.kept))
     except WarploomError:  # what no kernel can be written for
@@ -154,6 +162,16 @@ def _pair(name: str, cutting: Cutting, nest: Nest, leaf: Candidates, arch: str) 
     assert removed is not None
     assert kept is not None
     return Pair(name, witnessed.steps, removed, kept)
+
+
+def _written(stmts: Sequence[Stmt]) -> int:
+    total = 0
+    for stmt in stmts:
+        inside = sum(_written(body) for body in bodies(stmt))
+        if isinstance(stmt, For) and (stmt.unroll or len(stmt.counts or range(9)) < 9):
+            inside *= len(stmt.counts or ())
+        total += 1 + inside
+    return total
 
 
 def drawn(
@@ -186,13 +204,14 @@ def timed(pair: Pair, quick: Any) -> dict[str, Any]:
 
 def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """`over` counts removed ones that are more than 3 % faster than their witness."""
+    failed, rows = [r for r in rows if "error" in r], [r for r in rows if "error" not in r]
     ratios = sorted(row["ratio"] for row in rows)
     lost = [row for row in rows if row["ratio"] > SLOWER]
     by: dict[str, list[float]] = {}
     for row in rows:
         for step in set(row["steps"]):
             by.setdefault(step, []).append(row["ratio"])
-    return {"pairs": len(rows), "over": len(lost),
+    return {"pairs": len(rows), "over": len(lost), "failed": len(failed),
             "median": float(np.median(ratios)) if ratios else None,
             "worst": ratios[-1] if ratios else None,
             "lost": [(row["program"], row["steps"], row["ratio"]) for row in lost],
@@ -216,7 +235,11 @@ def main() -> int:
         if asked.dry:
             print(pair.name, pair.steps, pair.removed.key == pair.kept.key, flush=True)
             continue
-        row = timed(pair, programs[pair.name])
+        try:
+            row = timed(pair, programs[pair.name])
+        except WarploomError as error:  # a wrong result, or a failed launch: counted by itself
+            row = {"program": pair.name, "steps": list(pair.steps), "key": pair.key}
+            row["error"] = str(error)[:300]
         rows.append(row)
         print(round(time.monotonic() - since), row | {"key": ""}, flush=True)
         device = next(iter(programs.values())).device
