@@ -96,11 +96,12 @@ def main() -> int:
         if asked.only in name:
             rows[name] = tried(name, asked.most, asked.drawn, asked.some)
             print(name, json.dumps(rows[name] | {"wrong": rows[name]["wrong"][:3]}), flush=True)
+            save(asked.out, {"programs": rows, "gains": gains, **environment()})
     for name in GAINS:
         if asked.only in name:
             gains[name] = gain(name)
             print("gain", name, json.dumps(gains[name]), flush=True)
-    save(asked.out, {"programs": rows, "gains": gains, **environment()})
+            save(asked.out, {"programs": rows, "gains": gains, **environment()})
     return 1 if any(row["wrong"] for row in rows.values()) else 0
 
 

@@ -138,7 +138,7 @@ def _idle_processors(c: Choices) -> None:
 
 
 def _many(c: Choices) -> list[ir.Dim]:
-    """Of the loops of a store, which all blocks are, those that make many blocks by themselves."""
+    """The loops of a store (all blocks are among these) that make many blocks by themselves."""
     store = next(i for i in c.insts if isinstance(i.action, ir.Store))
     most = _few_blocks(c.target)
     tiles = sorted((max(d.tile.sizes), at) for at, d in enumerate(store.dims) if d.tile is not None)
