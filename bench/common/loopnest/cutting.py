@@ -147,11 +147,12 @@ def worse(kept: Work, removed: Work, processors: int) -> Iterator[str]:
 
 
 def busiest(work: Work, processors: int) -> dict[str, float]:
-    """Counts of the processor that has most to do, and of one block what is of one."""
+    """Counts of the processor that has most to do, and of one block what is of one. (Elements that
+    all blocks touch together are the same; the model estimates them from some.)"""
     blocks: Any = -(-int(work.blocks) // processors)
     found = {name: float(getattr(work, name)) * blocks for name in SUMS}
     found |= {name: float(getattr(work, name)) for name in OF_A_BLOCK}
-    return found | {"touched": float(work.touched)}
+    return found
 
 
 # -- a removed implementation beside its kept one --------------------------------------------------

@@ -73,6 +73,7 @@ class Choices:
 
     # What constraints.py and cuts.py count and name.
     own: Property
+    all_folded: Property
     axis_tiles: Property
     iterates: Choice
     several_vectors: bool

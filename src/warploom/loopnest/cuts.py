@@ -48,16 +48,24 @@ class Cut:
 def declare_cuts(c: Choices) -> None:
     if c.target.cuts:
         c.own = c.space.objects("instructions of the program", c.program.instructions)
+        folded = dict.fromkeys(dim for i in c.insts for dim in i.over)
+        c.all_folded = c.space.objects("folded dimensions", folded)
     for name in c.target.cuts:
         CUTS[name].require(c)
+
+
+def _is_folded_by_threads(c: Choices) -> Sentence:
+    """How threads put their parts together, and with how many barriers, depends on what is around
+    it and on where shared arrays lie: nothing is said of the rest, then."""
+    f = c.all_folded.one("f")
+    return some(f, c.is_kind(f, "THREAD"))
 
 
 # -- rows of temporary arrays ----------------------------------------------------------------------
 
 
 def _plain_rows(c: Choices) -> None:
-    """Whoever asks at once is in one row, then: where rows begin makes no difference to banks.
-    (Parts of folds by threads may lie where an array was, with a barrier that depends on it.)"""
+    """Whoever asks at once is in one row, then: where rows begin makes no difference to banks."""
     rows = [(array, own) for array in c.program.temporaries for own, _ in array.pairs]
     beside = [(own, x) for array in c.program.temporaries for own, _ in array.pairs
               for pair in array.pairs if own not in pair for x in pair]  # fmt: skip
@@ -67,9 +75,7 @@ def _plain_rows(c: Choices) -> None:
     across = c.space.relation("is stored or loaded across", beside, arity=2)
     x = c.dimensions.one("x")
     threads = some(x, across(s, x) & c.is_kind(x, *c.target.threaded))
-    folded = c.space.objects("folded dimensions", dict.fromkeys(d for i in c.insts for d in i.over))
-    f = folded.one("f")
-    other = c.layout(s).is_not("0") | threads | some(f, c.is_kind(f, "THREAD"))
+    other = c.layout(s).is_not("0") | threads | _is_folded_by_threads(c)
     c.space.require(other | c.padding(t).eq(0), "rows are padded for threads")
     c.space.require(other | c.swizzle(t).is_("PLAIN"), "rows are swizzled for threads")
 
@@ -134,7 +140,8 @@ def _idle_processors(c: Choices) -> None:
     d = c.space.objects("loops that may be blocks", dims).one("d")
     many = c.space.objects("loops that are many blocks", _many(c)).one("many")
     inner = ~c.is_kind(d, "LOOP") | _is_beside_some(c, d)
-    c.space.require(some(many, c.is_kind(many, "BLOCK")) | inner, "processors have work")
+    others = some(many, c.is_kind(many, "BLOCK")) | _is_folded_by_threads(c)
+    c.space.require(others | inner, "processors have work")
 
 
 def _many(c: Choices) -> list[ir.Dim]:
@@ -196,7 +203,7 @@ def _is_around_all(made: Implementation, d: ir.Dim) -> bool:
 def _more_blocks(made: Implementation) -> Changes | None:
     blocks = [own[0] for own in dict.fromkeys(made.merged.values()) if made.kind[own[0]] == "BLOCK"]
     few = math.prod(made.size_of(own) for own in blocks) <= _few_blocks(made.target)
-    if any(own.tile is None for own in blocks) or not few:
+    if any(own.tile is None for own in blocks) or made.shared_folds or not few:
         return None
     for d in made.dims:
         loop = d.tile is None and made.kind[d] == "LOOP" and _is_shared_out(made.program, d)
