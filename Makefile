@@ -75,6 +75,7 @@ accept: $(STAMP)
 	$(BIN)/python -m bench.kernel.random_kernels
 	$(BIN)/python -m bench.kernel.check
 	$(BIN)/python -m bench.kernel.header_names
+	$(BIN)/python -m bench.loopnest.cuts
 	$(BIN)/python -m bench.loopnest.descents
 	$(BIN)/python -m bench.loopnest.estimates
 	$(BIN)/python -m bench.array.check

@@ -71,7 +71,9 @@ class Choices:
         self._declare_choices()
         self._declare_memory()
 
-    # What constraints.py counts.
+    # What constraints.py and cuts.py count and name.
+    own: Property
+    all_folded: Property
     axis_tiles: Property
     iterates: Choice
     several_vectors: bool
@@ -79,6 +81,7 @@ class Choices:
     tiling_factor: Counter
     num_block_dims: Counter
     num_threads: Counter
+    num_levels: Counter
     mem_size: Counter
     shared_mem_used: Counter
     result_registers: Counter

@@ -13,6 +13,7 @@ from itertools import combinations, permutations, product
 from warploom.loopnest import ir
 from warploom.loopnest.choices import Choices, local_pairs
 from warploom.loopnest.communicate import copies
+from warploom.loopnest.cuts import declare_cuts
 from warploom.loopnest.target import WIDTHS
 from warploom.loopnest.tile import tensor_tiles
 from warploom.loopnest.tiling import tilings
@@ -43,6 +44,7 @@ def declare_constraints(c: Choices) -> None:
     limits(c)
     shared_memory(c)
     registers(c)
+    declare_cuts(c)
 
 
 # -- control flow ----------------------------------------------------------------------------------
@@ -478,8 +480,8 @@ def limits(c: Choices) -> None:
     space.require(c.num_block_dims() <= target.block_dims, "sides of a grid")
     c.num_threads = space.product("num_threads", amount(c.size(a), is_thread))
     space.require(c.num_threads() <= machine.block_threads, "threads of a block")
-    levels = space.total("num_thread_dims", amount(1, is_thread))
-    space.require(levels() <= target.thread_levels, "levels of threads")
+    c.num_levels = space.total("num_thread_dims", amount(1, is_thread))
+    space.require(c.num_levels() <= target.thread_levels, "levels of threads")
 
 
 def shared_memory(c: Choices) -> None:

@@ -23,12 +23,12 @@ from warploom.search.propagate.propagator import Propagator
 # What is decided first says most about the time that an implementation takes.
 DECIDED = (
     "layout",
-    "padding",
-    "swizzle",
     "stages",
     "fill",
     "size",
     "dim_kind",
+    "padding",  # for threads, which kinds say
+    "swizzle",
     "thread_mapping",
     "mem_space",
     "order",

@@ -21,6 +21,17 @@ Vectorises: TypeAlias = Callable[[Instruction, Dim], tuple[int, ...]]
 
 WIDTHS = (2, 4, 8, 16)  # elements of one access
 
+# The cuts of the default space (`cuts.py`).
+CUTS = (
+    "plain-rows",
+    "one-stage",
+    "idle-processors",
+    "idle-lanes",
+    "one-order",
+    "loops-outside",
+    "full-warps",
+    "neighbours-inside",
+)
 # `.cs` (not used again), `.cg` (L2 only), `.ca` (L1 and L2), `.nc` (read-only cache).
 CACHES = ("NO_CACHE", "CACHE_GLOBAL", "CACHE_SHARED", "CACHE_READ_ONLY")
 
@@ -65,7 +76,8 @@ class Target:
     to put elsewhere. With `tensor` products may be done by tensor cores, which look at the leading
     bits of factors only (tf32), or have them rounded (bf16). With `opts_in` a block takes more
     shared memory than a kernel may declare: its launch asks for it. Kernels that run one after the
-    other have at most `between` bytes of arrays of their own."""
+    other have at most `between` bytes of arrays of their own. `cuts` name what is left out as
+    another implementation is never worse."""
 
     machine: Machine = CUDA
     unroll: int = 512
@@ -85,6 +97,7 @@ class Target:
     tensor: TensorKind | None = None
     opts_in: bool = False
     between: int | None = None
+    cuts: tuple[str, ...] = ()
 
     @property
     def shared_bytes(self) -> int:
@@ -125,7 +138,7 @@ def with_tensor_cores(machine: Machine, kind: TensorKind = "tf32") -> Target:
             f"'{machine.name}' has no tensor cores for single precision",
             advice="those from sm_80 on have",
         )
-    return replace(everything(machine), tensor=kind, paddings=(0, 1, 2, 4, 8))
+    return replace(everything(machine), tensor=kind, paddings=(0, 1, 2, 4, 8), cuts=())
 
 
 def everything(machine: Machine) -> Target:
@@ -139,6 +152,7 @@ def everything(machine: Machine) -> Target:
             swizzles=("PLAIN", "XOR"),
             stages=(1, 2),
             opts_in=opts_in,
+            cuts=CUTS,
         )
     return Target(
         machine,
@@ -148,4 +162,5 @@ def everything(machine: Machine) -> Target:
         stages=(1, 2, 3, 4),
         fills=("REGISTERS", "COPY"),
         opts_in=opts_in,
+        cuts=CUTS,
     )

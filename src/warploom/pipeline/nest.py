@@ -238,6 +238,9 @@ class Nest:
             LOOPS, program, rates, target, self.fixes, tuple(decided), then, whole
         )  # fmt: skip
         self.space = NestSpace(program, target, decided)
+        if target.cuts and not _allows(self.space, fixes):  # what a user wants is not cut
+            self.target = replace(target, cuts=())
+            self.space = NestSpace(program, self.target, decided)
         self.bound = Bound(self.space, rates)
         self.decisions = self._fixed(fixes)
         self.root = self.space.propagator.root(self.decisions)
@@ -251,7 +254,8 @@ class Nest:
         try:
             return fixed(self.space.propagator, fixes)
         except CheckError as error:
-            _, program, _, target, _, decided, *_ = self.recipe
+            _, program, _, _, _, decided, *_ = self.recipe
+            target = self.target
             room = target.machine.but(shared_bytes=PLENTY, shared_bytes_most=PLENTY)
             try:
                 fixed(NestSpace(program, replace(target, machine=room), decided).propagator, fixes)
@@ -584,6 +588,15 @@ class Nest:
                 least = self.least() * (1 - ROUNDING) if device is None else 0.0
                 return least <= time <= sys.float_info.max
         return False
+
+
+def _allows(space: NestSpace, fixes: Sequence[str]) -> bool:
+    """Whether a space has something of what a user decided."""
+    try:
+        fixed(space.propagator, fixes)
+    except CheckError:
+        return False
+    return True
 
 
 def recipe_of(variant: Variant, nest: Nest) -> Recipe:
