@@ -5,7 +5,8 @@
 Rows are as `command_device` has them: the loop nest of a product whose factors are converted where
 they are multiplied. `nk` says that the second factor has its rows along the sum (a weight as
 PyTorch's `linear` has it), `kn` that it is stored as NumPy multiplies it; `mk` and `km` of the
-first. `matrix_device.json` has a record of each row. L2 is as the launches before left it, for both.
+first. `matrix_device.json` has a record of each row. L2 is as the launches before left it, for
+both.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 from bench.loopnest.command_device import Call, Row, main
 
 from warploom.kernel.dtype import DType, bf16, e4m3, f16, f32
+from warploom.kernel.ir import Value
 from warploom.loopnest.build import LoopNest, cast, erf
 
 RECORDS = "matrix_device.json"
@@ -34,7 +36,7 @@ def product(
     out = bf16 if dtype is e4m3 else dtype
     A, B = nest.array("A", *first, dtype=dtype), nest.array("B", *second, dtype=dtype)
     C = nest.array("C", axes["m"], axes["n"], dtype=out)
-    value = nest.sum(cast(A[tuple(first)], f32) * cast(B[tuple(second)], f32), over=axes["k"])
+    value: Value = nest.sum(cast(A[tuple(first)], f32) * cast(B[tuple(second)], f32), over=axes["k"])
     if gelu:
         value = nest.value(value + cast(nest.array("bias", axes["n"], dtype=out)[axes["n"]], f32))
         value = 0.5 * value * (1.0 + erf(value * 0.5**0.5))
@@ -44,11 +46,11 @@ def product(
 
 def library(m: int, n: int, k: int, dtype: DType, layout: str, torch: Any) -> Call:
     torch.backends.cuda.matmul.allow_tf32 = True
+    sizes, kind = {"m": m, "n": n, "k": k}, getattr(torch, TORCH[dtype])
     a, b = (
-        torch.randn(*(dict(m=m, n=n, k=k)[each] for each in side), device="cuda")
-        .to(getattr(torch, TORCH[dtype]))
+        torch.randn(*(sizes[each] for each in side), device="cuda").to(kind)
         for side in layout.split("-")
-    )  # fmt: skip
+    )
     a, b = a if layout[0] == "m" else a.t(), b if layout[3] == "k" else b.t()
     if dtype is e4m3:
         one = torch.ones((), device="cuda")

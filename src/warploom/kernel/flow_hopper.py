@@ -175,8 +175,8 @@ def _alike(flow: Flow, expr: Expr, what: str) -> None:
     cluster, block = flow.kernel.cluster, Var("block_x")
 
     def without(node: Expr, parts: tuple[Expr, ...]) -> Expr:
-        if isinstance(node, Binary) and node.op == "//" and node.left is block:
-            if node.right is Const(cluster):
+        match node:
+            case Binary("//", left, right) if left is block and right is Const(cluster):
                 return Var("block_y")
         return rebuild(node, parts)
 

@@ -67,7 +67,7 @@ class MatrixNest(Nest):
             self.space.propagator, self.decisions, self.space.branch, self.bound, self.bound
         )
 
-    def implementation(self, candidate: Candidates) -> Implementation:
+    def implementation(self, candidate: Candidates) -> Implementation:  # noqa: ARG002
         raise UnsupportedError("products by warp groups are no implementation of loops")
 
     def threads_of(self, candidate: Candidates) -> int:

@@ -168,6 +168,7 @@ class _Made:
             first = stage * (side * t.deep)
             along = t.deep if factor.dense == "k" else side
             for part in range(along // self.line):
+                where: tuple[Expr, Expr]
                 if factor.dense == "k":
                     where, far = (begin, at + part * self.line), part * side * self.line
                 else:
