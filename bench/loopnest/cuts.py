@@ -32,7 +32,7 @@ GAINS: dict[str, tuple[str, dict[str, int]]] = {
     "matvec": ("matvec", {"m": 4096, "n": 4096}),
     "gesummv": ("gesummv", {"m": 4096, "n": 4096}),
     "matmul": ("matmul", {"m": 1024, "n": 1024, "k": 1024}),
-    "batched-matmul": ("batched-matmul", {"b": 64, "m": 128, "n": 128, "k": 128}),
+    "batched-matmul": ("batched-matmul", {"batch": 64, "m": 128, "n": 128, "k": 128}),
 }
 
 

@@ -22,7 +22,6 @@ Vectorises: TypeAlias = Callable[[Instruction, Dim], tuple[int, ...]]
 # The cuts of the default space (`cuts.py`).
 CUTS = (
     "plain-rows",
-    "one-stage",
     "idle-processors",
     "idle-lanes",
     "one-order",
