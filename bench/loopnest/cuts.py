@@ -1,6 +1,6 @@
 """Whether what cuts remove is never better than what they keep, on twenty small programs.
 
-    python -m bench.loopnest.cuts [--only softmax] [--drawn 1000] [--some 0] [--out FILE]
+    python -m bench.loopnest.cuts [--only softmax] [--drawn 300] [--some 0] [--out FILE]
 
 Of programs of one instruction all implementations of the uncut space are looked at, up to `--most`;
 of others, `--drawn` random ones. Of those that are removed, all (or `--some`) are compared with the
@@ -32,7 +32,7 @@ GAINS: dict[str, tuple[str, dict[str, int]]] = {
     "matvec": ("matvec", {"m": 4096, "n": 4096}),
     "gesummv": ("gesummv", {"m": 4096, "n": 4096}),
     "matmul": ("matmul", {"m": 1024, "n": 1024, "k": 1024}),
-    "batched-matmul": ("batched-matmul", {"b": 64, "m": 128, "n": 128, "k": 128}),
+    "batched-matmul": ("batched-matmul", {"batch": 64, "m": 128, "n": 128, "k": 128}),
 }
 
 
@@ -85,7 +85,7 @@ def _descents(space: NestSpace, count: int) -> tuple[Descents, float]:
 def main() -> int:
     parser = arguments(__doc__, "loopnest_cuts.json", only="programs with this word in their name")
     parser.add_argument("--most", type=int, default=20000, help="implementations, to try all")
-    parser.add_argument("--drawn", type=int, default=1000, help="random ones, where there are more")
+    parser.add_argument("--drawn", type=int, default=300, help="random ones, where there are more")
     parser.add_argument(
         "--some", type=int, default=0, help="removed ones that are compared; 0: all"
     )

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, TypeAlias
 from warploom.kernel.ir import walk_value
 from warploom.loopnest import ir
 from warploom.loopnest.choices import Choices
-from warploom.loopnest.communicate import copies
 from warploom.loopnest.target import Target
 from warploom.search.space.ir import Sentence, Value, Variable, some
 
@@ -89,42 +88,6 @@ def _unpadded(made: Implementation) -> Changes | None:
                 changes["padding", (t,)] = 0
             if made.swizzle[t] != "PLAIN":
                 changes["swizzle", (t,)] = "PLAIN"
-    return changes or None
-
-
-# -- copies ahead ----------------------------------------------------------------------------------
-
-
-def _loops_to_be_ahead_in(c: Choices) -> None:
-    """A copy is ahead of a loop that changes what is copied: its own tiles are all copied at once,
-    so that one is left which counts them."""
-    if max(c.target.stages) == 1:
-        return
-    rows, around = [], []
-    for array, load in _copied(c.program):
-        rows.append((array,))
-        around += [(array, dim) for dim in load.dims if dim.tile is None]
-    if not rows:
-        return
-    t = c.space.relation("is filled by a copy", rows, arity=1).one("t")
-    counts = c.space.relation("is copied again along", around, arity=2)
-    d = c.dimensions.one("d")
-    ahead = some(d, counts(t, d) & c.is_kind(d, "LOOP"))
-    c.space.require(ahead | c.stages(t).eq(1), "copies are ahead of a loop")
-
-
-def _copied(program: ir.Program) -> Iterator[tuple[ir.Temporary, ir.Instruction]]:
-    loads = {put: copy.load for copy in copies(program) for put in copy.puts}
-    return ((t, loads[t.put]) for t in program.temporaries if t.put in loads)
-
-
-def _one_stage(made: Implementation) -> Changes | None:
-    changes: dict[tuple[str, tuple[object, ...]], Value] = {}
-    for t, load in _copied(made.program):
-        ahead = any(d.tile is None and made.kind[d] == "LOOP" for d in load.dims)
-        if t in made.lowered and made.stages[t] > 1 and not ahead:
-            changes["stages", (t,)] = 1
-            changes["fill", (t,)] = "REGISTERS"
     return changes or None
 
 
@@ -391,12 +354,6 @@ CUTS: Mapping[str, Cut] = {
             "rows of a temporary array are padded or swizzled only where threads go across them",
             _plain_rows,
             _unpadded,
-        ),
-        Cut(
-            "one-stage",
-            "a copy has several stages only where a loop copies again",
-            _loops_to_be_ahead_in,
-            _one_stage,
         ),
         Cut(
             "idle-processors",

@@ -24,7 +24,6 @@ WIDTHS = (2, 4, 8, 16)  # elements of one access
 # The cuts of the default space (`cuts.py`).
 CUTS = (
     "plain-rows",
-    "one-stage",
     "idle-processors",
     "idle-lanes",
     "one-order",
