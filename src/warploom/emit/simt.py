@@ -140,6 +140,10 @@ class SimtPrinter:
         match stmt:
             case ir.Let(name, expr):
                 self._define_index(name, expr)
+            case ir.Named(name):
+                self.bounds[name] = stmt.bounds
+                kind = self.indices.declared(name, stmt.bounds)
+                self._define(name, self.value(stmt.chosen), kind)
             case ir.Registers() | ir.Shared():
                 self.declaration(stmt)
             case ir.Assign(target, value):

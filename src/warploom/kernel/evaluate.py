@@ -234,6 +234,8 @@ class Batch:
         match stmt:
             case ir.Let(name, expr):
                 self.env[name] = self.index(expr, active)
+            case ir.Named(name):
+                self.env[name] = self.value(stmt.chosen, active).astype(np.int64)
             case ir.Registers():
                 self._declare(stmt)
             case ir.Assign(target, value):

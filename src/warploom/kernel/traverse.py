@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeAlias, assert_never
 
+from warploom.errors import CheckError
 from warploom.index.ir import Const, Expr
 from warploom.kernel import ir
 
@@ -17,6 +18,8 @@ def values_of(stmt: ir.Stmt) -> Iterator[ir.Value]:
     """The values a statement reads (not those of statements inside it)."""
     match stmt:
         case ir.Assign(_, value) | ir.Store(_, _, value) | ir.Shuffle(_, value):
+            yield value
+        case ir.Named(_, value):
             yield value
         case ir.Load(_, _, _, _, otherwise) if otherwise is not None:
             yield otherwise
@@ -142,6 +145,11 @@ def map_stmt(stmt: ir.Stmt, on_expr: OnExpr, on_value: OnValue = lambda value: v
     match stmt:
         case ir.Let(name, expr):
             return ir.Let(name, on_expr(expr))
+        case ir.Named(_, value):
+            named = value_of(value)
+            if not isinstance(named, ir.Cell):  # what a pass makes of an index by hand
+                raise CheckError(f"'{stmt.name}' names what is no register any more")
+            return replace(stmt, value=named)
         case ir.Assign(target, value):
             return ir.Assign(cell_of(target), value_of(value))
         case ir.Load():

@@ -7,6 +7,10 @@ touch count once, as far as `ITERATIONS` of the innermost loops show it, but aga
 of a streaming store, which asks for nothing to be kept; some neighbours in each direction of the
 grid tell what blocks have in common. A load in a loop that changes neither its
 address nor its memory counts once: compilers do it before the loop.
+
+What data name is not known. It is taken to be inside its array and all over it: `SPREAD` places
+further on for each element that the name was loaded from, as in a table whose rows are drawn at
+random. So rows are seldom the same, and neighbours in the grid share none by this.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.index.evaluate import evaluate
-from warploom.index.ir import Expr, substitute, variables
+from warploom.index.ir import Const, Expr, substitute, variables
 from warploom.kernel import ir
 from warploom.kernel.bounds import thread_variables
 from warploom.kernel.direct_copy import passed
@@ -40,6 +44,7 @@ AT_ONCE = 4  # iterations that a compiler lets wait together, where no barrier i
 # each access with its address, and the loop's own.
 UNROLLED, OWN = 115, 3
 LINE_BYTES = CUDA.line_bytes
+SPREAD = 40503  # a prime: places between what neighbouring elements name, around the array
 REGISTER_BYTES = 4
 SPECIAL = ir.FLOAT_ONLY | {"/"}
 
@@ -77,6 +82,7 @@ class _Round:
 
     loaded: bool = False
     read: bool = False
+    named: bool = False  # what is loaded is waited for, as it says what to load then
 
 
 @dataclass(slots=True)
@@ -119,6 +125,7 @@ class _Count:
         self.touched: dict[str, _Touched] = defaultdict(_Touched)
         self.passed = passed(kernel)
         self.rounds = [_Round()]
+        self.origins: dict[str, Expr] = {}  # of registers: from which elements of memory they are
 
     def work(self) -> Work:
         kernel = self.kernel
@@ -148,6 +155,25 @@ class _Count:
         kept = 1 + self.touched[name].again / max(1.0, own[1])
         return float(min(count, most) * kept)
 
+    def _origin(self, value: ir.Value) -> Expr:
+        """A number for what a value was loaded from, and is an index of."""
+        made: Expr = Const(0)
+        for part in ir.walk_value(value):
+            match part:
+                case ir.Cell(name, index):
+                    made = made * 3 + self.origins.get(name, Const(0))
+                    made = made if index is None else made + substitute(index, self.lets)
+                case ir.FromIndex(expr):
+                    made = made * 3 + substitute(expr, self.lets)
+        return made
+
+    def _note_origin(self, target: ir.Cell, made: Expr) -> None:
+        """For the whole of a register array, as if its first had been loaded."""
+        if target.dtype.is_real:
+            return
+        first = made if target.index is None else made - substitute(target.index, self.lets)
+        self.origins[target.name] = first
+
     # -- statements --------------------------------------------------------------------------------
 
     def _body(self, body: Sequence[ir.Stmt], around: tuple[_Loop, ...], active: Mask) -> None:
@@ -156,6 +182,10 @@ class _Count:
             match stmt:
                 case ir.Let(name, expr):
                     self._let(name, expr, around)
+                case ir.Named(name, value, size):
+                    self._issue("arithmetic", 2 * times, active)
+                    self.rounds[-1].named |= self.rounds[-1].loaded
+                    self._let(name, self._origin(value) * SPREAD % size, around)
                 case ir.For():
                     self._loop(stmt, around, active)
                 case ir.If(condition, then, otherwise):
@@ -165,6 +195,7 @@ class _Count:
                             self._body(part, around, mask)
                 case ir.Load():
                     self._access(stmt, around, active)
+                    self._note_origin(stmt.target, substitute(stmt.index, self.lets))
                 case ir.Store():
                     self._values(stmt, times, active)
                     self._access(stmt, around, active)
@@ -180,8 +211,10 @@ class _Count:
                 self._issue("shuffles", times, active)
             case ir.TensorProduct():
                 self._issue("products", times, active)
-            case ir.Assign():
+            case ir.Assign(target, value):
                 self._values(stmt, times, active)
+                if not target.dtype.is_real:
+                    self._note_origin(target, self._origin(value))
 
     def _let(self, name: str, expr: Expr, around: tuple[_Loop, ...]) -> None:
         spelled = substitute(expr, self.lets)
@@ -212,7 +245,7 @@ class _Count:
             self._waited(self.rounds.pop(), times / (1 if meets else _at_once(trips, size)))
 
     def _waited(self, seen: _Round, times: float) -> None:
-        self.of["global_rounds"] += times * seen.loaded
+        self.of["global_rounds"] += times * (seen.loaded + seen.named)
         self.of["shared_rounds"] += times * seen.read
 
     def _issue(self, name: str, times: float, active: Mask) -> None:

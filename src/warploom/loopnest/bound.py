@@ -74,7 +74,7 @@ class Bound:
         self.issue = np.array([self._cost(inst)[0] for inst in insts])
         self.alu = np.array([self._cost(inst)[1] for inst in insts])
         self.latency = np.array([self._latency(inst) for inst in insts])
-        self.is_load = np.array([isinstance(i.action, ir.Load) for i in insts])
+        self.is_load = np.array([isinstance(i.action, ir.Load) and not i.action.access.named for i in insts])
         self.is_store = np.array([isinstance(i.action, ir.Store) for i in insts])
         self.is_shared = np.array([isinstance(i.action, ir.Put | ir.Get) for i in insts])
         self.moves = self.is_load | self.is_store
@@ -132,6 +132,8 @@ class Bound:
                 # logic.
                 both = 2 if self.rates.hoists and not inst.dtype.is_float else 1
                 return cost.issue / both, cost.alu / both
+            case ir.Load(access) if access.named:
+                return 0.0, 0.0  # data may name nothing, and then it may be left out
             case _:
                 return 1.0, 0.0
 
@@ -143,7 +145,7 @@ class Bound:
     def _latency(self, inst: ir.Instruction) -> float:
         """Nanoseconds until the result is there for whoever uses it in the same iteration."""
         match inst.action:
-            case ir.Load():
+            case ir.Load(access) if not access.named:
                 return self.rates.nanoseconds(self.rates.load_latency)
             case ir.Get():
                 return self.rates.nanoseconds(self.rates.shared_latency)

@@ -53,7 +53,7 @@ from warploom.loopnest.instructions import program_of
 
 MOST_DEEP = 200  # operators inside each other
 
-Subscript: TypeAlias = "ir.Linear | ir.Crooked | Expr | int"
+Subscript: TypeAlias = "ir.Linear | ir.Crooked | Expr | Value | int"
 Given: TypeAlias = "Value | float"
 Term: TypeAlias = Value
 LeafT = TypeVar("LeafT", Loaded, Folded, Kept)
@@ -184,25 +184,34 @@ class Tensor:
 
     @located
     def __getitem__(self, subscripts: Subscript | tuple[Subscript, ...]) -> Loaded:
-        """An element, loaded in loops over the axes of the subscripts."""
+        """An element, loaded in loops over the axes of the subscripts. A subscript may be a value:
+        where it lies outside the array, nothing is loaded, and the element is 0."""
         return self.nest.load(self._access(subscripts))
 
     @located
     def at(
         self,
         subscripts: Subscript | tuple[Subscript, ...],
-        where: Expr,
+        where: Expr | None = None,
         otherwise: float = 0,
     ) -> Loaded:
-        """An element where a condition on indices holds, and a number elsewhere: padding."""
+        """An element where a condition on indices holds and values as subscripts lie inside the
+        array, and a number elsewhere: padding."""
         access = self._access(subscripts)
-        condition = ir.Where(where, self.nest.axes_named(where))
+        condition = None if where is None else ir.Where(where, self.nest.axes_named(where))
         guarded = ir.Access(access.array, access.subscripts, condition, otherwise)
         return self.nest.load(guarded)
 
     @located
     def __setitem__(self, subscripts: Subscript | tuple[Subscript, ...], value: Given) -> None:
         access = self._access(subscripts)
+        if access.named:
+            raise CheckError(
+                f"data decide where '{self.array}' is stored to: two may name one element",
+                calling_line(__file__),
+                "fold over all that name, and choose: "
+                "y[row, j] = sum(choose(named[i].eq(index(row)), x[i, j], 0.0), over=i)",
+            )
         self.nest.store(access, lift(value, self.array.dtype))
 
     def _access(self, subscripts: Subscript | tuple[Subscript, ...]) -> ir.Access:
@@ -426,13 +435,18 @@ class LoopNest:
             case _ if isinstance(given, Expr):
                 return ir.Crooked(given, self.axes_named(given))
         if isinstance(given, Arithmetic):
-            raise CheckError(
-                "a value that is loaded or computed is no subscript",
-                calling_line(__file__),
-                "fold over all rows and choose: "
-                "sum(choose(named[i].eq(index(row)), table[row, j], 0.0), over=row)",
-            )
+            return self._by_data(given)
         return ir.affine(given)  # which refuses it
+
+    def _by_data(self, value: Value) -> ir.ByData:
+        check_value(value)
+        if dtype_of(value).is_real:
+            raise CheckError(
+                f"a subscript of {dtype_of(value)!r}",
+                calling_line(__file__),
+                "subscripts are integers: cast(value, i32)",
+            )
+        return ir.ByData(value, tuple(self.axes_of(value)))
 
 
 def _row_major(sizes: tuple[int, ...]) -> list[int]:

@@ -160,6 +160,8 @@ def _check_access(access: ir.Access, instruction: ir.Instruction) -> None:
         if axis not in instruction.axes:
             raise CheckError(f"'{instruction}' does not run along '{axis}', which it is indexed by")
     for at, (subscript, size) in enumerate(zip(access.subscripts, access.array.shape, strict=True)):
+        if isinstance(subscript, ir.ByData):  # what is not inside is not loaded
+            continue
         low, high = subscript.range
         if access.where is None and (low < 0 or high >= size):
             raise CheckError(
@@ -317,6 +319,8 @@ def loads_of(instruction: ir.Instruction) -> list[ir.Access]:
 def _check_injective(access: ir.Access, instruction: ir.Instruction) -> None:
     """Two places of the axes are two elements: each stride is beyond what lies within it. Of what
     is not linear all places are looked at."""
+    if access.named:
+        raise CheckError(f"data decide where '{instruction}' stores to '{access.array}'")
     if not access.is_linear:
         _check_each(access, instruction)
         return
@@ -341,6 +345,7 @@ def _check_each(access: ir.Access, instruction: ir.Instruction) -> None:
     place = sum(
         np.asarray(evaluate(each.expr, env)) * stride
         for each, stride in zip(access.subscripts, access.array.strides, strict=True)
+        if not isinstance(each, ir.ByData)
     )
     if len(np.unique(place)) < math.prod(sizes):
         raise _twice(access, instruction)

@@ -128,6 +128,10 @@ class Computation:
             if isinstance(each, Folded | Kept):
                 for axis, count in self._ended_of(each).items():
                     found[axis] = max(found.get(axis, 0), count)
+            elif isinstance(each, Loaded):
+                for named in each.access.named:
+                    for axis, count in self.ended(named.value).items():
+                        found[axis] = max(found.get(axis, 0), count)
         return found
 
     def _ended_of(self, leaf: Folded | Kept) -> dict[ir.Axis, int]:

@@ -73,8 +73,9 @@ def _key(inst: ir.Instruction, keys: dict[ir.Instruction, Hashable]) -> Hashable
         case ir.Load(access):
             crooked = tuple(s.expr for s in access.subscripts if isinstance(s, ir.Crooked))
             where = None if access.where is None else (access.where.condition, access.other)
-            place = access.place
-            return access.array, place.offset, frozenset(place.factors.items()), crooked, where
+            place, named = access.near, tuple(operand(each.value) for each in access.named)
+            own = place.offset, frozenset(place.factors.items()), crooked, named
+            return access.array, own, where, access.other if named else 0
         case ir.Compute("choose", operands):
             parts = tuple(operand(each) for each in operands)
             return Computed(("choose", inst.dtype, _asked(inst.action.value), parts))

@@ -217,6 +217,9 @@ class _Emission:
                     self._want(leaf, leaf.start, inner, wanted)
                 case Kept():
                     self._want(leaf, leaf.value, inner, wanted)
+                case Loaded():
+                    for named in leaf.access.named:
+                        self._want(leaf, named.value, inner, wanted)
 
     def _check_used(self, wanted: Mapping[Key, object]) -> None:
         used = {leaf for leaf, _ in wanted}
@@ -248,6 +251,7 @@ class _Emission:
             case Loaded():
                 access = self._access(leaf.access, inner)
                 dims = self._loops(name, access.axes)
+                access = access.naming(lambda value: self._value(value, dims, inner))
                 made = self._add(name, leaf.dtype, dims, ir.Load(access))
             case Kept():
                 dims = self._loops(name, self._along(self.source.axes_of(leaf.value), inner))
@@ -362,12 +366,18 @@ class _Emission:
         every = (each for one in instead.values() for each in one.axes)
         return made, tuple(dict.fromkeys(every))
 
+    def _subscript(self, given: ir.Subscript, ages: Mapping[ir.Axis, int]) -> ir.Subscript:
+        match given:
+            case ir.Affine():
+                return self._linear(given, ages)
+            case ir.Crooked(expr):
+                return ir.Crooked(*self._expr(expr, ages))
+            case ir.ByData(value, axes):
+                return ir.ByData(value, tuple(dict.fromkeys(self._along(axes, ages))))
+
     def _access(self, access: ir.Access, ages: Mapping[ir.Axis, int]) -> ir.Access:
-        subscripts = tuple(
-            self._linear(each, ages) if isinstance(each, ir.Affine)
-            else ir.Crooked(*self._expr(each.expr, ages))
-            for each in access.subscripts
-        )  # fmt: skip
+        """With the axes that its own have become; values as subscripts stay as they are."""
+        subscripts = tuple(self._subscript(each, ages) for each in access.subscripts)
         where = access.where
         if where is not None:
             where = ir.Where(*self._expr(where.condition, ages))
@@ -392,6 +402,7 @@ class _Emission:
                         return self._value(each.value, dims, ages, over)
                     assert isinstance(each, Loaded)
                     access = self._access(each.access, ages)
+                    access = access.naming(lambda value: self._value(value, dims, ages, over))
                     return ir.Element(each.name, None, each.dtype, access)
                 case FromIndex(expr, dtype):
                     made, axes = self._expr(expr, ages)

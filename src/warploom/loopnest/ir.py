@@ -14,7 +14,7 @@ system it is one operator: `pieces` has it so.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Literal, TypeAlias
 
@@ -208,7 +208,16 @@ class Crooked:
         return range_of(self.expr, {axis.name: (0, axis.size - 1) for axis in self.axes})
 
 
-Subscript: TypeAlias = Affine | Crooked
+@dataclass(frozen=True, slots=True, eq=False)
+class ByData:
+    """A subscript that is a value: an integer that is loaded or computed. Where it lies outside the
+    array there is no element, and nothing is loaded. `axes` are those along which it varies."""
+
+    value: Value
+    axes: tuple[Axis, ...]
+
+
+Subscript: TypeAlias = Affine | Crooked | ByData
 
 
 def crooked(value: Linear, made: Callable[[Expr], Expr]) -> Crooked:
@@ -239,15 +248,40 @@ class Access:
         return all(isinstance(each, Affine) for each in self.subscripts)
 
     @property
+    def named(self) -> tuple[ByData, ...]:
+        """The subscripts that data decide."""
+        return tuple(each for each in self.subscripts if isinstance(each, ByData))
+
+    @property
     def place(self) -> Affine:
         """The element's place in the array, in elements, as far as it is known: without axes and at
         the beginning where a subscript is not linear."""
+        return Affine(0) if self.named else self.near
+
+    @property
+    def near(self) -> Affine:
+        """The same beside what data decide: in the row that they name."""
         place = Affine(0)
         for subscript, stride in zip(self.subscripts, self.array.strides, strict=True):
             if isinstance(subscript, Crooked):
                 return Affine(0)
-            place = place + subscript * stride
+            if isinstance(subscript, Affine):
+                place = place + subscript * stride
         return Affine(place.offset, tuple(place.factors.items()))
+
+    @property
+    def steps(self) -> list[int]:
+        """What the place is moved by multiples of, however data decide."""
+        pairs = zip(self.subscripts, self.array.strides, strict=True)
+        return [stride for each, stride in pairs if isinstance(each, ByData)]
+
+    def naming(self, named: Callable[[Value], Value]) -> Access:
+        """The same with other values for subscripts."""
+        if not self.named:
+            return self
+        found = (replace(each, value=named(each.value)) if isinstance(each, ByData) else each
+                 for each in self.subscripts)  # fmt: skip
+        return replace(self, subscripts=tuple(found))
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -439,7 +473,9 @@ class Instruction:
 
     @property
     def operands(self) -> tuple[Operand, ...]:
-        """The leaves of its value."""
+        """The leaves of its value, and those that subscripts are made of."""
+        if isinstance(self.action, Load):
+            return tuple(_naming(self.action.access))
         return () if self.value is None else tuple(leaves(self.value))
 
     @property
@@ -556,7 +592,16 @@ def folded_by(inst: Instruction) -> Fold | None:
 
 
 def leaves(value: Value) -> Iterator[Value]:
-    return (each for each in walk_value(value) if not operands(each))
+    """Those of subscripts after the element that they belong to."""
+    for each in walk_value(value):
+        if not operands(each):
+            yield each
+            if isinstance(each, Element):
+                yield from _naming(each.access)
+
+
+def _naming(access: Access) -> Iterator[Value]:
+    return (leaf for each in access.named for leaf in leaves(each.value))
 
 
 def results(instruction: Instruction) -> Iterator[Result]:

@@ -8,7 +8,7 @@ has no part in a store, its first thread stores.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -30,7 +30,7 @@ from warploom.kernel.ir import (
 from warploom.kernel.traverse import map_value
 from warploom.loopnest import ir
 from warploom.loopnest.decided import Implementation, Loop, Node
-from warploom.loopnest.evaluate import elements
+from warploom.loopnest.evaluate import elements, rows_of
 from warploom.loopnest.neutral import unchanged_outside
 from warploom.loopnest.tile import Product, products
 from warploom.schedule import ir as made_of
@@ -269,6 +269,28 @@ class _Scheduling:
         own = [dim for dim in inst.dims if dim.axis is axis]
         return total(self.index[dim] * self.made.stride_of(dim) for dim in own)
 
+    def _names(self, inst: ir.Instruction, access: ir.Access) -> list[made_of.Name]:
+        """What data decide of an access."""
+        rows = rows_of(access, bool(self.made.sizes))
+        found = []
+        for subscript, size in zip(access.subscripts, rows, strict=True):
+            if isinstance(subscript, ir.ByData):
+                value = self._value(inst, subscript.value)
+                found.append(made_of.Name(self.name(f"{access.array}.row"), value, size))
+        return found
+
+    def _gathered(
+        self, inst: ir.Instruction, access: ir.Access, names: Sequence[made_of.Name]
+    ) -> Cell:
+        """An element whose place data decide."""
+        array, terms, given = access.array, list[Expr](), iter(names)
+        along = {axis.name: self._along(inst, axis) for axis in inst.axes}
+        for subscript, stride in zip(access.subscripts, array.strides, strict=True):
+            by_data = isinstance(subscript, ir.ByData)
+            own = Var(next(given).counter) if by_data else substitute(subscript.expr, along)
+            terms.append(own * stride)
+        return made_of.Gathered(array.name, total(terms), array.dtype, tuple(names))
+
     def _element(self, inst: ir.Instruction, access: ir.Access) -> Cell:
         place, array = access.place, access.array
         if access.is_linear:
@@ -325,7 +347,14 @@ class _Scheduling:
 
     def _loaded(self, inst: ir.Instruction, access: ir.Access) -> Value:
         """An element of an array, and zero beyond its end."""
-        value: Value = self._element(inst, access)
+        names = self._names(inst, access)
+        if names:
+            there = all_of(Var(each.counter).ge(0) for each in names)
+            assert there is not None
+            element = self._gathered(inst, access, names)
+            value: Value = Choose(there, element, Number(access.other, access.array.dtype))
+        else:
+            value = self._element(inst, access)
         if access.where is not None:
             along = {axis.name: self._along(inst, axis) for axis in access.where.axes}
             where = simplify(substitute(access.where.condition, along))

@@ -23,7 +23,7 @@ def touched_by(insts: list[Instruction], sector: int, l2_bytes: int) -> tuple[Nu
     for at, inst in enumerate(insts):
         if isinstance(inst.action, Load | Store):
             access = inst.action.access
-            if access.array not in seen:
+            if access.array not in seen and not access.named:  # data may name nothing
                 seen.add(access.array)
                 bytes_[at] = distinct_bytes(access, sector)
                 reads[at] = bytes_[at] / sector if isinstance(inst.action, Load) else 0.0

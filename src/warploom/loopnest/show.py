@@ -126,6 +126,8 @@ def show_access(access: ir.Access) -> str:
 
 
 def show_subscript(value: ir.Subscript) -> str:
+    if isinstance(value, ir.ByData):
+        return show_value(value.value)
     if isinstance(value, ir.Crooked):
         return show_index(value.expr)
     parts = [str(a) if f == 1 else f"{f}*{a}" for a, f in value.factors.items()]

@@ -22,12 +22,12 @@ from warploom.kernel.guard import predicate_accesses
 from warploom.kernel.ir import (
     BUILT_IN,
     Assign,
-    Cell,
     For,
     If,
     Kernel,
     Let,
     Load,
+    Named,
     Registers,
     Shared,
     Shuffle,
@@ -36,7 +36,6 @@ from warploom.kernel.ir import (
     TensorProduct,
     Value,
     bodies,
-    walk_value,
 )
 from warploom.kernel.laws import distribute
 from warploom.kernel.synchronise import synchronise
@@ -52,6 +51,7 @@ from warploom.schedule.ir import (
     Product,
     Schedule,
     Write,
+    cells_of,
     inside,
     writes,
 )
@@ -297,12 +297,10 @@ def _names_in(stmt: Stmt) -> set[str]:
     return found
 
 
-def cells_of(value: Value) -> Iterator[Cell]:
-    return (each for each in walk_value(value) if isinstance(each, Cell))
-
-
 def _values(stmt: Stmt) -> list[Value]:
     match stmt:
+        case Named(_, value):
+            return [value]
         case Assign(target, value):
             return [target, value]
         case Load(target, _, _, _, otherwise):

@@ -20,6 +20,8 @@ def with_one_sum(given: Computation) -> Computation:
     folds = [each for each in given.leaves if isinstance(each, Folded)]
     if len(folds) < 2 or not _alike(given, folds):
         return given
+    if any(isinstance(each, Loaded) and each.access.named for each in given.leaves):
+        return given  # a sum may say what is loaded
     kept = [each for each in given.leaves if isinstance(each, Kept)]
     users = [each for each in kept if list(_sums_in(each.value, folds))]
     inner = any(part in folds for each in folds for part in walk_value(each.value))
@@ -56,7 +58,10 @@ def with_one_load(given: Computation) -> Computation:
     for leaf in given.leaves:
         match leaf:
             case Loaded():
-                made: Leaf = first.setdefault(_what(leaf.access), leaf)
+                own = leaf
+                if leaf.access.named:
+                    own = replace(leaf, access=leaf.access.naming(again))
+                made: Leaf = first.setdefault(_what(own.access), own)
             case Folded():
                 made = replace(leaf, value=again(leaf.value), start=again(leaf.start))
             case Kept():
@@ -71,12 +76,19 @@ def with_one_load(given: Computation) -> Computation:
 
 def _what(access: ir.Access) -> Hashable:
     """Equal for accesses that are the same element everywhere."""
-    places = tuple(
-        (each.offset, frozenset(each.factors.items())) if isinstance(each, ir.Affine) else each.expr
-        for each in access.subscripts
-    )
+    places = tuple(map(_where, access.subscripts))
     where = None if access.where is None else access.where.condition
     return access.array, places, where, access.other
+
+
+def _where(subscript: ir.Subscript) -> Hashable:
+    match subscript:
+        case ir.Affine():
+            return subscript.offset, frozenset(subscript.factors.items())
+        case ir.Crooked(expr):
+            return expr
+        case ir.ByData(value):
+            return value
 
 
 def _alike(given: Computation, folds: list[Folded]) -> bool:
