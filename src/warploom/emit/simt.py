@@ -138,12 +138,8 @@ class SimtPrinter:
 
     def statement(self, stmt: ir.Stmt) -> None:
         match stmt:
-            case ir.Let(name, expr):
-                self._define_index(name, expr)
-            case ir.Named(name):
-                self.bounds[name] = stmt.bounds
-                kind = self.indices.declared(name, stmt.bounds)
-                self._define(name, self.value(stmt.chosen), kind)
+            case ir.Let() | ir.Named():
+                self.naming(stmt)
             case ir.Registers() | ir.Shared():
                 self.declaration(stmt)
             case ir.Assign(target, value):
@@ -165,6 +161,14 @@ class SimtPrinter:
                     self.lines.add(line)
             case _:
                 assert_never(stmt)
+
+    def naming(self, stmt: ir.Let | ir.Named) -> None:
+        if isinstance(stmt, ir.Let):
+            self._define_index(stmt.name, stmt.expr)
+            return
+        self.bounds[stmt.name] = stmt.bounds
+        kind = self.indices.declared(stmt.name, stmt.bounds)
+        self._define(stmt.name, self.value(stmt.chosen), kind)
 
     def barrier(self, stmt: ir.Barrier) -> None:
         block = stmt.scope == "block"

@@ -472,8 +472,8 @@ class Comment:
 
 
 Stmt: TypeAlias = (
-    Let | Named | Registers | Shared | Assign | Load | Store | For | If | Barrier | Shuffle | TensorProduct
-    | Comment
+    Let | Named | Registers | Shared | Assign | Load | Store | For | If | Barrier | Shuffle
+    | TensorProduct | Comment
 )  # fmt: skip
 
 

@@ -27,7 +27,9 @@ def names_of(kernel: ir.Kernel) -> set[str]:
     found = {kernel.name, *ir.BUILT_IN, *(param.name for param in kernel.params)}
     for stmt in ir.walk(kernel.body):
         match stmt:
-            case ir.Let(name) | ir.Named(name) | ir.Registers(name) | ir.Shared(name) | ir.For(name):
+            case (
+                ir.Let(name) | ir.Named(name) | ir.Registers(name) | ir.Shared(name) | ir.For(name)
+            ):
                 found.add(name)
             case _:
                 pass
@@ -108,7 +110,9 @@ def distinct(kernel: ir.Kernel) -> ir.Kernel:
     Loop counters keep their names, which only their loop knows.
     """
     declared = [
-        each.name for each in ir.walk(kernel.body) if isinstance(each, ir.Let | ir.Named | ir.Registers)
+        each.name
+        for each in ir.walk(kernel.body)
+        if isinstance(each, ir.Let | ir.Named | ir.Registers)
     ]
     if len(set(declared)) == len(declared):
         return kernel

@@ -145,11 +145,6 @@ def map_stmt(stmt: ir.Stmt, on_expr: OnExpr, on_value: OnValue = lambda value: v
     match stmt:
         case ir.Let(name, expr):
             return ir.Let(name, on_expr(expr))
-        case ir.Named(_, value):
-            named = value_of(value)
-            if not isinstance(named, ir.Cell):  # what a pass makes of an index by hand
-                raise CheckError(f"'{stmt.name}' names what is no register any more")
-            return replace(stmt, value=named)
         case ir.Assign(target, value):
             return ir.Assign(cell_of(target), value_of(value))
         case ir.Load():
@@ -167,7 +162,7 @@ def map_stmt(stmt: ir.Stmt, on_expr: OnExpr, on_value: OnValue = lambda value: v
                 value=value_of(stmt.value),
                 predicate=optional(stmt.predicate),
             )
-        case ir.Shuffle() | ir.TensorProduct():
+        case ir.Shuffle() | ir.TensorProduct() | ir.Named():
             return _map_together(stmt, cell_of, value_of, on_expr)
         case ir.For():
             # A constant bound is the shape of a loop, not arithmetic that may be rewritten.
@@ -190,12 +185,17 @@ def map_stmt(stmt: ir.Stmt, on_expr: OnExpr, on_value: OnValue = lambda value: v
 
 
 def _map_together(
-    stmt: ir.Shuffle | ir.TensorProduct,
+    stmt: ir.Shuffle | ir.TensorProduct | ir.Named,
     cell_of: Callable[[ir.Cell], ir.Cell],
     value_of: OnValue,
     on_expr: OnExpr,
 ) -> ir.Stmt:
-    """The shuffle or tensor product with its parts mapped."""
+    """The shuffle, tensor product or name with its parts mapped."""
+    if isinstance(stmt, ir.Named):
+        named = value_of(stmt.value)
+        if not isinstance(named, ir.Cell):  # what a pass makes of a varying index
+            raise CheckError(f"'{stmt.name}' names what is no register any more")
+        return replace(stmt, value=named)
     if isinstance(stmt, ir.Shuffle):
         return ir.Shuffle(cell_of(stmt.target), value_of(stmt.value), on_expr(stmt.lane), stmt.mode)
     left, right = value_of(stmt.a), value_of(stmt.b)

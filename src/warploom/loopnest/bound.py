@@ -74,7 +74,7 @@ class Bound:
         self.issue = np.array([self._cost(inst)[0] for inst in insts])
         self.alu = np.array([self._cost(inst)[1] for inst in insts])
         self.latency = np.array([self._latency(inst) for inst in insts])
-        self.is_load = np.array([isinstance(i.action, ir.Load) and not i.action.access.named for i in insts])
+        self.is_load = np.array([_surely_loads(i) for i in insts])
         self.is_store = np.array([isinstance(i.action, ir.Store) for i in insts])
         self.is_shared = np.array([isinstance(i.action, ir.Put | ir.Get) for i in insts])
         self.moves = self.is_load | self.is_store
@@ -472,6 +472,11 @@ class Bound:
         loops = [str(dim) for dim, inside in zip(self.facts.dims, around, strict=True) if inside]
         where = f" in {', '.join(loops)}" if loops else ""
         return f"{self.facts.insts[at]}{where}; assumes waves of blocks when not all fit"
+
+
+def _surely_loads(inst: ir.Instruction) -> bool:
+    """Data may name nothing: then nothing is loaded."""
+    return isinstance(inst.action, ir.Load) and not inst.action.access.named
 
 
 # Of what threads do one after another, the terms that add up over instructions.

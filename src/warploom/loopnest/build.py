@@ -49,6 +49,7 @@ from warploom.kernel.ir import (
 from warploom.loopnest import ir, tiling
 from warploom.loopnest.check import check_array, check_computes
 from warploom.loopnest.computation import Computation, Folded, Kept, Leaf, Loaded, Stored
+from warploom.loopnest.fold import NEUTRAL, Fold, neutral
 from warploom.loopnest.instructions import program_of
 
 MOST_DEEP = 200  # operators inside each other
@@ -330,7 +331,7 @@ class LoopNest:
     @located
     def fold(
         self,
-        op: ir.Fold,
+        op: Fold,
         expression: Value,
         over: ir.Axis | Iterable[ir.Axis],
         start: Given | None = None,
@@ -341,16 +342,16 @@ class LoopNest:
         expression = _term(expression)
         dtype = dtype_of(expression)
         check_computes(dtype, f"a fold by '{op}'", calling_line(__file__))
-        if op not in ir.NEUTRAL or (dtype.is_float and op in ("&", "|", "^")):
+        if op not in NEUTRAL or (dtype.is_float and op in ("&", "|", "^")):
             bits = ("&", "|", "^") if dtype.is_float else ()
-            known = [each for each in ir.NEUTRAL if each not in bits]
+            known = [each for each in NEUTRAL if each not in bits]
             raise CheckError(
                 f"there is no fold of {dtype!r} by {op!r}",
                 calling_line(__file__),
                 f"use {', '.join(known)}",
             )
         self._check_own(axes)
-        first = lift(ir.neutral(op, dtype) if start is None else start, dtype)
+        first = lift(neutral(op, dtype) if start is None else start, dtype)
         check_value(first)
         name, number = self.fresh(name), len(self._leaves) + len(self._stores)
         return self._leaf(Folded(name, None, dtype, number, op, expression, axes, first))

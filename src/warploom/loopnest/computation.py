@@ -15,6 +15,7 @@ from typing import TypeAlias
 from warploom.index.ir import variables
 from warploom.kernel.ir import Cell, FromIndex, Value, walk_value
 from warploom.loopnest import ir
+from warploom.loopnest.fold import Fold
 from warploom.loopnest.pieces import conditions_of
 
 
@@ -31,7 +32,7 @@ class Folded(ir.Own):
     """The values along some axes put together by an operator, from `start` on."""
 
     number: int
-    op: ir.Fold
+    op: Fold
     value: Value
     over: tuple[ir.Axis, ...]
     start: Value

@@ -277,8 +277,10 @@ def elements(program: ir.Program, sizes: Mapping[ir.Axis, int]) -> dict[ir.Array
             for subscript, stride, n in zip(
                 access.subscripts, access.array.strides, rows, strict=True
             ):
-                by_data = isinstance(subscript, ir.ByData)
-                last += stride * (n - 1 if by_data else _greatest(subscript, sizes))
+                if isinstance(subscript, ir.ByData):
+                    last += stride * (n - 1)
+                else:
+                    last += stride * _greatest(subscript, sizes)
             most = access.array.elements
             found[access.array] = max(found[access.array], min(1 + last, most))
     return found

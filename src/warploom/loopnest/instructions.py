@@ -33,6 +33,7 @@ from warploom.loopnest import ir, tiling
 from warploom.loopnest.check import check
 from warploom.loopnest.communicate import communications
 from warploom.loopnest.computation import Computation, Folded, Kept, Leaf, Loaded, Stored
+from warploom.loopnest.fold import Fold, neutral
 from warploom.loopnest.pieces import pieces
 
 # How often loops along each axis come after others of it: none is the first.
@@ -280,7 +281,7 @@ class _Emission:
         first = [axis for one in over for axis in one.iterations]
         rest = [axis for one in over for axis in one.parts]
         inside = self.source.axes_of(leaf.value) | set(leaf.over)
-        start = leaf.start if not rest else Number(ir.neutral(leaf.op, leaf.dtype), leaf.dtype)
+        start = leaf.start if not rest else Number(neutral(leaf.op, leaf.dtype), leaf.dtype)
         every = self._along(inside, ages)
 
         def summand(dims: tuple[ir.Dim, ...], reduced: tuple[ir.Dim, ...]) -> Value:
@@ -419,7 +420,7 @@ class _Emission:
         return ir.result(made, _pairs(made, dims, self.where), _scope(made, dims, over))
 
 
-def folding(op: ir.Fold, value: Value, running: ir.Running) -> Value:
+def folding(op: Fold, value: Value, running: ir.Running) -> Value:
     """One step of a fold."""
     return added(running, value) if op == "+" else Operation(op, (running, value))
 

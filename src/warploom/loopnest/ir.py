@@ -18,8 +18,6 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Literal, TypeAlias
 
-import numpy as np
-
 from warploom.errors import CheckError
 from warploom.index.ir import Const, Expr, Var
 from warploom.index.laws import simplify, total
@@ -37,9 +35,9 @@ from warploom.kernel.ir import (
     operands,
     walk_value,
 )
+from warploom.loopnest.fold import NEUTRAL, Fold
 
 Operation: TypeAlias = Operator | Literal["move", "cast", "choose"]
-Fold: TypeAlias = Literal["+", "*", "min", "max", "&", "|", "^"]
 
 
 # -- axes and dimensions ---------------------------------------------------------------------------
@@ -563,22 +561,6 @@ class Program:
 
 
 # -- folds -----------------------------------------------------------------------------------------
-
-# What a fold starts with: it changes nothing. For integers: the least and greatest of the type.
-NEUTRAL: dict[Fold, float] = {
-    "+": 0.0, "*": 1.0, "min": float("inf"), "max": -float("inf"), "&": -1, "|": 0, "^": 0,
-}  # fmt: skip
-
-
-def neutral(op: Fold, dtype: DType) -> float:
-    """What a fold begins with where nothing is said."""
-    if op not in ("min", "max") or dtype.is_float:
-        value = NEUTRAL[op]
-        if dtype.is_float:
-            return value
-        return int(np.iinfo(dtype.numpy).max) if value < 0 and not dtype.is_signed else int(value)
-    limits = np.iinfo(dtype.numpy)
-    return int(limits.max if op == "min" else limits.min)
 
 
 def folded_by(inst: Instruction) -> Fold | None:

@@ -17,6 +17,7 @@ from warploom.kernel.ir import Number, Value, walk_value
 from warploom.kernel.traverse import map_value
 from warploom.loopnest import ir, tiling
 from warploom.loopnest.computation import Computation, Folded, Kept, Leaf, Loaded, Stored
+from warploom.loopnest.fold import neutral
 
 
 class NotPartedError(Exception):
@@ -116,7 +117,7 @@ def _first(given: Computation, fold: Folded, cut: _Cut, there: ir.Access) -> Com
     for each in dict.fromkeys(loads):
         known[each] = made = replace(each, access=cut.access(each.access))
         leaves.append(made)
-    start = Number(ir.neutral(fold.op, fold.dtype), fold.dtype)
+    start = Number(neutral(fold.op, fold.dtype), fold.dtype)
     value = _with(fold.value, known)
     parts = replace(fold, value=value, over=(cut.inner,), start=start)
     axes = [each for each in given.axes if each in given.free(fold) or each is cut.over]

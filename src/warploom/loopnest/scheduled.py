@@ -31,6 +31,7 @@ from warploom.kernel.traverse import map_value
 from warploom.loopnest import ir
 from warploom.loopnest.decided import Implementation, Loop, Node
 from warploom.loopnest.evaluate import elements, rows_of
+from warploom.loopnest.fold import neutral
 from warploom.loopnest.neutral import unchanged_outside
 from warploom.loopnest.tile import Product, products
 from warploom.schedule import ir as made_of
@@ -286,9 +287,10 @@ class _Scheduling:
         array, terms, given = access.array, list[Expr](), iter(names)
         along = {axis.name: self._along(inst, axis) for axis in inst.axes}
         for subscript, stride in zip(access.subscripts, array.strides, strict=True):
-            by_data = isinstance(subscript, ir.ByData)
-            own = Var(next(given).counter) if by_data else substitute(subscript.expr, along)
-            terms.append(own * stride)
+            if isinstance(subscript, ir.ByData):
+                terms.append(Var(next(given).counter) * stride)
+            else:
+                terms.append(substitute(subscript.expr, along) * stride)
         return made_of.Gathered(array.name, total(terms), array.dtype, tuple(names))
 
     def _element(self, inst: ir.Instruction, access: ir.Access) -> Cell:
@@ -305,7 +307,8 @@ class _Scheduling:
             return Cell(array.name, total([*terms, Const(place.offset)]), array.dtype)
         along = {axis.name: self._along(inst, axis) for axis in access.axes}
         strides = zip(access.subscripts, array.strides, strict=True)
-        index = total(substitute(each.expr, along) * stride for each, stride in strides)
+        index = total(substitute(each.expr, along) * stride for each, stride in strides
+                      if not isinstance(each, ir.ByData))  # fmt: skip
         return Cell(array.name, index, array.dtype)
 
     def _is_read_again(self, inst: ir.Instruction, array: ir.Array) -> bool:
@@ -399,7 +402,7 @@ class _Scheduling:
             running, op = fold.running, ir.folded_by(fold)
             if running is None or running.start is not inst or op is None:
                 continue
-            nothing = Number(ir.neutral(op, inst.dtype), inst.dtype)
+            nothing = Number(neutral(op, inst.dtype), inst.dtype)
             if value == nothing:
                 continue
             levels = {self.made.level[d] for d in fold.over if self.made.kind[d] == "THREAD"}
