@@ -297,7 +297,32 @@ def what_stands_beside_the_greatest(nest: LoopNest) -> None:
 
 @stated
 def cumulative_sum(nest: LoopNest) -> None:
-    """A scan: each place has the sum of a row as far as there; beyond it nothing is loaded."""
+    """A scan: each place has the sum of a row as far as there."""
+    i, j = _rows(nest, 3, 21)
+    x, y = nest.array("x", i, j), nest.array("y", i, j)
+    y[i, j] = nest.scan("+", x[i, j], over=j)
+
+
+@stated
+def shares_before(nest: LoopNest) -> None:
+    """What comes before each place in its row, as a share of all of the row."""
+    i, j = nest.axis("i", 3, (2,), tail=True), nest.axis("j", 40, (4, 32), (2,), tail=True)
+    x, y = nest.array("x", i, j), nest.array("y", i, j)
+    size = abs(x[i, j]) + 1.0
+    y[i, j] = nest.scan("+", size, over=j, exclusive=True) / nest.sum(size, over=j)
+
+
+@stated
+def greatest_so_far(nest: LoopNest) -> None:
+    """Along columns, of what is computed."""
+    i, j = _rows(nest, 11, 5)
+    x, y = nest.array("x", i, j, dtype=i32), nest.array("y", i, j, dtype=i32)
+    y[i, j] = nest.scan("max", x[i, j] ^ nest.index(j), over=i) + x[i, j]
+
+
+@stated
+def cumulative_sum_by_folds(nest: LoopNest) -> None:
+    """The same as a fold for each place, in which nothing is loaded beyond it: more work."""
     i, j = _rows(nest)
     k = nest.axis("k", j.size, (2,), tail=True)
     x, y = nest.array("x", i, k), nest.array("y", i, j)

@@ -132,6 +132,8 @@ class Bound:
                 # logic.
                 both = 2 if self.rates.hoists and not inst.dtype.is_float else 1
                 return cost.issue / both, cost.alu / both
+            case ir.Scan():
+                return 0.0, 0.0  # of what a compiler knows it may have a short form
             case ir.Load(access) if access.named:
                 return 0.0, 0.0  # data may name nothing, and then it may be left out
             case _:

@@ -48,7 +48,7 @@ from warploom.kernel.ir import (
 )
 from warploom.loopnest import ir, tiling
 from warploom.loopnest.check import check_array, check_computes
-from warploom.loopnest.computation import Computation, Folded, Kept, Leaf, Loaded, Stored
+from warploom.loopnest.computation import Computation, Folded, Kept, Leaf, Loaded, Scanned, Stored
 from warploom.loopnest.fold import NEUTRAL, Fold, neutral
 from warploom.loopnest.instructions import program_of
 
@@ -57,7 +57,7 @@ MOST_DEEP = 200  # operators inside each other
 Subscript: TypeAlias = "ir.Linear | ir.Crooked | Expr | Value | int"
 Given: TypeAlias = "Value | float"
 Term: TypeAlias = Value
-LeafT = TypeVar("LeafT", Loaded, Folded, Kept)
+LeafT = TypeVar("LeafT", Loaded, Folded, Scanned, Kept)
 
 
 # -- expressions -----------------------------------------------------------------------------------
@@ -341,20 +341,37 @@ class LoopNest:
         axes = (over,) if isinstance(over, ir.Axis) else tuple(over)
         expression = _term(expression)
         dtype = dtype_of(expression)
-        check_computes(dtype, f"a fold by '{op}'", calling_line(__file__))
-        if op not in NEUTRAL or (dtype.is_float and op in ("&", "|", "^")):
-            bits = ("&", "|", "^") if dtype.is_float else ()
-            known = [each for each in NEUTRAL if each not in bits]
-            raise CheckError(
-                f"there is no fold of {dtype!r} by {op!r}",
-                calling_line(__file__),
-                f"use {', '.join(known)}",
-            )
+        _check_folds(op, dtype, "fold")
         self._check_own(axes)
         first = lift(neutral(op, dtype) if start is None else start, dtype)
         check_value(first)
         name, number = self.fresh(name), len(self._leaves) + len(self._stores)
         return self._leaf(Folded(name, None, dtype, number, op, expression, axes, first))
+
+    @located
+    def scan(
+        self,
+        op: Fold,
+        expression: Value,
+        over: ir.Axis,
+        exclusive: bool = False,
+        name: str = "scan",
+    ) -> Scanned:
+        """At each place along an axis the values of the expression as far as there, put together by
+        an operator: `y[i, j] = nest.scan("+", x[i, j], over=j)`. With `exclusive` those before it,
+        so that the first is what a fold begins with."""
+        expression = _term(expression)
+        dtype = dtype_of(expression)
+        _check_folds(op, dtype, "scan")
+        if not isinstance(over, ir.Axis):
+            raise CheckError(
+                f"a scan over {over!r:.40}",
+                calling_line(__file__),
+                "scan along one axis; a scan of a scan goes along another one",
+            )
+        self._check_own((over,))
+        name, number = self.fresh(name), len(self._leaves) + len(self._stores)
+        return self._leaf(Scanned(name, None, dtype, number, op, expression, over, exclusive))
 
     def store(self, access: ir.Access, value: Value) -> None:
         value = _term(value)
@@ -448,6 +465,18 @@ class LoopNest:
                 "subscripts are integers: cast(value, i32)",
             )
         return ir.ByData(value, tuple(self.axes_of(value)))
+
+
+def _check_folds(op: Fold, dtype: DType, what: str) -> None:
+    check_computes(dtype, f"a {what} by '{op}'", calling_line(__file__))
+    if op not in NEUTRAL or (dtype.is_float and op in ("&", "|", "^")):
+        bits = ("&", "|", "^") if dtype.is_float else ()
+        known = [each for each in NEUTRAL if each not in bits]
+        raise CheckError(
+            f"there is no {what} of {dtype!r} by {op!r}",
+            calling_line(__file__),
+            f"use {', '.join(known)}",
+        )
 
 
 def _row_major(sizes: tuple[int, ...]) -> list[int]:

@@ -212,6 +212,8 @@ def _given_along(
             there = [each for each in parts if each is not None]
             gone = {dim.axis for dim in inst.over}
             return frozenset().union(*there) - gone if there else None
+        case ir.Scan(_, value):
+            return _given(value, known)
         case _:
             return frozenset(inst.axes)
 
@@ -299,6 +301,10 @@ def _new_along(
                     case ir.Running(start, _, over):  # it goes on from what it has
                         found |= known[start] | {dim.axis for dim in over}
             return frozenset(found)
+        case ir.Scan(_, ir.Result(instruction)):
+            return known[instruction] - {dim.axis for dim in instruction.over}
+        case ir.Scan():
+            return frozenset()
         case _:  # what is put somewhere is there
             return frozenset(inst.axes)
 

@@ -23,6 +23,7 @@ from warploom.kernel.arithmetic import FUNCTIONS as ELEMENTARY
 from warploom.kernel.dtype import DType, memory_of, numbers_of
 from warploom.kernel.ir import Choose, Compare, Value, dtype_of
 from warploom.loopnest import ir
+from warploom.loopnest.fold import neutral
 from warploom.loopnest.pieces import in_pieces
 
 Numbers: TypeAlias = npt.NDArray[Any]
@@ -38,6 +39,11 @@ FUNCTIONS: dict[str, Callable[..., Numbers]] = {
 REDUCTIONS: dict[str, Callable[..., Numbers]] = {
     "+": np.sum, "*": np.prod, "min": np.fmin.reduce, "max": np.fmax.reduce,
     "&": np.bitwise_and.reduce, "|": np.bitwise_or.reduce, "^": np.bitwise_xor.reduce,
+}  # fmt: skip
+ACCUMULATED: dict[str, Callable[..., Numbers]] = {
+    "+": np.add.accumulate, "*": np.multiply.accumulate, "min": np.fmin.accumulate,
+    "max": np.fmax.accumulate, "&": np.bitwise_and.accumulate, "|": np.bitwise_or.accumulate,
+    "^": np.bitwise_xor.accumulate,
 }  # fmt: skip
 COMPARED: dict[str, Callable[..., Numbers]] = {
     "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal,
@@ -114,6 +120,8 @@ class Evaluation:
                     self.values[instruction] = self.computed(
                         instruction, op, operands, instruction.action.value
                     )
+                case ir.Scan():
+                    self.values[instruction] = self.scanned(instruction, instruction.action)
                 case ir.Put() | ir.Get():
                     raise CheckError("a temporary array is no part of what a program means")
                 case _:
@@ -244,6 +252,17 @@ class Evaluation:
         axes = tuple(at for at, axis in enumerate(self.program.axes) if axis in gone)
         folded = REDUCTIONS[op](np.broadcast_to(values[0], shape), axis=axes, keepdims=True)
         return FUNCTIONS[op](start, folded)
+
+    def scanned(self, instruction: ir.Instruction, scan: ir.Scan) -> Numbers:
+        whole = np.broadcast_to(self.operand(scan.value, instruction.dtype), self.shape(instruction))
+        at = self.program.axes.index(scan.axis)
+        with np.errstate(all="ignore"):
+            made = ACCUMULATED[scan.op](whole, axis=at)
+        if scan.exclusive:
+            nothing = np.full_like(np.take(made, [0], axis=at), neutral(scan.op, instruction.dtype))
+            before = np.take(made, range(made.shape[at] - 1), axis=at)
+            made = np.concatenate([nothing, before], axis=at)
+        return wide(made.astype(whole.dtype), instruction.dtype)
 
     def written(self) -> dict[str, Numbers]:
         """Where in its arrays the program stores."""

@@ -32,7 +32,15 @@ from warploom.kernel.traverse import map_value
 from warploom.loopnest import ir, tiling
 from warploom.loopnest.check import check
 from warploom.loopnest.communicate import communications
-from warploom.loopnest.computation import Computation, Folded, Kept, Leaf, Loaded, Stored
+from warploom.loopnest.computation import (
+    Computation,
+    Folded,
+    Kept,
+    Leaf,
+    Loaded,
+    Scanned,
+    Stored,
+)
 from warploom.loopnest.fold import Fold, neutral
 from warploom.loopnest.pieces import pieces
 
@@ -216,7 +224,7 @@ class _Emission:
                 case Folded():
                     self._want(leaf, leaf.value, inner, wanted)
                     self._want(leaf, leaf.start, inner, wanted)
-                case Kept():
+                case Kept() | Scanned():
                     self._want(leaf, leaf.value, inner, wanted)
                 case Loaded():
                     for named in leaf.access.named:
@@ -239,7 +247,9 @@ class _Emission:
             return False
         if isinstance(leaf, Kept):
             return leaf.stored
-        return isinstance(leaf, Loaded) and not any(isinstance(u, Folded) for u in self.users[key])
+        return isinstance(leaf, Loaded) and not any(
+            isinstance(user, Folded | Scanned) for user in self.users[key]
+        )
 
     # -- instructions ------------------------------------------------------------------------------
 
@@ -259,6 +269,8 @@ class _Emission:
                 made = self._computed(name, leaf.value, dims, inner)
             case Folded():
                 made = self._folded(name, leaf, inner)
+            case Scanned():
+                made = self._scanned(name, leaf, inner)
         self.values[key] = made
 
     def _store(self, store: Stored) -> None:
@@ -274,6 +286,17 @@ class _Emission:
     ) -> ir.Instruction:
         made = fused(self._value(value, dims, ages))
         return self._add(name, dtype_of(value), dims, ir.Compute(made))
+
+    def _scanned(
+        self, name: str, leaf: Scanned, ages: Mapping[ir.Axis, int]
+    ) -> ir.Instruction:
+        along = self.become(leaf.over, ages.get(leaf.over, 0)).axes
+        if len(along) > 1:
+            raise UnsupportedError(f"'{leaf.over}' is scanned along, and not cut into parts")
+        dims = self._loops(name, self._along(self.source.free(leaf), ages))
+        over = tuple(dim for dim in dims if dim.axis is along[0])
+        value = fused(self._value(leaf.value, dims, ages))
+        return self._add(name, leaf.dtype, dims, ir.Scan(leaf.op, value, over, leaf.exclusive))
 
     def _folded(self, name: str, leaf: Folded, ages: Mapping[ir.Axis, int]) -> ir.Instruction:
         """One fold; where its axis has parts, the first of several."""
@@ -395,7 +418,7 @@ class _Emission:
 
         def found(each: Value) -> Value:
             match each:
-                case Loaded() | Folded() | Kept():
+                case Loaded() | Folded() | Scanned() | Kept():
                     key = self._key(each, ages)
                     if key in self.values:
                         return self._result(self.values[key], dims, over)
@@ -474,5 +497,5 @@ def _scope(
 
 
 def _leaves(value: Value) -> list[Leaf]:
-    found = (each for each in ir.leaves(value) if isinstance(each, Loaded | Folded | Kept))
+    found = (each for each in ir.leaves(value) if isinstance(each, Loaded | Folded | Scanned | Kept))
     return list(dict.fromkeys(found))

@@ -424,6 +424,21 @@ class Compute:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Scan:
+    """At each place along the dimensions `over`, which are those of one axis, what an operator makes
+    of the values as far as there; `exclusive`: of those before it."""
+
+    op: Fold
+    value: Value
+    over: tuple[Dim, ...]
+    exclusive: bool = False
+
+    @property
+    def axis(self) -> Axis:
+        return self.over[0].axis
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Load:
     access: Access
 
@@ -446,7 +461,7 @@ class Get:
     """Loads from a temporary array."""
 
 
-Action: TypeAlias = Compute | Load | Store | Put | Get
+Action: TypeAlias = Compute | Scan | Load | Store | Put | Get
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -462,7 +477,7 @@ class Instruction:
     def value(self) -> Value | None:
         """What it computes, or stores."""
         match self.action:
-            case Compute():
+            case Compute() | Scan():
                 return self.action.value
             case Store(_, value) | Put(value):
                 return value
@@ -485,6 +500,11 @@ class Instruction:
     def over(self) -> tuple[Dim, ...]:
         """The dimensions that it folds over."""
         return self.running.over if self.running is not None else ()
+
+    @property
+    def scanned(self) -> tuple[Dim, ...]:
+        """The dimensions along which it scans."""
+        return self.action.over if isinstance(self.action, Scan) else ()
 
     @property
     def axes(self) -> tuple[Axis, ...]:

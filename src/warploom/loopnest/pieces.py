@@ -53,7 +53,7 @@ def _is_compound(inst: ir.Instruction) -> bool:
         return False
     if isinstance(value, ir.Element):
         return True
-    parts = operands(value)
+    parts = operands(value)  # of what is scanned or stored there is none
     if isinstance(inst.action, ir.Compute):
         return any(operands(each) or isinstance(each, ir.Element) for each in parts)
     return bool(parts)
@@ -73,6 +73,8 @@ class _Splitting:
                 return replace(self.inst, action=ir.Compute(split))
             case ir.Store(access, value):
                 return replace(self.inst, action=ir.Store(access, self.piece(value)))
+            case ir.Scan() as action:
+                return replace(self.inst, action=replace(action, value=self.piece(action.value)))
             case ir.Load(access):
                 return replace(self.inst, action=ir.Load(access.naming(self.piece)))
             case action:
@@ -202,6 +204,8 @@ def _using(
         case ir.Put():
             assert isinstance(value, ir.Result)
             return replace(inst, action=ir.Put(value))
+        case ir.Scan() as action:
+            return replace(inst, action=replace(action, value=value))
         case _:
             return replace(inst, action=ir.Compute(value))
 

@@ -78,6 +78,7 @@ class _Scheduling:
         self.grid: list[int] = []
         self.begun: set[ir.Instruction] = set()
         self.open: set[ir.Dim] = set()
+        self.scans = [each for each in self.made.instructions if each.scanned]
         self.products = {p.fold: p for p in self._products()}
         self.rows = self._rows()
         self.sent = {
@@ -151,6 +152,8 @@ class _Scheduling:
             yield made_of.Buffer(number.name, number.dtype, "number")
         for row in {row.name: row for row in self.rows.values()}.values():
             yield made_of.Buffer(row.name, row.dtype, "registers", row.size)
+        for scan in self.scans:
+            yield made_of.Buffer(self.name(f"{scan}.carry"), scan.dtype, "registers")
         for each in self.made.lowered:
             yield made_of.Buffer(
                 self.name(each.name),
@@ -184,13 +187,47 @@ class _Scheduling:
             return
         begun = [each for each in self.made.shared_folds
                  if each not in self.begun and set(node.dims) & set(each.over)]  # fmt: skip
-        self.begun |= set(begun)
+        scans = [each for each in self.scans if each not in self.begun
+                 and any(dim.tile is not None and dim in each.scanned for dim in node.dims)]  # fmt: skip
+        self.begun |= {*begun, *scans}
+        for each in self.scans:
+            if any(dim.tile is None and dim in each.scanned for dim in node.dims):
+                yield made_of.Write(self._carry(each), self._nothing(each))
         around = set(self.open)
         self.open |= set(node.dims)
         yield from self._node(node)
         self.open = around
         for each in begun:
             yield self._combined(each)
+        for each in scans:
+            yield self._prefix(each)
+
+    # -- scans -------------------------------------------------------------------------------------
+
+    def _carry(self, scan: ir.Instruction) -> Cell:
+        return Cell(self.name(f"{scan}.carry"), None, scan.dtype)
+
+    def _nothing(self, scan: ir.Instruction) -> Number:
+        assert isinstance(scan.action, ir.Scan)
+        return Number(neutral(scan.action.op, scan.dtype), scan.dtype)
+
+    def _prefix(self, scan: ir.Instruction) -> made_of.Prefix:
+        """In the order of the axis, whatever the order of loops."""
+        assert isinstance(scan.action, ir.Scan)
+        tiles = [dim for dim in scan.scanned if dim.tile is not None]
+        threads = [dim for dim in tiles if self.made.kind[dim] == "THREAD"]
+        first = tiles.index(threads[0]) if threads else 0
+        counters = [(self.counter[dim], self.made.size_of(dim)) for dim in tiles]
+        return made_of.Prefix(
+            self._target(scan),
+            tuple(counters[:first]),
+            tuple(counters[first + len(threads) :]),
+            scan.action.op,
+            self._nothing(scan),
+            self.made.level[threads[0]] if threads else None,
+            scan.action.exclusive,
+            self._carry(scan) if any(dim.tile is None for dim in scan.scanned) else None,
+        )
 
     def _combined(self, fold: ir.Instruction) -> made_of.Combine:
         row = self.rows[fold]
@@ -365,8 +402,16 @@ class _Scheduling:
         inside = self._inside(inst, tuple(a for a in inst.axes if a in access.axes))
         return value if inside is None else Choose(inside, value, Number(0, access.array.dtype))
 
-    def _instruction(self, inst: ir.Instruction) -> Iterator[made_of.Write]:
+    def _instruction(self, inst: ir.Instruction) -> Iterator[made_of.Node]:
         match inst.action:
+            case ir.Scan(_, value):
+                inside = self._inside(inst, (inst.action.axis,))
+                own = self._value(inst, value)
+                if inside is not None:
+                    own = Choose(inside, own, self._nothing(inst))
+                yield made_of.Write(self._target(inst), own)
+                if all(dim.tile is None for dim in inst.scanned):
+                    yield self._prefix(inst)
             case ir.Compute():
                 computed = self._computed(inst, inst.action.value)
                 yield made_of.Write(self._target(inst), computed)

@@ -49,6 +49,9 @@ def show_instruction(instruction: ir.Instruction) -> str:
     match instruction.action:
         case ir.Compute():
             made = show_value(instruction.action.value)
+        case ir.Scan(op, value, _, exclusive):
+            before = " before it" if exclusive else ""
+            made = f"scan {op} of {show_value(value)}{before} along {instruction.action.axis}"
         case ir.Load(access):
             made = f"load {show_access(access)}"
         case ir.Store(access, value):

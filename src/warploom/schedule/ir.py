@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 
 from warploom.index.ir import Expr
 from warploom.kernel.dtype import DType
-from warploom.kernel.ir import Cell, Operator, Param, TensorKind, Value, walk_value
+from warploom.kernel.ir import Cell, Number, Operator, Param, TensorKind, Value, walk_value
 from warploom.kernel.traverse import exprs_in
 from warploom.layout.language.ir import Swizzle
 from warploom.machine.record import CUDA
@@ -158,7 +158,26 @@ class Combine:
     levels: tuple[int, ...]
 
 
-Node: TypeAlias = Loop | Indexed | Only | Write | Product | Combine
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """Each register of `target` becomes what an operator makes of those as far as it, or before it.
+
+    The order is that of `outer` counters, then of the threads on a `level`, then of `inner`
+    counters, none of which has a loop here. `nothing` is what the operator begins with. A `carry`
+    comes before all, and has all of them afterwards.
+    """
+
+    target: Cell
+    outer: tuple[tuple[str, int], ...]
+    inner: tuple[tuple[str, int], ...]
+    op: Operator
+    nothing: Number
+    level: int | None = None
+    exclusive: bool = False
+    carry: Cell | None = None
+
+
+Node: TypeAlias = Loop | Indexed | Only | Write | Product | Combine | Prefix
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +207,7 @@ def inside(nodes: tuple[Node, ...]) -> Iterator[Node]:
     """Every node, each before what is in it."""
     for node in nodes:
         yield node
-        if not isinstance(node, Write | Product | Combine):
+        if not isinstance(node, Write | Product | Combine | Prefix):
             yield from inside(node.body)
 
 

@@ -48,6 +48,7 @@ from warploom.schedule.ir import (
     Loop,
     Node,
     Only,
+    Prefix,
     Product,
     Schedule,
     Write,
@@ -56,6 +57,7 @@ from warploom.schedule.ir import (
     writes,
 )
 from warploom.schedule.pipeline import Pipeline
+from warploom.schedule.prefix import Prefixer
 from warploom.schedule.product import multiplied
 from warploom.schedule.value import Buffers, Writer
 
@@ -102,6 +104,7 @@ class Lowering:
         self.copier = Copier(self.writer, schedule.threads)
         self.pipeline = Pipeline(self.copier, self._nodes, self._counter)
         self.combiner = Combiner(self.writer, schedule.levels, schedule.lanes, self._counter)
+        self.prefixer = Prefixer(self.writer, schedule.levels, schedule.lanes, self._counter)
         self.unrolled = _indexing_registers(schedule, self.writer.memory)
         self.taken = {each.name for each in schedule.buffers} | set(BUILT_IN)
         self.taken |= {name for name, _, _ in schedule.names}
@@ -125,7 +128,7 @@ class Lowering:
             made.params,
             made.block,
             (grid[0], grid[1], grid[2]),
-            (*self._shared(), *self.combiner.shared, *declared),
+            (*self._shared(), *self.combiner.shared, *self.prefixer.shared, *declared),
             warp_size=made.lanes,
             index=made.index,
             shared_most=made.shared_most,
@@ -175,6 +178,8 @@ class Lowering:
                 return list(multiplied(node, self.writer, at))
             case Combine():
                 return list(self.combiner.combined(node, at))
+            case Prefix():
+                return list(self.prefixer.prefixed(node, at))
             case _:
                 assert_never(node)
 

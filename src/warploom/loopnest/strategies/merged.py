@@ -12,7 +12,7 @@ from dataclasses import replace
 from warploom.kernel.ir import Number, Operation, Value, operands, walk_value
 from warploom.kernel.traverse import map_value
 from warploom.loopnest import ir
-from warploom.loopnest.computation import Computation, Folded, Kept, Leaf, Loaded
+from warploom.loopnest.computation import Computation, Folded, Kept, Leaf, Loaded, Scanned
 
 
 def with_one_sum(given: Computation) -> Computation:
@@ -20,8 +20,9 @@ def with_one_sum(given: Computation) -> Computation:
     folds = [each for each in given.leaves if isinstance(each, Folded)]
     if len(folds) < 2 or not _alike(given, folds):
         return given
-    if any(isinstance(each, Loaded) and each.access.named for each in given.leaves):
-        return given  # a sum may say what is loaded
+    for each in given.leaves:
+        if isinstance(each, Scanned) or (isinstance(each, Loaded) and each.access.named):
+            return given  # a sum may be scanned, or say what is loaded
     kept = [each for each in given.leaves if isinstance(each, Kept)]
     users = [each for each in kept if list(_sums_in(each.value, folds))]
     inner = any(part in folds for each in folds for part in walk_value(each.value))
@@ -50,7 +51,7 @@ def with_one_load(given: Computation) -> Computation:
     leaves: list[Leaf] = []
 
     def found(each: Value) -> Value:
-        return instead.get(each, each) if isinstance(each, Loaded | Folded | Kept) else each
+        return instead.get(each, each) if isinstance(each, Loaded | Folded | Scanned | Kept) else each
 
     def again(value: Value) -> Value:
         return map_value(value, lambda expr: expr, found)
@@ -64,7 +65,7 @@ def with_one_load(given: Computation) -> Computation:
                 made: Leaf = first.setdefault(_what(own.access), own)
             case Folded():
                 made = replace(leaf, value=again(leaf.value), start=again(leaf.start))
-            case Kept():
+            case Kept() | Scanned():
                 made = replace(leaf, value=again(leaf.value))
         instead[leaf] = made
         leaves.append(made)
