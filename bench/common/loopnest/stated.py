@@ -306,7 +306,7 @@ def cumulative_sum(nest: LoopNest) -> None:
 @stated
 def shares_before(nest: LoopNest) -> None:
     """What comes before each place in its row, as a share of all of the row."""
-    i, j = nest.axis("i", 3, (2,), tail=True), nest.axis("j", 40, (4, 32), (2,), tail=True)
+    i, j = nest.axis("i", 3, (2,), tail=True), nest.axis("j", 20, (4, 8), (2,), tail=True)
     x, y = nest.array("x", i, j), nest.array("y", i, j)
     size = abs(x[i, j]) + 1.0
     y[i, j] = nest.scan("+", size, over=j, exclusive=True) / nest.sum(size, over=j)

@@ -203,7 +203,9 @@ class Choices:
         self.length = space.integer(  # of a dimension in memory: its size, padded if it is a row
             "length", self.put_dims, values={d: self._lengths(d) for d in put_dims}, derived=True
         )
-        producers = [i for i in self.insts if isinstance(i.action, ir.Load | ir.Compute | ir.Scan | ir.Get)]
+        producers = [
+            i for i in self.insts if isinstance(i.action, ir.Load | ir.Compute | ir.Scan | ir.Get)
+        ]
         self.varying = [
             (i, d) for i in producers for d in i.dims if d.tile is not None and d not in i.over
         ]

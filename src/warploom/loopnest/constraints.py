@@ -13,6 +13,7 @@ from itertools import combinations, permutations, product
 from warploom.loopnest import ir
 from warploom.loopnest.choices import Choices, local_pairs
 from warploom.loopnest.communicate import copies
+from warploom.loopnest.neutral import folded_by
 from warploom.loopnest.target import WIDTHS
 from warploom.loopnest.tile import tensor_tiles
 from warploom.loopnest.tiling import tilings
@@ -95,7 +96,7 @@ def kinds(c: Choices) -> None:
 
 def _in_order(c: Choices) -> list[ir.Dim]:
     """Dimensions along which something is folded whose parts cannot be put together later."""
-    return list(dict.fromkeys(d for i in c.insts if ir.folded_by(i) is None for d in i.over))
+    return list(dict.fromkeys(d for i in c.insts if folded_by(i) is None for d in i.over))
 
 
 def blocks(c: Choices) -> None:

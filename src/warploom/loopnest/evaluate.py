@@ -254,7 +254,9 @@ class Evaluation:
         return FUNCTIONS[op](start, folded)
 
     def scanned(self, instruction: ir.Instruction, scan: ir.Scan) -> Numbers:
-        whole = np.broadcast_to(self.operand(scan.value, instruction.dtype), self.shape(instruction))
+        whole = np.broadcast_to(
+            self.operand(scan.value, instruction.dtype), self.shape(instruction)
+        )
         at = self.program.axes.index(scan.axis)
         with np.errstate(all="ignore"):
             made = ACCUMULATED[scan.op](whole, axis=at)

@@ -287,9 +287,7 @@ class _Emission:
         made = fused(self._value(value, dims, ages))
         return self._add(name, dtype_of(value), dims, ir.Compute(made))
 
-    def _scanned(
-        self, name: str, leaf: Scanned, ages: Mapping[ir.Axis, int]
-    ) -> ir.Instruction:
+    def _scanned(self, name: str, leaf: Scanned, ages: Mapping[ir.Axis, int]) -> ir.Instruction:
         along = self.become(leaf.over, ages.get(leaf.over, 0)).axes
         if len(along) > 1:
             raise UnsupportedError(f"'{leaf.over}' is scanned along, and not cut into parts")
@@ -497,5 +495,5 @@ def _scope(
 
 
 def _leaves(value: Value) -> list[Leaf]:
-    found = (each for each in ir.leaves(value) if isinstance(each, Loaded | Folded | Scanned | Kept))
+    found = (each for each in ir.leaves(value) if isinstance(each, Leaf))
     return list(dict.fromkeys(found))

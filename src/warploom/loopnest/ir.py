@@ -35,7 +35,7 @@ from warploom.kernel.ir import (
     operands,
     walk_value,
 )
-from warploom.loopnest.fold import NEUTRAL, Fold
+from warploom.loopnest.fold import Fold
 
 Operation: TypeAlias = Operator | Literal["move", "cast", "choose"]
 
@@ -425,8 +425,8 @@ class Compute:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scan:
-    """At each place along the dimensions `over`, which are those of one axis, what an operator makes
-    of the values as far as there; `exclusive`: of those before it."""
+    """At each place along the dimensions `over`, all of one axis, what an operator makes of the
+    values as far as there; `exclusive`: of those before it."""
 
     op: Fold
     value: Value
@@ -578,19 +578,6 @@ class Program:
     def dims(self) -> tuple[Dim, ...]:
         """Those that are always there."""
         return tuple(dict.fromkeys(dim for each in self.instructions for dim in each.dims))
-
-
-# -- folds -----------------------------------------------------------------------------------------
-
-
-def folded_by(inst: Instruction) -> Fold | None:
-    """The operator by which parts of a fold may be put together in any order."""
-    match inst.action:
-        case Compute("fma", (_, _, Running())):
-            return "+"
-        case Compute(op, (Running(), _)) if op in NEUTRAL:
-            return op
-    return None
 
 
 def leaves(value: Value) -> Iterator[Value]:

@@ -32,7 +32,7 @@ from warploom.loopnest import ir
 from warploom.loopnest.decided import Implementation, Loop, Node
 from warploom.loopnest.evaluate import elements, rows_of
 from warploom.loopnest.fold import neutral
-from warploom.loopnest.neutral import unchanged_outside
+from warploom.loopnest.neutral import folded_by, unchanged_outside
 from warploom.loopnest.tile import Product, products
 from warploom.schedule import ir as made_of
 from warploom.schedule.context import all_of
@@ -187,11 +187,12 @@ class _Scheduling:
             return
         begun = [each for each in self.made.shared_folds
                  if each not in self.begun and set(node.dims) & set(each.over)]  # fmt: skip
-        scans = [each for each in self.scans if each not in self.begun
-                 and any(dim.tile is not None and dim in each.scanned for dim in node.dims)]  # fmt: skip
+        own = {each: [dim for dim in node.dims if dim in each.scanned] for each in self.scans}
+        scans = [each for each in self.scans
+                 if each not in self.begun and any(dim.tile for dim in own[each])]  # fmt: skip
         self.begun |= {*begun, *scans}
         for each in self.scans:
-            if any(dim.tile is None and dim in each.scanned for dim in node.dims):
+            if any(dim.tile is None for dim in own[each]):
                 yield made_of.Write(self._carry(each), self._nothing(each))
         around = set(self.open)
         self.open |= set(node.dims)
@@ -233,7 +234,7 @@ class _Scheduling:
         row = self.rows[fold]
         along = [(self.counter[d], self.made.size_of(d)) for d in row.strides if d not in self.open]
         levels = {self.made.level[d] for d in fold.over if self.made.kind[d] == "THREAD"}
-        target, op = self._target(fold), ir.folded_by(fold)
+        target, op = self._target(fold), folded_by(fold)
         assert op is not None
         return made_of.Combine(target, tuple(along), op, tuple(sorted(levels)))
 
@@ -444,7 +445,7 @@ class _Scheduling:
         """A fold over threads starts with its start in the first of them, and with nothing in the
         others."""
         for fold in self.made.shared_folds:
-            running, op = fold.running, ir.folded_by(fold)
+            running, op = fold.running, folded_by(fold)
             if running is None or running.start is not inst or op is None:
                 continue
             nothing = Number(neutral(op, inst.dtype), inst.dtype)

@@ -11,7 +11,7 @@ elements: each is read and written twice, and threads exchange one value.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import product
+from itertools import pairwise, product
 
 from warploom.index.ir import Const, Expr, Var
 from warploom.index.laws import simplify, total
@@ -45,13 +45,14 @@ class Prefixer:
 
     def _row(self, node: Prefix, at: Context, carry: ir.Cell | None) -> Iterator[ir.Stmt]:
         cells = self._cells(node, at)
-        for earlier, later in zip(cells, cells[1:], strict=False):
+        for earlier, later in pairwise(cells):
             yield ir.Assign(later, self._both(node, earlier, later))
         before: ir.Value | None = None
         whole: ir.Value = cells[-1]
         if node.level is not None and self.levels[node.level] > 1:
-            before, whole = self.writer.fresh(node.target.dtype), self.writer.fresh(
-                node.target.dtype
+            before, whole = (
+                self.writer.fresh(node.target.dtype),
+                self.writer.fresh(node.target.dtype),
             )
             yield from self._among_threads(node, cells[-1], before, whole)
         yield from self._placed(node, cells, before, carry, whole)
@@ -88,7 +89,7 @@ class Prefixer:
                 for cell in cells:
                     yield ir.Assign(cell, self._both(node, first, cell))
             return
-        for earlier, cell in reversed(list(zip(cells, cells[1:], strict=False))):
+        for earlier, cell in reversed(list(pairwise(cells))):
             yield ir.Assign(cell, earlier if first is None else self._both(node, first, earlier))
         yield ir.Assign(cells[0], node.nothing if first is None else first)
 

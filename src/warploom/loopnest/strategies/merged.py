@@ -51,7 +51,7 @@ def with_one_load(given: Computation) -> Computation:
     leaves: list[Leaf] = []
 
     def found(each: Value) -> Value:
-        return instead.get(each, each) if isinstance(each, Loaded | Folded | Scanned | Kept) else each
+        return instead.get(each, each) if isinstance(each, Leaf) else each
 
     def again(value: Value) -> Value:
         return map_value(value, lambda expr: expr, found)
