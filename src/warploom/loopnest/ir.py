@@ -274,7 +274,7 @@ class Access:
         return [stride for each, stride in pairs if isinstance(each, ByData)]
 
     def naming(self, named: Callable[[Value], Value]) -> Access:
-        """The same with other values for subscripts."""
+        """Returns the same with other values for subscripts."""
         if not self.named:
             return self
         found = (replace(each, value=named(each.value)) if isinstance(each, ByData) else each
