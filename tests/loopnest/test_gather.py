@@ -27,6 +27,7 @@ from warploom.loopnest.target import everything
 from warploom.loopnest.trial import named_below, some_inputs
 from warploom.machine.record import H200
 from warploom.pipeline.nest import Nest
+from warploom.pipeline.timed_nest import some_points
 from warploom.search.branching.descent import weighted_descents
 
 
@@ -127,6 +128,14 @@ def test_a_scan_is_what_numpy_accumulates(op: str, dtype: DType, along: int) -> 
     start, rest = np.split(np.moveaxis(before, along, 0), [1])
     assert (start == first[op]).all()
     assert np.allclose(rest, np.moveaxis(wanted, along, 0)[:-1], rtol=1e-6)
+
+
+def test_a_part_of_a_scan_is_not_looked_at_alone() -> None:
+    program = scanned("+", f32, False)
+    arrays, _ = some_inputs(program, np.random.default_rng(0))
+    with pytest.raises(CheckError, match="all of axis 'j' is needed"):
+        evaluate_at(program, arrays, {}, {program.axes[1]: np.array([0, 6])})
+    assert program.axes[1] not in some_points(program, np.random.default_rng(0), most=4)
 
 
 @pytest.mark.sampled(2)

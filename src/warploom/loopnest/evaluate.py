@@ -75,7 +75,7 @@ def evaluate_at(
 ) -> dict[str, tuple[Numbers, Numbers]]:
     """Elements of the arrays that the program stores, where they are and what they should be, at
     some points of axes over which nothing is folded."""
-    folded = {dim.axis for each in program.instructions for dim in each.over}
+    folded = {dim.axis for each in program.instructions for dim in (*each.over, *each.scanned)}
     if mixed := folded & points.keys():
         raise CheckError(f"all of axis '{next(iter(mixed)).name}' is needed: it is folded over")
     part = Evaluation(program, arrays, numbers, {}, points)

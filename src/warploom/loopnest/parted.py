@@ -59,6 +59,8 @@ def _fold_of(given: Computation) -> tuple[Folded, ir.Axis]:
     leaves = [each for each in walk_value(fold.value) if isinstance(each, Loaded | Folded | Kept)]
     plain = all(isinstance(each, Loaded) and each.access.where is None and each.access.is_linear
                 for each in leaves)  # fmt: skip
+    if any(isinstance(each, Loaded) and each.access.named for each in given.leaves):
+        raise NotPartedError("data decide what is loaded")
     if not plain or given.axes_of(fold.value) - {over} != given.free(fold):
         raise NotPartedError("what is folded is more than loads at linear places")
     again = any(over in store.access.axes for store in given.stores)
