@@ -331,3 +331,15 @@ def test_a_program_without_tiles_and_loops_has_a_bound() -> None:
     y[2] = exp(x[1])
     space = NestSpace(nest.done())
     assert (Bound(space, H200.rates)(space.propagator.root()) > 0).all()
+
+
+def test_what_a_condition_leaves_out_is_not_counted() -> None:
+    """Of a triangle half is loaded: all of it was in the bound, which then was none."""
+    nest, n = LoopNest("triangle"), 1 << 14
+    i, j = nest.axis("i", n, (2,)), nest.axis("j", n, (2,))
+    x, y = nest.array("x", i, j), nest.array("y", i)
+    y[i] = nest.sum(x.at((i, j), where=j.expr.le(i.expr)), over=j)
+    bound = Bound(NestSpace(nest.done()), H200.rates)
+    half = 4 * n * (n + 1) / 2
+    assert 0.95 * half < bound.dram.sum() + H200.rates.l2_bytes <= half + 4 * n
+    assert 0.95 * half < 32 * bound.sectors_read.sum() <= half

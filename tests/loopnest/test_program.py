@@ -11,7 +11,7 @@ import pytest
 from bench.common.narrowed import present
 
 from warploom.errors import CheckError
-from warploom.kernel.dtype import bf16, f16, i32, i64
+from warploom.kernel.dtype import bf16, i32, i64
 from warploom.loopnest.build import LoopNest, cast, exp, maximum, minimum
 from warploom.loopnest.evaluate import evaluate
 from warploom.loopnest.ir import Program, Scope
@@ -247,7 +247,6 @@ REFUSED = {
     "each for all of the other axis": lambda nest, at: _crossing(nest, at),
     "of numbers alone": lambda nest, at: maximum(1.0, 2.0),
     "have 32 bits": lambda nest, at: _large(nest, at),
-    "is of f16": lambda nest, at: nest.array("h", at["i"], dtype=f16),
     "is of bf16": lambda nest, at: at["y"].__setitem__(at["i"], nest.parameter("p", bf16)),
     "strides (1.5,)": lambda nest, at: nest.array("s", at["i"], strides=[1.5]),
     "shape (0,)": lambda nest, at: nest.array("s", 0),

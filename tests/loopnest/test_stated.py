@@ -49,19 +49,11 @@ def test_what_they_mean() -> None:
     assert np.allclose(evaluate(softmax, arrays)["y"].reshape(3, 5), wanted, rtol=1e-5)
     arrays, _ = some_inputs(embedding, np.random.default_rng(0))
     arrays["named"] = np.array([2, 0, 7], np.int32)  # there is no row 7
+    by_a_fold = program_named("embedding by a fold")
     table = arrays["table"].reshape(3, 5)
     rows = np.stack([table[2], table[0], 0 * table[0]])
     assert np.array_equal(evaluate(embedding, arrays)["y"].reshape(3, 5), rows)
-
-
-def test_a_value_is_no_subscript() -> None:
-    nest = LoopNest("gather")
-    i = nest.axis("i", 8)
-    table, named = nest.array("table", 4), nest.array("named", i, dtype=i32)
-    with pytest.raises(CheckError, match="no subscript") as error:
-        table[named[i]]  # type: ignore[index]
-    assert error.value.span is not None
-    assert "fold over all rows" in (error.value.advice or "")
+    assert np.array_equal(evaluate(by_a_fold, arrays)["y"].reshape(3, 5), rows)
 
 
 def test_an_update_from_elsewhere_is_refused() -> None:

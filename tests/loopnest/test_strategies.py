@@ -13,8 +13,9 @@ from tests.loopnest.programs import random_program
 
 from warploom.emit.cuda import cuda
 from warploom.index.ir import Const
+from warploom.kernel.dtype import bf16, f32, i32
 from warploom.kernel.evaluate import run
-from warploom.loopnest.build import LoopNest, exp, rsqrt
+from warploom.loopnest.build import LoopNest, cast, exp, rsqrt
 from warploom.loopnest.computation import Computation
 from warploom.loopnest.evaluate import evaluate
 from warploom.loopnest.instructions import Remake, in_parts, program_of
@@ -88,7 +89,26 @@ def stencil(m: int, n: int) -> Program:
     return nest.done()
 
 
+def embedding(m: int, n: int) -> Program:
+    nest = LoopNest("embedding")
+    i, j = nest.axis("m", m), nest.axis("n", n)
+    table, named = nest.array("table", 999, j, dtype=bf16), nest.array("named", i, dtype=i32)
+    y = nest.array("y", i, j)
+    y[i, j] = cast(table[named[i], j], f32)
+    return nest.done()
+
+
+def cumulative(m: int, n: int, over: str = "n", exclusive: bool = False) -> Program:
+    nest = LoopNest("cumulative")
+    i, j = nest.axis("m", m), nest.axis("n", n)
+    x, y = nest.array("x", i, j), nest.array("y", i, j)
+    y[i, j] = nest.scan("+", x[i, j], over=j if over == "n" else i, exclusive=exclusive)
+    return nest.done()
+
+
 KNOWN = [
+    embedding(6, 8),
+    cumulative(6, 8),
     axpy(64, cut=TAIL),
     matvec(64, 512, cut=TAIL),
     gesummv(16, 64, cut=TAIL),
@@ -140,9 +160,16 @@ WHICH = {
         row_sum(100, 1000),
         gesummv(64, 512, cut=TAIL),
     ],
-    "threads-per-column": [column_maximum(1000, 5000)],
-    "row-per-block": [softmax(1024, 1000), softmax(8, 7), layer_norm(30, 64), softmax(3, 5000)],
-    "one-pass": [axpy(1000, cut=TAIL), stencil(100, 200)],
+    "threads-per-column": [column_maximum(1000, 5000), cumulative(300, 100, "m")],
+    "row-per-block": [
+        softmax(1024, 1000),
+        softmax(8, 7),
+        layer_norm(30, 64),
+        softmax(3, 5000),
+        cumulative(8, 1000, exclusive=True),
+        cumulative(3, 40000),
+    ],
+    "one-pass": [axpy(1000, cut=TAIL), stencil(100, 200), embedding(100, 1000)],
 }
 
 
@@ -162,6 +189,8 @@ DEFAULTS: dict[str, tuple[str, str | Program, dict[str, int]]] = {
     "row sum": ("warp-per-row", row_sum(4096, 1024), {}),
     "softmax": ("row-per-block", softmax(2048, 1000), {}),
     "layer norm": ("row-per-block", layer_norm(4096, 96), {}),
+    "embedding": ("one-pass", embedding(2048, 1024), {}),
+    "cumulative sum": ("row-per-block", cumulative(2048, 1024), {}),
     "matmul": ("block-tile", "matmul", {"m": 256, "n": 256, "k": 64}),
     "column maximum": ("threads-per-column", column_maximum(4096, 1000), {}),
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from warploom.kernel.dtype import bf16, e4m3, f16, f32, i32, u32
+from warploom.kernel.dtype import bf16, e4m3, f16, f32, i32, i64, u32
 from warploom.loopnest.build import (
     LoopNest,
     cast,
@@ -240,7 +240,25 @@ def update_in_place(nest: LoopNest) -> None:
 
 @stated
 def embedding(nest: LoopNest) -> None:
-    """Rows of a table that other data name, as a fold over the table."""
+    """Rows of a table that other data name; where there is no such row, zeros."""
+    i, j = _rows(nest)
+    table, named = nest.array("table", 3, j), nest.array("named", i, dtype=i32)
+    y = nest.array("y", i, j)
+    y[i, j] = table[named[i], j]
+
+
+@stated
+def embedding_of_bf16(nest: LoopNest) -> None:
+    """Rows whose accesses may be wide, scaled."""
+    i, j = nest.axis("i", 5, (2,), tail=True), nest.axis("j", 24, (2,), (8,), tail=True)
+    table, named = nest.array("table", 7, j, dtype=bf16), nest.array("named", i, dtype=i64)
+    y = nest.array("y", i, j, dtype=bf16)
+    y[i, j] = cast(cast(table[named[i], j], f32) * 0.5, bf16)
+
+
+@stated
+def embedding_by_a_fold(nest: LoopNest) -> None:
+    """The same as a fold over the table, which reads all of it."""
     i, j = _rows(nest)
     row = nest.axis("row", 3)
     table, named = nest.array("table", row, j), nest.array("named", i, dtype=i32)
@@ -250,8 +268,61 @@ def embedding(nest: LoopNest) -> None:
 
 
 @stated
+def sum_of_named_rows(nest: LoopNest) -> None:
+    """A bag of words: rows that data name are added up."""
+    i, j = _rows(nest)
+    k = nest.axis("k", 4, (2,))
+    table, named = nest.array("table", 6, j), nest.array("named", i, k, dtype=i32)
+    y = nest.array("y", i, j)
+    y[i, j] = nest.sum(table[named[i, k], j], over=k)
+
+
+@stated
+def elements_that_data_name(nest: LoopNest) -> None:
+    """One of each row, or -1; by a number that is computed."""
+    i, j = nest.axis("i", 5, (2,), tail=True), nest.axis("j", 8, (2,), (4,))
+    x, at, y = nest.array("x", i, 6), nest.array("at", i, j, dtype=u32), nest.array("y", i, j)
+    y[i, j] = x.at((i, at[i, j] ^ 1), otherwise=-1)
+
+
+@stated
+def what_stands_beside_the_greatest(nest: LoopNest) -> None:
+    """An element of one array, where a row of another is the greatest."""
+    i, j = _rows(nest)
+    x, z, y = nest.array("x", i, j), nest.array("z", i, j), nest.array("y", i)
+    most = nest.fold("max", x[i, j], over=j)
+    at = nest.fold("min", choose(x[i, j].eq(most), nest.index(j), j.size), over=j)
+    y[i] = z[i, at]
+
+
+@stated
 def cumulative_sum(nest: LoopNest) -> None:
-    """A scan: each place has the sum of a row as far as there; beyond it nothing is loaded."""
+    """A scan: each place has the sum of a row as far as there."""
+    i, j = _rows(nest, 3, 21)
+    x, y = nest.array("x", i, j), nest.array("y", i, j)
+    y[i, j] = nest.scan("+", x[i, j], over=j)
+
+
+@stated
+def shares_before(nest: LoopNest) -> None:
+    """What comes before each place in its row, as a share of all of the row."""
+    i, j = nest.axis("i", 3, (2,), tail=True), nest.axis("j", 20, (4, 8), (2,), tail=True)
+    x, y = nest.array("x", i, j), nest.array("y", i, j)
+    size = abs(x[i, j]) + 1.0
+    y[i, j] = nest.scan("+", size, over=j, exclusive=True) / nest.sum(size, over=j)
+
+
+@stated
+def greatest_so_far(nest: LoopNest) -> None:
+    """Along columns, of what is computed."""
+    i, j = _rows(nest, 11, 5)
+    x, y = nest.array("x", i, j, dtype=i32), nest.array("y", i, j, dtype=i32)
+    y[i, j] = nest.scan("max", x[i, j] ^ nest.index(j), over=i) + x[i, j]
+
+
+@stated
+def cumulative_sum_by_folds(nest: LoopNest) -> None:
+    """The same as a fold for each place, in which nothing is loaded beyond it: more work."""
     i, j = _rows(nest)
     k = nest.axis("k", j.size, (2,), tail=True)
     x, y = nest.array("x", i, k), nest.array("y", i, j)

@@ -11,7 +11,7 @@ outside its array goes out. Such an access uses the first element instead, so no
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from warploom.emit.dialect import C
@@ -221,6 +221,7 @@ class CPrinter(SimtPrinter):
             each.name: each for each in ir.walk(kernel.body) if isinstance(each, ir.Registers)
         }
         self.threads = thread_definitions(kernel)
+        self.data = {each.name for each in ir.walk(kernel.body) if isinstance(each, ir.Named)}
 
     def cell(self, cell: ir.Cell) -> str:
         if cell.name in self.checked and cell.index is not None:  # a constant array
@@ -336,11 +337,11 @@ class CPrinter(SimtPrinter):
             if isinstance(stmt, ir.Let):
                 self.bounds[stmt.name] = range_of(stmt.expr, self.bounds)
         stmts = needed(stmts)
-        own = {each.name for each in ir.walk(stmts) if isinstance(each, ir.Let)}
+        own = {each.name for each in ir.walk(stmts) if isinstance(each, ir.Let | ir.Named)}
         exprs = [expr for stmt in ir.walk(stmts) for expr in exprs_of(stmt)]
         if not any(self._prints(stmt) for stmt in stmts):
             return
-        self._thread_loop(exprs, {name: lets[name] for name in lets if name not in own})
+        self._thread_loop(exprs, {name: lets[name] for name in lets if name not in own}, own)
         self._local_registers(stmts)
         self.statements(stmts)
         self.lines.close()
@@ -357,14 +358,22 @@ class CPrinter(SimtPrinter):
             return stmt.name not in self.crossing or stmt.initial is not None
         return not isinstance(stmt, ir.Let)
 
-    def _thread_loop(self, exprs: list[Expr], lets: Mapping[str, Expr]) -> None:
-        """Opens a loop over threads and defines the names that the expressions use."""
+    def _thread_loop(
+        self, exprs: list[Expr], lets: Mapping[str, Expr], own: Collection[str] = ()
+    ) -> None:
+        """Opens a loop over threads and defines the names that the expressions use, but for its
+        own."""
         self.lines.open(f"for (int thread = 0; thread < {self.kernel.threads}; ++thread)")
         definitions = {**self.threads, **lets}
         needed: set[str] = set()
         pending = [name for expr in exprs for name in variables(expr)]
         while pending:
             name = pending.pop()
+            if name in self.data and name not in own:
+                raise EmitError(
+                    f"'{name}' is named by data before threads meet, and used after that",
+                    advice="name it again where it is used: C text keeps registers alone",
+                )
             if name in definitions and name not in needed:
                 needed.add(name)
                 pending.extend(variables(definitions[name]))

@@ -137,8 +137,8 @@ class SimtPrinter:
 
     def statement(self, stmt: ir.Stmt) -> None:
         match stmt:
-            case ir.Let(name, expr):
-                self._define_index(name, expr)
+            case ir.Let() | ir.Named():
+                self.naming(stmt)
             case ir.Registers() | ir.Shared():
                 self.declaration(stmt)
             case ir.Assign(target, value):
@@ -160,6 +160,14 @@ class SimtPrinter:
                     self.lines.add(line)
             case _:
                 self.hopper(stmt)
+
+    def naming(self, stmt: ir.Let | ir.Named) -> None:
+        if isinstance(stmt, ir.Let):
+            self._define_index(stmt.name, stmt.expr)
+            return
+        self.bounds[stmt.name] = stmt.bounds
+        kind = self.indices.declared(stmt.name, stmt.bounds)
+        self._define(stmt.name, self.value(stmt.chosen), kind)
 
     def barrier(self, stmt: ir.Barrier) -> None:
         block = stmt.scope == "block"

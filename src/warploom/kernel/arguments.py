@@ -284,6 +284,8 @@ def _check_body_indices(
         match stmt:
             case ir.Let(name, expr):
                 bounds[name] = ranges.of(expr)
+            case ir.Named(name):
+                bounds[name] = stmt.bounds
             case ir.For(var, _, _, inner):
                 first, last = counter_range(stmt, ranges)
                 if first <= last:

@@ -231,6 +231,12 @@ class Builder:
         self.add(ir.Let(name_of(name), index_of(expr)))
         return Var(name)
 
+    def named(self, name: str, value: ir.Cell, size: int) -> Var:
+        """What a register holds as an index: -1 where that is not from 0 to before the size."""
+        count = whole(size, f"what '{name}' is below")
+        self.add(ir.Named(name_of(name), value, count))
+        return Var(name)
+
     def register(self, name: str, dtype: DType, initial: float | None = None) -> ir.Cell:
         self.add(ir.Registers(name_of(name), type_of(dtype), None, initial_of(initial)))
         return ir.Cell(name, None, dtype)

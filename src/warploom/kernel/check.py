@@ -32,8 +32,8 @@ WARP_SIZES = (1, 2, 4, 8, 16, 32, 64)  # up to what any machine has
 MOST_LETTERS = 128  # PoCL makes files of a kernel's name, and ends the process where it cannot
 
 Declaration: TypeAlias = (
-    ir.ArrayParam | ir.ScalarParam | ir.Registers | ir.Shared | ir.Let | ir.For | ir.MapParam
-    | ir.Ring
+    ir.ArrayParam | ir.ScalarParam | ir.Registers | ir.Shared | ir.Let | ir.Named | ir.For
+    | ir.MapParam | ir.Ring
 )  # fmt: skip
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -155,6 +155,9 @@ def _check_body(
             raise CheckError(f"'{stmt.name}': shared arrays are declared at the top of a kernel")
         _check_statement(stmt, scope, kernel)
         match stmt:
+            case ir.Named(name):
+                _check_named(stmt)
+                _declare(scope, name, stmt)
             case ir.Let(name) | ir.Registers(name) | ir.Shared(name):
                 _check_declared_size(stmt)
                 _declare(scope, name, stmt)
@@ -199,6 +202,17 @@ def _check_declared_size(stmt: ir.Let | ir.Registers | ir.Shared) -> None:
                 f"'{stmt.name}' needs {words} registers, but a thread has {CUDA.thread_registers}",
                 advice="use a shared array, or fewer elements for each thread",
             )
+
+
+def _check_named(stmt: ir.Named) -> None:
+    if stmt.value.dtype.is_real:
+        raise CheckError(
+            f"'{stmt.name}' names a {stmt.value.dtype!r}", advice="indices are integers: cast it"
+        )
+    if not 1 <= stmt.size <= INT_MAX:
+        raise CheckError(
+            f"'{stmt.name}' is below {stmt.size}", advice=f"a size is from 1 to {INT_MAX}"
+        )
 
 
 def _check_shared_total(kernel: ir.Kernel) -> None:
@@ -310,7 +324,7 @@ def _check_waits(stmt: ir.Barrier) -> None:
 
 def _check_index_variable(name: str, scope: Mapping[str, Declaration], index: DType) -> None:
     match scope.get(name):
-        case ir.Let() | ir.For() | ir.Ring():
+        case ir.Let() | ir.Named() | ir.For() | ir.Ring():
             return
         case ir.ScalarParam(_, dtype) if dtype is index:
             return

@@ -189,8 +189,8 @@ class Batch:
         match stmt:
             case ir.Let(name, expr):
                 self.env[name] = self.index(expr, active)
-            case ir.Registers():
-                self._declare(stmt)
+            case ir.Registers() | ir.Named():
+                self._declare(stmt, active)
             case ir.Assign(target, value):
                 self.write_register(target, self.value(value, active), active)
             case ir.Load():
@@ -309,12 +309,14 @@ class Batch:
             new = np.where(active, value, old)
             np.put_along_axis(stored, self.spread(at)[None] + offset, new[None], axis=0)
 
-    def _declare(self, stmt: ir.Registers) -> None:
+    def _declare(self, stmt: ir.Registers | ir.Named, active: Mask) -> None:
+        if isinstance(stmt, ir.Named):
+            self.env[stmt.name] = self.value(stmt.chosen, active).astype(np.int64)
+            return
         # What nobody set is not zero on a GPU either.
         poison = np.nan if stmt.dtype.is_float else 0x5A
         fill = poison if stmt.initial is None else stmt.initial
-        size = (stmt.size or 1, *self.shape)
-        self.registers[stmt.name] = np.full(size, fill, dtype=stmt.dtype.storage)
+        self.registers[stmt.name] = np.full((stmt.size or 1, *self.shape), fill, stmt.dtype.storage)
 
     # -- memory
 

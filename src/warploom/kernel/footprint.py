@@ -99,6 +99,7 @@ class Footprints:
             self._unit = gcd(self._unit, each.dtype.bytes)
         written = {s.stmt.array for s in scopes.walk() if isinstance(s.stmt, Store)}
         self.written = {self.memory(name) for name in written}
+        self._data = scopes.data
         self._ranges = Ranges(self.bounds)
         self._tried: dict[tuple[object, ...], _Cells | None] = {}
         self._kept = 0  # cells in there
@@ -156,13 +157,21 @@ class Footprints:
     def surely(self, access: Access, outer: int) -> bool:
         """Whether only conditions on threads and iterations, beside the first `outer` guards,
         decide if an access takes place."""
+        if self._is_anywhere(access):
+            return False
         return all(self._is_finite(guard) for guard in access.guards[outer:])
+
+    def _is_anywhere(self, access: Access) -> bool:
+        """Whether data decide which cell it is."""
+        return bool(self._data & variables(access.index))
 
     def covers(self, writes: Sequence[Access], read: Access) -> bool:
         """Whether every cell that a read touches is one that a write does, in the same
         iteration."""
         touched: list[tuple[Ints, Ints]] = []
-        for write in writes:
+        if self._is_anywhere(read):
+            return False
+        for write in (each for each in writes if not self._is_anywhere(each)):
             common = self._common(write, read, None)
             digits = self._digits(write, read, read.index) if common is not None else None
             if common is None or digits is None or len(digits[0]) != 1:
@@ -179,6 +188,8 @@ class Footprints:
 
     def _meet(self, first: Access, second: Access, later: Later | None) -> Level | None:
         unknown = Level.BLOCK if self.kernel.threads > self.kernel.warp_size else Level.WARP
+        if self._is_anywhere(first) or self._is_anywhere(second):
+            return unknown
         common = self._common(first, second, later)
         if common is None:
             return unknown

@@ -98,7 +98,7 @@ def function_of(kernel: ir.Kernel) -> DeviceFunction:
     name, before, body, after = _parts(kernel)
     body = needed(body)
     outside = tuple(ir.walk(before))
-    declared = {stmt.name for stmt in ir.walk(body) if isinstance(stmt, ir.Let)}
+    declared = {stmt.name for stmt in ir.walk(body) if isinstance(stmt, ir.Let | ir.Named)}
     declared |= {stmt.var for stmt in ir.walk(body) if isinstance(stmt, ir.For)}
     used = frozenset().union(
         *(variables(expr) for stmt in ir.walk(body) for expr in exprs_of(stmt))

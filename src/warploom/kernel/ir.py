@@ -320,6 +320,31 @@ class Let:
 
 
 @dataclass(frozen=True, slots=True)
+class Named:
+    """Names a number that data decide, so that indices may use it: what an integer register holds
+    where that is from 0 to before `size`, and -1 elsewhere."""
+
+    name: str
+    value: Cell
+    size: int
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        return -1, self.size - 1
+
+    @property
+    def chosen(self) -> Value:
+        """The number as a value of 32 bits; what the type cannot hold is not asked."""
+        value, outside = self.value, Number(-1, DType.I32)
+        made: Value = Cast(DType.I32, value) if value.dtype is not DType.I32 else value
+        if value.dtype.has(self.size):
+            made = Choose(Compare("<", value, Number(self.size, value.dtype)), made, outside)
+        if value.dtype.is_signed:
+            made = Choose(Compare(">=", value, Number(0, value.dtype)), made, outside)
+        return made
+
+
+@dataclass(frozen=True, slots=True)
 class Registers:
     """Declares a register (size None) or a register array, private to each thread."""
 
@@ -477,8 +502,8 @@ class Comment:
 
 
 Stmt: TypeAlias = (
-    Let | Registers | Shared | Assign | Load | Store | For | If | Barrier | Shuffle | TensorProduct
-    | Comment | Hopper
+    Let | Named | Registers | Shared | Assign | Load | Store | For | If | Barrier | Shuffle
+    | TensorProduct | Comment | Hopper
 )  # fmt: skip
 
 

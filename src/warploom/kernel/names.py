@@ -28,7 +28,9 @@ def names_of(kernel: ir.Kernel) -> set[str]:
     found |= {each.name for each in kernel.maps}
     for stmt in ir.walk(kernel.body):
         match stmt:
-            case ir.Let(name) | ir.Registers(name) | ir.Shared(name) | ir.For(name):
+            case (
+                ir.Let(name) | ir.Named(name) | ir.Registers(name) | ir.Shared(name) | ir.For(name)
+            ):
                 found.add(name)
             case ir.Ring(var, _, stage):
                 found |= {var, stage}
@@ -116,7 +118,9 @@ def distinct(kernel: ir.Kernel) -> ir.Kernel:
     Loop counters keep their names, which only their loop knows.
     """
     declared = [
-        each.name for each in ir.walk(kernel.body) if isinstance(each, ir.Let | ir.Registers)
+        each.name
+        for each in ir.walk(kernel.body)
+        if isinstance(each, ir.Let | ir.Named | ir.Registers)
     ]
     if len(set(declared)) == len(declared):
         return kernel
@@ -141,6 +145,10 @@ def _body(
                 value = _expr(expr, names)
                 names[name] = declare(name)
                 result.append(ir.Let(names[name], value))
+            case ir.Named(name, held):
+                made = _cell(held, names)
+                names[name] = declare(name)
+                result.append(replace(stmt, name=names[name], value=made))
             case ir.Registers(name) | ir.Shared(name):
                 names[name] = declare(name)
                 result.append(replace(stmt, name=names[name]))
@@ -157,12 +165,12 @@ def _body(
                 )
             case ir.Ring(var, count, stage, _, inner):
                 own = {each: declare(each) if counters else each for each in (var, stage)}
-                made = replace(
+                ring = replace(
                     stmt, var=own[var], stage=own[stage], count=_expr(count, names),
                     sums=tuple(names.get(each, each) for each in stmt.sums),
                     body=_body(inner, {**names, **own}, declare, counters),
                 )  # fmt: skip
-                result.append(made)
+                result.append(ring)
             case ir.PingPong(inner):
                 result.append(ir.PingPong(_body(inner, names, declare, counters)))
             case ir.If(condition, then, otherwise):

@@ -141,7 +141,12 @@ class _Flattened:
                 case ir.Let(name, expr):
                     yield ir.Let(name, _safe(expr))
                 case (
-                    ir.Registers() | ir.Shared() | ir.Barrier() | ir.Comment() | ir.TensorProduct()
+                    ir.Named()
+                    | ir.Registers()
+                    | ir.Shared()
+                    | ir.Barrier()
+                    | ir.Comment()
+                    | ir.TensorProduct()
                 ):
                     yield stmt
                 case _:

@@ -21,7 +21,7 @@ from warploom.index.evaluate import evaluate
 from warploom.index.ir import Const, Expr, Var, fold_up, substitute, variables
 from warploom.index.ranges import Ranges
 from warploom.kernel.bounds import Bounds, index_limits, static_bounds, thread_variables
-from warploom.kernel.ir import For, If, Kernel, Let, PingPong, Ring, Stmt
+from warploom.kernel.ir import For, If, Kernel, Let, Named, PingPong, Ring, Stmt
 from warploom.kernel.warpgroup import GROUP
 
 
@@ -109,6 +109,7 @@ class Scopes:
     kernel: Kernel
     body: tuple[Site, ...]
     bounds: Bounds
+    data: frozenset[str] = frozenset()  # variables that stand for what data decide
 
     def walk(self) -> Iterator[Site]:
         for site in self.body:
@@ -151,11 +152,12 @@ class _Walk:
         self.levels: dict[Expr, Level] = {}
         self.iterations: dict[str, Level] = {}
         self.fresh = count()
+        self.data: set[str] = set()
 
     def scopes(self) -> Scopes:
         place = Place(thread_names(self.kernel), guards=self._base_guards())
         body = self._body(self.kernel.body, place)
-        return Scopes(self.kernel, body, self.bounds)
+        return Scopes(self.kernel, body, self.bounds, frozenset(self.data))
 
     def _base_guards(self) -> tuple[Expr, ...]:
         """What every launch is checked for, and the grid is made for."""
@@ -180,6 +182,10 @@ class _Walk:
                     sites.append(Site(stmt, place))
                     names = {**place.names, name: place.expr(expr)}
                     place = replace(place, names=names, _seen={})
+                case Named():
+                    sites.append(Site(stmt, place))
+                    names = {**place.names, stmt.name: self._data(stmt)}
+                    place = replace(place, names=names, _seen={})
                 case For():
                     sites.append(self._loop(stmt, place))
                 case Ring():
@@ -191,6 +197,14 @@ class _Walk:
                 case _:
                     sites.append(Site(stmt, place))
         return tuple(sites)
+
+    def _data(self, stmt: Named) -> Var:
+        """A variable of its own for what each thread may have otherwise."""
+        name = f"{stmt.name}@{next(self.fresh)}"
+        self.bounds[name] = stmt.bounds
+        self.iterations[name] = Level.NOBODY
+        self.data.add(name)
+        return Var(name)
 
     def _branches(self, stmt: If, place: Place) -> Site:
         known = place.expr(stmt.condition)

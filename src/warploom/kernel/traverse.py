@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeAlias, assert_never
 
+from warploom.errors import CheckError
 from warploom.index.ir import Const, Expr
 from warploom.kernel import ir
 from warploom.kernel.warpgroup import Hopper
@@ -18,6 +19,8 @@ def values_of(stmt: ir.Stmt) -> Iterator[ir.Value]:
     """The values a statement reads (not those of statements inside it)."""
     match stmt:
         case ir.Assign(_, value) | ir.Store(_, _, value) | ir.Shuffle(_, value):
+            yield value
+        case ir.Named(_, value):
             yield value
         case ir.Load(_, _, _, _, otherwise) if otherwise is not None:
             yield otherwise
@@ -177,7 +180,7 @@ def map_stmt(stmt: ir.Stmt, on_expr: OnExpr, on_value: OnValue = lambda value: v
                 value=value_of(stmt.value),
                 predicate=optional(stmt.predicate),
             )
-        case ir.Shuffle() | ir.TensorProduct():
+        case ir.Shuffle() | ir.TensorProduct() | ir.Named():
             return _map_together(stmt, cell_of, value_of, on_expr)
         case ir.For():
             # A constant bound is the shape of a loop, not arithmetic that may be rewritten.
@@ -234,12 +237,17 @@ def _map_hopper(
 
 
 def _map_together(
-    stmt: ir.Shuffle | ir.TensorProduct,
+    stmt: ir.Shuffle | ir.TensorProduct | ir.Named,
     cell_of: Callable[[ir.Cell], ir.Cell],
     value_of: OnValue,
     on_expr: OnExpr,
 ) -> ir.Stmt:
-    """The shuffle or tensor product with its parts mapped."""
+    """The shuffle, tensor product or name with its parts mapped."""
+    if isinstance(stmt, ir.Named):
+        named = value_of(stmt.value)
+        if not isinstance(named, ir.Cell):  # what a pass makes of a varying index
+            raise CheckError(f"'{stmt.name}' names what is no register any more")
+        return replace(stmt, value=named)
     if isinstance(stmt, ir.Shuffle):
         return ir.Shuffle(cell_of(stmt.target), value_of(stmt.value), on_expr(stmt.lane), stmt.mode)
     left, right = value_of(stmt.a), value_of(stmt.b)

@@ -59,6 +59,8 @@ def find_witness(
     kernel: Kernel, place: Place, guards: tuple[Expr, ...], goal: Expr, shown: Expr
 ) -> Witness | None:
     """Where the goal is false though the guards hold; `shown` is what its value is reported of."""
+    if any("@" in name for each in (*guards, goal, shown) for name in variables(each)):
+        return None  # data decide it, which a launch does not say
     search = _Search(kernel, place, guards, goal, shown)
     for scalars in _launches(kernel, (*guards, goal)):
         try:

@@ -7,6 +7,10 @@ touch count once, as far as `ITERATIONS` of the innermost loops show it, but aga
 of a streaming store, which asks for nothing to be kept; some neighbours in each direction of the
 grid tell what blocks have in common. A load in a loop that changes neither its
 address nor its memory counts once: compilers do it before the loop.
+
+What data name is not known. It is taken to be inside its array and all over it: `SPREAD` places
+further on for each element that the name was loaded from, as in a table whose rows are drawn at
+random. So rows are seldom the same, and neighbours in the grid share none by this.
 """
 
 from __future__ import annotations
@@ -41,6 +45,7 @@ AT_ONCE = 4  # iterations that wait together, where it is not known how long the
 JOINED = 0.7  # of what they touch, where neighbours lie one behind the other
 BLOCKS = 4  # neighbours in each direction of the grid, which tell what blocks have in common
 LINE_BYTES = CUDA.line_bytes
+SPREAD = 40503  # a prime: places between what neighbouring elements name, around the array
 SPECIAL = ir.FLOAT_ONLY | {"/"}
 
 Ints = npt.NDArray[np.int64]
@@ -79,6 +84,7 @@ class _Round:
     loaded: bool = False
     ahead: bool = False
     read: bool = False
+    named: bool = False  # what is loaded is waited for, as it says what to load then
 
 
 @dataclass(slots=True)
@@ -135,6 +141,7 @@ class _Count:
         self.passed = passed(kernel)
         self.ahead = asked_ahead(kernel)
         self.rounds = [_Round()]
+        self.origins: dict[str, Expr] = {}  # of registers: from which elements of memory they are
 
     def work(self) -> Work:
         kernel = self.kernel
@@ -183,6 +190,25 @@ class _Count:
         sides = [(side, many) for side, many in enumerate(self.grid.values()) if many > 1]
         return bool(sides) and not any(touched.growth(at, min(n, BLOCKS)) for at, n in sides)
 
+    def _origin(self, value: ir.Value) -> Expr:
+        """A number for what a value was loaded from, and is an index of."""
+        made: Expr = Const(0)
+        for part in ir.walk_value(value):
+            match part:
+                case ir.Cell(name, index):
+                    made = made * 3 + self.origins.get(name, Const(0))
+                    made = made if index is None else made + substitute(index, self.lets)
+                case ir.FromIndex(expr):
+                    made = made * 3 + substitute(expr, self.lets)
+        return made
+
+    def _note_origin(self, target: ir.Cell, made: Expr) -> None:
+        """For the whole of a register array, as if its first had been loaded."""
+        if target.dtype.is_real:
+            return
+        first = made if target.index is None else made - substitute(target.index, self.lets)
+        self.origins[target.name] = first
+
     # -- statements --------------------------------------------------------------------------------
 
     def _body(self, body: Sequence[ir.Stmt], around: tuple[_Loop, ...], active: Mask) -> None:
@@ -191,6 +217,10 @@ class _Count:
             match stmt:
                 case ir.Let(name, expr):
                     self._let(name, expr, around)
+                case ir.Named(name, value, size):
+                    self._issue("arithmetic", 2 * times, active)
+                    self.rounds[-1].named |= self.rounds[-1].loaded
+                    self._let(name, self._origin(value) * SPREAD % size, around)
                 case ir.For():
                     self._loop(stmt, around, active)
                 case ir.Ring(var, count, stage, _, inner):
@@ -208,6 +238,7 @@ class _Count:
                             self._body(part, around, mask)
                 case ir.Load():
                     self._access(stmt, around, active)
+                    self._note_origin(stmt.target, substitute(stmt.index, self.lets))
                 case ir.Store():
                     self._values(stmt, times, active)
                     self._access(stmt, around, active)
@@ -232,8 +263,10 @@ class _Count:
             case ir.LoadMatrix() | ir.StoreMatrix():
                 self.of["wavefronts"] += times * stmt.count * self.warps
                 self._issue("shared_requests", times, active)
-            case ir.Assign():
+            case ir.Assign(target, value):
                 self._values(stmt, times, active)
+                if not target.dtype.is_real:
+                    self._note_origin(target, self._origin(value))
 
     def _box_bytes(self, stmt: ir.Fill | ir.BulkStore) -> float:
         """Of the part that a block brings itself, where blocks of a cluster share."""
@@ -271,7 +304,7 @@ class _Count:
             self._waited(self.rounds.pop(), times / (1 if meets else at_once(trips, size)))
 
     def _waited(self, seen: _Round, times: float) -> None:
-        self.of["global_rounds"] += times * seen.loaded
+        self.of["global_rounds"] += times * (seen.loaded + seen.named)
         self.of["ahead_rounds"] += times * (seen.ahead and not seen.loaded)
         self.of["shared_rounds"] += times * seen.read
 

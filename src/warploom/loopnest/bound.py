@@ -18,7 +18,7 @@ from warploom.kernel.tensor import COLUMNS, DEPTH, ROWS
 from warploom.loopnest import ir
 from warploom.loopnest.cse import anew, idle, repeated
 from warploom.loopnest.must_facts import SLACK, Facts, MustFacts, Use
-from warploom.loopnest.sector import Neighbours, touched_by
+from warploom.loopnest.sector import Neighbours, loaded_share, touched_by
 from warploom.loopnest.space import NestSpace
 from warploom.loopnest.tile import products
 from warploom.machine.rates import Rates
@@ -74,7 +74,7 @@ class Bound:
         self.issue = np.array([self._cost(inst)[0] for inst in insts])
         self.alu = np.array([self._cost(inst)[1] for inst in insts])
         self.latency = np.array([self._latency(inst) for inst in insts])
-        self.is_load = np.array([isinstance(i.action, ir.Load) for i in insts])
+        self.is_load = np.array([_surely_loads(i) for i in insts])
         self.is_store = np.array([isinstance(i.action, ir.Store) for i in insts])
         self.is_shared = np.array([isinstance(i.action, ir.Put | ir.Get) for i in insts])
         self.moves = self.is_load | self.is_store
@@ -83,7 +83,9 @@ class Bound:
         self.sums = self._sums()
         self.uses = self._uses()
         self.handed, self.mapped = self._handing(), np.uint64(space.threads.bits(["MAPPED"]))
-        self.elements = np.array([math.prod(float(a.size) for a in i.axes) for i in insts])
+        shares = np.array([_share_of(inst) for inst in insts])
+        self.always = shares == 1  # whatever the block and the thread
+        self.elements = np.array([math.prod(float(a.size) for a in i.axes) for i in insts]) * shares
         self.anew = anew(insts, self.facts.dims) if rates.hoists else self.facts.own
         self.unrolled = rates.unrolled if rates.hoists else 0
         self.busy = ~(idle(insts, self.facts.dims) & rates.hoists)
@@ -132,6 +134,12 @@ class Bound:
                 # logic.
                 both = 2 if self.rates.hoists and not inst.dtype.is_float else 1
                 return cost.issue / both, cost.alu / both
+            case ir.Scan():
+                return 0.0, 0.0  # of what a compiler knows it may have a short form
+            case ir.Load(access) if access.named:
+                return 0.0, 0.0  # data may name nothing, and then it may be left out
+            case ir.Load(access):
+                return loaded_share(access), 0.0
             case _:
                 return 1.0, 0.0
 
@@ -143,7 +151,7 @@ class Bound:
     def _latency(self, inst: ir.Instruction) -> float:
         """Nanoseconds until the result is there for whoever uses it in the same iteration."""
         match inst.action:
-            case ir.Load():
+            case ir.Load(access) if not access.named and access.where is None:
                 return self.rates.nanoseconds(self.rates.load_latency)
             case ir.Get():
                 return self.rates.nanoseconds(self.rates.shared_latency)
@@ -380,7 +388,8 @@ class Bound:
         """
         rates, own = self.rates, self.facts.own
         iterations = known.least(around & known.surely(*kinds, "UNROLL")[:, None])
-        iterations = np.where(self._counted(known, needed) & ~self._passed(known), iterations, 0.0)
+        counted = self._counted(known, needed) & ~self._passed(known) & self.always
+        iterations = np.where(counted, iterations, 0.0)
         sums = np.where(self._on_tensor_cores(known), ROWS * COLUMNS / self.lanes, 1.0)
         issued = iterations / sums * self.issue  # a thread has several of one product
         accessed = np.where(self.moves | self.is_shared, iterations, 0.0)
@@ -470,6 +479,15 @@ class Bound:
         loops = [str(dim) for dim, inside in zip(self.facts.dims, around, strict=True) if inside]
         where = f" in {', '.join(loops)}" if loops else ""
         return f"{self.facts.insts[at]}{where}; assumes waves of blocks when not all fit"
+
+
+def _share_of(inst: ir.Instruction) -> float:
+    return loaded_share(inst.action.access) if isinstance(inst.action, ir.Load) else 1.0
+
+
+def _surely_loads(inst: ir.Instruction) -> bool:
+    """Data may name nothing: then nothing is loaded."""
+    return isinstance(inst.action, ir.Load) and not inst.action.access.named
 
 
 # Of what threads do one after another, the terms that add up over instructions.

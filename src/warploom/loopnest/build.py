@@ -48,15 +48,16 @@ from warploom.kernel.ir import (
 )
 from warploom.loopnest import ir, tiling
 from warploom.loopnest.check import check_array, check_computes
-from warploom.loopnest.computation import Computation, Folded, Kept, Leaf, Loaded, Stored
+from warploom.loopnest.computation import Computation, Folded, Kept, Leaf, Loaded, Scanned, Stored
+from warploom.loopnest.fold import NEUTRAL, Fold, neutral
 from warploom.loopnest.instructions import program_of
 
 MOST_DEEP = 200  # operators inside each other
 
-Subscript: TypeAlias = "ir.Linear | ir.Crooked | Expr | int"
+Subscript: TypeAlias = "ir.Linear | ir.Crooked | Expr | Value | int"
 Given: TypeAlias = "Value | float"
 Term: TypeAlias = Value
-LeafT = TypeVar("LeafT", Loaded, Folded, Kept)
+LeafT = TypeVar("LeafT", Loaded, Folded, Scanned, Kept)
 
 
 # -- expressions -----------------------------------------------------------------------------------
@@ -184,25 +185,34 @@ class Tensor:
 
     @located
     def __getitem__(self, subscripts: Subscript | tuple[Subscript, ...]) -> Loaded:
-        """An element, loaded in loops over the axes of the subscripts."""
+        """An element, loaded in loops over the axes of the subscripts. A subscript may be a value:
+        where it lies outside the array, nothing is loaded, and the element is 0."""
         return self.nest.load(self._access(subscripts))
 
     @located
     def at(
         self,
         subscripts: Subscript | tuple[Subscript, ...],
-        where: Expr,
+        where: Expr | None = None,
         otherwise: float = 0,
     ) -> Loaded:
-        """An element where a condition on indices holds, and a number elsewhere: padding."""
+        """An element where a condition on indices holds and values as subscripts lie inside the
+        array, and a number elsewhere: padding."""
         access = self._access(subscripts)
-        condition = ir.Where(where, self.nest.axes_named(where))
+        condition = None if where is None else ir.Where(where, self.nest.axes_named(where))
         guarded = ir.Access(access.array, access.subscripts, condition, otherwise)
         return self.nest.load(guarded)
 
     @located
     def __setitem__(self, subscripts: Subscript | tuple[Subscript, ...], value: Given) -> None:
         access = self._access(subscripts)
+        if access.named:
+            raise CheckError(
+                f"data decide where '{self.array}' is stored to: two may name one element",
+                calling_line(__file__),
+                "fold over all that name, and choose: "
+                "y[row, j] = sum(choose(named[i].eq(index(row)), x[i, j], 0.0), over=i)",
+            )
         self.nest.store(access, lift(value, self.array.dtype))
 
     def _access(self, subscripts: Subscript | tuple[Subscript, ...]) -> ir.Access:
@@ -321,7 +331,7 @@ class LoopNest:
     @located
     def fold(
         self,
-        op: ir.Fold,
+        op: Fold,
         expression: Value,
         over: ir.Axis | Iterable[ir.Axis],
         start: Given | None = None,
@@ -331,20 +341,37 @@ class LoopNest:
         axes = (over,) if isinstance(over, ir.Axis) else tuple(over)
         expression = _term(expression)
         dtype = dtype_of(expression)
-        check_computes(dtype, f"a fold by '{op}'", calling_line(__file__))
-        if op not in ir.NEUTRAL or (dtype.is_float and op in ("&", "|", "^")):
-            bits = ("&", "|", "^") if dtype.is_float else ()
-            known = [each for each in ir.NEUTRAL if each not in bits]
-            raise CheckError(
-                f"there is no fold of {dtype!r} by {op!r}",
-                calling_line(__file__),
-                f"use {', '.join(known)}",
-            )
+        _check_folds(op, dtype, "fold")
         self._check_own(axes)
-        first = lift(ir.neutral(op, dtype) if start is None else start, dtype)
+        first = lift(neutral(op, dtype) if start is None else start, dtype)
         check_value(first)
         name, number = self.fresh(name), len(self._leaves) + len(self._stores)
         return self._leaf(Folded(name, None, dtype, number, op, expression, axes, first))
+
+    @located
+    def scan(
+        self,
+        op: Fold,
+        expression: Value,
+        over: ir.Axis,
+        exclusive: bool = False,
+        name: str = "scan",
+    ) -> Scanned:
+        """At each place along an axis the values of the expression as far as there, put together by
+        an operator: `y[i, j] = nest.scan("+", x[i, j], over=j)`. With `exclusive` those before it,
+        so that the first is what a fold begins with."""
+        expression = _term(expression)
+        dtype = dtype_of(expression)
+        _check_folds(op, dtype, "scan")
+        if not isinstance(over, ir.Axis):
+            raise CheckError(
+                f"a scan over {over!r:.40}",
+                calling_line(__file__),
+                "scan along one axis; a scan of a scan goes along another one",
+            )
+        self._check_own((over,))
+        name, number = self.fresh(name), len(self._leaves) + len(self._stores)
+        return self._leaf(Scanned(name, None, dtype, number, op, expression, over, exclusive))
 
     def store(self, access: ir.Access, value: Value) -> None:
         value = _term(value)
@@ -426,13 +453,30 @@ class LoopNest:
             case _ if isinstance(given, Expr):
                 return ir.Crooked(given, self.axes_named(given))
         if isinstance(given, Arithmetic):
-            raise CheckError(
-                "a value that is loaded or computed is no subscript",
-                calling_line(__file__),
-                "fold over all rows and choose: "
-                "sum(choose(named[i].eq(index(row)), table[row, j], 0.0), over=row)",
-            )
+            return self._by_data(given)
         return ir.affine(given)  # which refuses it
+
+    def _by_data(self, value: Value) -> ir.ByData:
+        check_value(value)
+        if dtype_of(value).is_real:
+            raise CheckError(
+                f"a subscript of {dtype_of(value)!r}",
+                calling_line(__file__),
+                "subscripts are integers: cast(value, i32)",
+            )
+        return ir.ByData(value, tuple(self.axes_of(value)))
+
+
+def _check_folds(op: Fold, dtype: DType, what: str) -> None:
+    check_computes(dtype, f"a {what} by '{op}'", calling_line(__file__))
+    if op not in NEUTRAL or (dtype.is_float and op in ("&", "|", "^")):
+        bits = ("&", "|", "^") if dtype.is_float else ()
+        known = [each for each in NEUTRAL if each not in bits]
+        raise CheckError(
+            f"there is no {what} of {dtype!r} by {op!r}",
+            calling_line(__file__),
+            f"use {', '.join(known)}",
+        )
 
 
 def _row_major(sizes: tuple[int, ...]) -> list[int]:

@@ -142,6 +142,11 @@ def _check_action(instruction: ir.Instruction) -> None:
                 raise CheckError(f"'{instruction}': '{op}' is not for {instruction.dtype!r}")
         case ir.Load(access) | ir.Store(access):
             _check_access(access, instruction)
+        case ir.Scan(_, _, over):
+            check_computes(instruction.dtype, f"'{instruction}'")
+            own = {dim for dim in instruction.dims if dim.axis in {each.axis for each in over}}
+            if set(over) != own or len({dim.axis for dim in over}) != 1:
+                raise CheckError(f"'{instruction}' does not scan along a whole axis")
         case _:
             raise CheckError(f"'{instruction}' is of a temporary array, which nobody writes")
 
@@ -160,6 +165,8 @@ def _check_access(access: ir.Access, instruction: ir.Instruction) -> None:
         if axis not in instruction.axes:
             raise CheckError(f"'{instruction}' does not run along '{axis}', which it is indexed by")
     for at, (subscript, size) in enumerate(zip(access.subscripts, access.array.shape, strict=True)):
+        if isinstance(subscript, ir.ByData):  # what is not inside is not loaded
+            continue
         low, high = subscript.range
         if access.where is None and (low < 0 or high >= size):
             raise CheckError(
@@ -238,20 +245,25 @@ def _check_ends(program: ir.Program, lines: Lines) -> None:
 def _check_crossing(program: ir.Program, lines: Lines) -> None:
     """A fold is inside the loops that it does not fold over. Two of them want two loops that count
     tiles the other way round each."""
-    folds = [each for each in program.instructions if each.running is not None]
+    folds = [each for each in program.instructions if each.over or each.scanned]
     for number, one in enumerate(folds):
         for other in folds[:number]:
-            ends = [{d for d in f.over if d.tile is None} for f in (one, other)]
-            keeps = [set(f.dims) - set(f.over) for f in (one, other)]
+            along = [set(f.over) | set(f.scanned) for f in (one, other)]
+            ends = [{d for d in own if d.tile is None} for own in along]
+            keeps = [set(f.dims) - own for f, own in zip((one, other), along, strict=True)]
             if ends[0] & keeps[1] and ends[1] & keeps[0]:
                 first, second = ends[0] & keeps[1], ends[1] & keeps[0]
                 raise CheckError(
-                    f"'{one}' folds over '{first.pop().axis}' and '{other}' over "
+                    f"'{one}' {_word(one)} over '{first.pop().axis}' and '{other}' over "
                     f"'{second.pop().axis}', each for all of the other axis",
                     lines.get(one),
                     "let one of them run along other axes of the same sizes, or along axes that "
                     "are not dynamic",
                 )
+
+
+def _word(instruction: ir.Instruction) -> str:
+    return "scans" if instruction.scanned else "folds"
 
 
 def _check_used(program: ir.Program, lines: Lines) -> None:
@@ -317,6 +329,8 @@ def loads_of(instruction: ir.Instruction) -> list[ir.Access]:
 def _check_injective(access: ir.Access, instruction: ir.Instruction) -> None:
     """Two places of the axes are two elements: each stride is beyond what lies within it. Of what
     is not linear all places are looked at."""
+    if access.named:
+        raise CheckError(f"data decide where '{instruction}' stores to '{access.array}'")
     if not access.is_linear:
         _check_each(access, instruction)
         return
@@ -341,6 +355,7 @@ def _check_each(access: ir.Access, instruction: ir.Instruction) -> None:
     place = sum(
         np.asarray(evaluate(each.expr, env)) * stride
         for each, stride in zip(access.subscripts, access.array.strides, strict=True)
+        if not isinstance(each, ir.ByData)
     )
     if len(np.unique(place)) < math.prod(sizes):
         raise _twice(access, instruction)

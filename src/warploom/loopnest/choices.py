@@ -152,6 +152,11 @@ class Choices:
                  for dim in each.producer.over]  # fmt: skip
         found += [(dim, each.temporary.put) for each in self.program.communications
                   if each.temporary is not None for dim in each.producer.over]  # fmt: skip
+        # A scan is at its end in one tile before it is used there.
+        for each in self.program.communications:
+            users = [each.consumer, *([each.temporary.put] if each.temporary is not None else [])]
+            tiles = [dim for dim in each.producer.scanned if dim.tile is not None]
+            found += [(dim, user) for user in users for dim in tiles]
         return found
 
     # -- choices (listings 7, 9, 10 and 13) --------------------------------------------------------
@@ -201,7 +206,9 @@ class Choices:
         self.length = space.integer(  # of a dimension in memory: its size, padded if it is a row
             "length", self.put_dims, values={d: self._lengths(d) for d in put_dims}, derived=True
         )
-        producers = [i for i in self.insts if isinstance(i.action, ir.Load | ir.Compute | ir.Get)]
+        producers = [
+            i for i in self.insts if isinstance(i.action, ir.Load | ir.Compute | ir.Scan | ir.Get)
+        ]
         self.varying = [
             (i, d) for i in producers for d in i.dims if d.tile is not None and d not in i.over
         ]

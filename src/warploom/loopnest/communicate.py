@@ -70,7 +70,9 @@ def copies(program: ir.Program) -> tuple[Copy, ...]:
     for load in program.instructions:
         uses = [each for each in program.communications if each.producer is load]
         made = [each.temporary for each in uses if each.temporary is not None]
-        if isinstance(load.action, ir.Load) and made and len(made) == len(uses):
+        if not isinstance(load.action, ir.Load) or load.action.access.named:
+            continue  # what data name a thread loads by what it knows itself
+        if made and len(made) == len(uses):
             pairs = [
                 (own, put)
                 for each, t in zip(uses, made, strict=True)

@@ -15,6 +15,7 @@ from typing import TypeAlias
 from warploom.index.ir import variables
 from warploom.kernel.ir import Cell, FromIndex, Value, walk_value
 from warploom.loopnest import ir
+from warploom.loopnest.fold import Fold
 from warploom.loopnest.pieces import conditions_of
 
 
@@ -31,10 +32,21 @@ class Folded(ir.Own):
     """The values along some axes put together by an operator, from `start` on."""
 
     number: int
-    op: ir.Fold
+    op: Fold
     value: Value
     over: tuple[ir.Axis, ...]
     start: Value
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Scanned(ir.Own):
+    """The values along an axis put together as far as each place."""
+
+    number: int
+    op: Fold
+    value: Value
+    over: ir.Axis
+    exclusive: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -47,7 +59,7 @@ class Kept(ir.Own):
     stored: bool = False
 
 
-Leaf: TypeAlias = Loaded | Folded | Kept
+Leaf: TypeAlias = Loaded | Folded | Scanned | Kept
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,7 +111,7 @@ class Computation:
         found: set[ir.Axis] = set()
         for each in walk_value(value):
             match each:
-                case Loaded() | Folded() | Kept():
+                case Loaded() | Folded() | Scanned() | Kept():
                     found |= self.free(each)
                 case FromIndex():
                     found |= {self.by_name[n] for n in variables(each.expr) if n in self.by_name}
@@ -112,6 +124,8 @@ class Computation:
                     found = frozenset(leaf.access.axes)
                 case Folded():
                     found = self.axes_of(leaf.value) - set(leaf.over) | self.axes_of(leaf.start)
+                case Scanned():
+                    found = self.axes_of(leaf.value) | {leaf.over}
                 case Kept():
                     found = self.axes_of(leaf.value)
             self._free[leaf] = found
@@ -125,12 +139,16 @@ class Computation:
         there; along axes without loops of their own values travel, however often."""
         found: dict[ir.Axis, int] = {}
         for each in walk_value(value):
-            if isinstance(each, Folded | Kept):
+            if isinstance(each, Folded | Scanned | Kept):
                 for axis, count in self._ended_of(each).items():
                     found[axis] = max(found.get(axis, 0), count)
+            elif isinstance(each, Loaded):
+                for named in each.access.named:
+                    for axis, count in self.ended(named.value).items():
+                        found[axis] = max(found.get(axis, 0), count)
         return found
 
-    def _ended_of(self, leaf: Folded | Kept) -> dict[ir.Axis, int]:
+    def _ended_of(self, leaf: Folded | Scanned | Kept) -> dict[ir.Axis, int]:
         if leaf not in self._ended:
             found = self.ended(leaf.value)
             if isinstance(leaf, Folded):

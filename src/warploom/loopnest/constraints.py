@@ -14,6 +14,7 @@ from warploom.loopnest import ir
 from warploom.loopnest.choices import Choices, local_pairs
 from warploom.loopnest.communicate import copies
 from warploom.loopnest.cuts import declare_cuts
+from warploom.loopnest.neutral import folded_by
 from warploom.loopnest.target import WIDTHS
 from warploom.loopnest.tile import tensor_tiles
 from warploom.loopnest.tiling import tilings
@@ -34,6 +35,7 @@ def declare_constraints(c: Choices) -> None:
     thread_nests(c)
     representatives(c)
     folds(c)
+    scans(c)
     communication(c)
     if c.program.temporaries:
         arrays(c)
@@ -96,7 +98,7 @@ def kinds(c: Choices) -> None:
 
 def _in_order(c: Choices) -> list[ir.Dim]:
     """Dimensions along which something is folded whose parts cannot be put together later."""
-    return list(dict.fromkeys(d for i in c.insts if ir.folded_by(i) is None for d in i.over))
+    return list(dict.fromkeys(d for i in c.insts if folded_by(i) is None for d in i.over))
 
 
 def blocks(c: Choices) -> None:
@@ -269,6 +271,37 @@ def folds(c: Choices) -> None:
     own = c.folded(inst, d) | along(inst, d)
     around = order(d, start).is_("OUTER")
     space.require(own | implies(c.iterates(inst, d).is_("TRUE"), around), "folds are done once")
+
+
+def scans(c: Choices) -> None:
+    """A scan goes on from tile to tile in one loop, and is done once in each. In a tile its parts
+    are in registers, and beside each other on one level of threads. What else is around it is
+    around all of its loops, or threads."""
+    made = [i for i in c.insts if i.scanned]
+    if not made:
+        return
+    space, order, is_kind = c.space, c.order, c.is_kind
+    by_threads = ("THREAD",) if c.target.folds_by_threads else ()
+    every = list(dict.fromkeys(dim for i in made for dim in i.scanned))
+    tile = space.objects("tiles of scans", [d for d in every if d.tile is not None]).one("tile")
+    space.require(is_kind(tile, "UNROLL", *by_threads), "scans within a tile")
+    beside = [(a, b) for i in made for a, b in combinations(i.scanned, 2) if a.tile and b.tile]
+    a, b = space.relation("are tiles of one scan", beside, arity=2).row("a", "b")
+    space.require(~is_kind(a, "THREAD") | ~is_kind(b, "THREAD"), "scans on one level of threads")
+    rows = [(own, other) for i in made for own in i.scanned for other in i.dims
+            if other not in i.scanned]  # fmt: skip
+    own, other = space.relation("scans beside", _distinct(rows), arity=2).row("own", "other")
+    outside = order(other, own).is_("OUTER")
+    space.require(is_kind(other, "THREAD") | outside, "rows are around scans")
+    going = [(i, dim) for i in made for dim in i.scanned if dim.tile is None]
+    inst, loop = space.relation("goes on in", going, arity=2).row("inst", "loop")
+    space.require(is_kind(loop, "LOOP"), "scans go on in order")
+    nested = [(dim, t) for i, dim in going for t in i.scanned if t.tile is not None]
+    loop_of, inner = space.relation("goes on around", nested, arity=2).row("loop_of", "inner")
+    space.require(order(loop_of, inner).is_("OUTER"), "scans go on around tiles")
+    d = c.dimensions.one("d")
+    around = is_kind(d, "THREAD") | order(d, loop).is_("OUTER", "MERGED") | c.declared(d, inst)
+    space.require(around | c.iterates(inst, d).is_not("TRUE"), "scans are done once")
 
 
 def communication(c: Choices) -> None:
@@ -539,6 +572,10 @@ def _words(c: Choices) -> dict[Hashable, int]:
     starts = {i.running.start for i in c.insts if i.running is not None}
     owners = [i for i in c.insts if not isinstance(i.action, ir.Store | ir.Put) and i not in starts]
     return {i: max(1, i.dtype.bytes // REGISTER_BYTES) for i in owners}
+
+
+def _distinct(rows: list[tuple[ir.Dim, ir.Dim]]) -> list[tuple[ir.Dim, ir.Dim]]:
+    return list(dict.fromkeys(rows))
 
 
 def _partners(c: Choices) -> list[tuple[ir.Dim, ir.Dim]]:

@@ -73,8 +73,9 @@ def _key(inst: ir.Instruction, keys: dict[ir.Instruction, Hashable]) -> Hashable
         case ir.Load(access):
             crooked = tuple(s.expr for s in access.subscripts if isinstance(s, ir.Crooked))
             where = None if access.where is None else (access.where.condition, access.other)
-            place = access.place
-            return access.array, place.offset, frozenset(place.factors.items()), crooked, where
+            place, named = access.near, tuple(operand(each.value) for each in access.named)
+            own = place.offset, frozenset(place.factors.items()), crooked, named
+            return access.array, own, where, access.other if named else 0
         case ir.Compute("choose", operands):
             parts = tuple(operand(each) for each in operands)
             return Computed(("choose", inst.dtype, _asked(inst.action.value), parts))
@@ -211,6 +212,8 @@ def _given_along(
             there = [each for each in parts if each is not None]
             gone = {dim.axis for dim in inst.over}
             return frozenset().union(*there) - gone if there else None
+        case ir.Scan(_, value):
+            return _given(value, known)
         case _:
             return frozenset(inst.axes)
 
@@ -298,6 +301,10 @@ def _new_along(
                     case ir.Running(start, _, over):  # it goes on from what it has
                         found |= known[start] | {dim.axis for dim in over}
             return frozenset(found)
+        case ir.Scan(_, ir.Result(instruction)):
+            return known[instruction] - {dim.axis for dim in instruction.over}
+        case ir.Scan():
+            return frozenset()
         case _:  # what is put somewhere is there
             return frozenset(inst.axes)
 

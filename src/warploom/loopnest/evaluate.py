@@ -21,8 +21,9 @@ from warploom.index.ir import Expr, variables
 from warploom.index.ranges import range_of
 from warploom.kernel.arithmetic import FUNCTIONS as ELEMENTARY
 from warploom.kernel.dtype import DType, memory_of, numbers_of
-from warploom.kernel.ir import Choose, Compare, Value
+from warploom.kernel.ir import Choose, Compare, Value, dtype_of
 from warploom.loopnest import ir
+from warploom.loopnest.fold import neutral
 from warploom.loopnest.pieces import in_pieces
 
 Numbers: TypeAlias = npt.NDArray[Any]
@@ -39,11 +40,18 @@ REDUCTIONS: dict[str, Callable[..., Numbers]] = {
     "+": np.sum, "*": np.prod, "min": np.fmin.reduce, "max": np.fmax.reduce,
     "&": np.bitwise_and.reduce, "|": np.bitwise_or.reduce, "^": np.bitwise_xor.reduce,
 }  # fmt: skip
+ACCUMULATED: dict[str, Callable[..., Numbers]] = {
+    "+": np.add.accumulate, "*": np.multiply.accumulate, "min": np.fmin.accumulate,
+    "max": np.fmax.accumulate, "&": np.bitwise_and.accumulate, "|": np.bitwise_or.accumulate,
+    "^": np.bitwise_xor.accumulate,
+}  # fmt: skip
 COMPARED: dict[str, Callable[..., Numbers]] = {
     "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal,
     "==": np.equal, "!=": np.not_equal,
 }  # fmt: skip
 
+
+SOME_ROWS = 64  # of an array that data name, where axes are shorter than they are
 
 Points: TypeAlias = Mapping[ir.Axis, Numbers]  # where along some axes, in ascending order
 
@@ -67,7 +75,7 @@ def evaluate_at(
 ) -> dict[str, tuple[Numbers, Numbers]]:
     """Elements of the arrays that the program stores, where they are and what they should be, at
     some points of axes over which nothing is folded."""
-    folded = {dim.axis for each in program.instructions for dim in each.over}
+    folded = {dim.axis for each in program.instructions for dim in (*each.over, *each.scanned)}
     if mixed := folded & points.keys():
         raise CheckError(f"all of axis '{next(iter(mixed)).name}' is needed: it is folded over")
     part = Evaluation(program, arrays, numbers, {}, points)
@@ -93,6 +101,7 @@ class Evaluation:
         self.points = {**whole, **(points or {})}
         self.sizes = {axis: len(each) for axis, each in self.points.items()}
         self.elements = elements(program, sizes)
+        self.short = bool(sizes)
         self.arrays = arrays
         self.numbers = numbers
         self.values: dict[ir.Instruction, Numbers] = {}
@@ -111,6 +120,8 @@ class Evaluation:
                     self.values[instruction] = self.computed(
                         instruction, op, operands, instruction.action.value
                     )
+                case ir.Scan():
+                    self.values[instruction] = self.scanned(instruction, instruction.action)
                 case ir.Put() | ir.Get():
                     raise CheckError("a temporary array is no part of what a program means")
                 case _:
@@ -129,7 +140,21 @@ class Evaluation:
             total = total + stride * self.along(subscript)
         return total
 
+    def inside(self, access: ir.Access) -> Numbers:
+        """Where data name an element of the array, and the condition holds."""
+        found = np.ones([1] * len(self.program.axes), np.bool_)
+        if access.where is not None:
+            found = found & (self.expression(access.where.condition) != 0)
+        for subscript, rows in zip(access.subscripts, rows_of(access, self.short), strict=True):
+            if isinstance(subscript, ir.ByData):
+                named = self.operand(subscript.value, dtype_of(subscript.value))
+                found = found & (named >= 0) & (named < rows)
+        return found
+
     def along(self, subscript: ir.Subscript) -> Numbers:
+        if isinstance(subscript, ir.ByData):
+            named = self.operand(subscript.value, dtype_of(subscript.value))
+            return named.astype(np.int64)
         if isinstance(subscript, ir.Crooked):
             return self.expression(subscript.expr)
         total = np.full([1] * len(self.program.axes), subscript.offset)
@@ -151,9 +176,9 @@ class Evaluation:
     def loaded(self, instruction: ir.Instruction, access: ir.Access) -> Numbers:
         given = self.given(access.array.name, self.elements[access.array])
         place = np.broadcast_to(self.place(access), self.shape(instruction))
-        if access.where is None:
+        if access.where is None and not access.named:
             return wide(numbers_of(given[place], instruction.dtype), instruction.dtype)
-        inside = np.broadcast_to(self.expression(access.where.condition) != 0, place.shape)
+        inside = np.broadcast_to(self.inside(access), place.shape)
         held = numbers_of(given[np.where(inside, place, 0)], instruction.dtype)
         found = np.where(inside, held, access.other)
         return wide(found, instruction.dtype)
@@ -228,6 +253,19 @@ class Evaluation:
         folded = REDUCTIONS[op](np.broadcast_to(values[0], shape), axis=axes, keepdims=True)
         return FUNCTIONS[op](start, folded)
 
+    def scanned(self, instruction: ir.Instruction, scan: ir.Scan) -> Numbers:
+        whole = np.broadcast_to(
+            self.operand(scan.value, instruction.dtype), self.shape(instruction)
+        )
+        at = self.program.axes.index(scan.axis)
+        with np.errstate(all="ignore"):
+            made = ACCUMULATED[scan.op](whole, axis=at)
+        if scan.exclusive:
+            nothing = np.full_like(np.take(made, [0], axis=at), neutral(scan.op, instruction.dtype))
+            before = np.take(made, range(made.shape[at] - 1), axis=at)
+            made = np.concatenate([nothing, before], axis=at)
+        return wide(made.astype(whole.dtype), instruction.dtype)
+
     def written(self) -> dict[str, Numbers]:
         """Where in its arrays the program stores."""
         found: dict[str, Numbers] = {}
@@ -256,14 +294,26 @@ def elements(program: ir.Program, sizes: Mapping[ir.Axis, int]) -> dict[ir.Array
     for each in in_pieces(program).instructions:
         if isinstance(each.action, ir.Load | ir.Store):
             access, last = each.action.access, 0
-            for subscript, stride in zip(access.subscripts, access.array.strides, strict=True):
-                last += stride * _greatest(subscript, sizes)
+            rows = rows_of(access, short=True)
+            for subscript, stride, n in zip(
+                access.subscripts, access.array.strides, rows, strict=True
+            ):
+                if isinstance(subscript, ir.ByData):
+                    last += stride * (n - 1)
+                else:
+                    last += stride * _greatest(subscript, sizes)
             most = access.array.elements
             found[access.array] = max(found[access.array], min(1 + last, most))
     return found
 
 
-def _greatest(subscript: ir.Subscript, sizes: Mapping[ir.Axis, int]) -> int:
+def rows_of(access: ir.Access, short: bool) -> tuple[int, ...]:
+    """Below what data have to be for each subscript; of shortened axes they name few rows."""
+    shape = access.array.shape
+    return tuple(min(size, SOME_ROWS) for size in shape) if short else shape
+
+
+def _greatest(subscript: ir.Affine | ir.Crooked, sizes: Mapping[ir.Axis, int]) -> int:
     """The greatest that a subscript is along shorter axes."""
     if isinstance(subscript, ir.Crooked):
         bounds = {a.name: (0, sizes.get(a, a.size) - 1) for a in subscript.axes}

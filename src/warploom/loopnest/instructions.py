@@ -32,7 +32,16 @@ from warploom.kernel.traverse import map_value
 from warploom.loopnest import ir, tiling
 from warploom.loopnest.check import check
 from warploom.loopnest.communicate import communications
-from warploom.loopnest.computation import Computation, Folded, Kept, Leaf, Loaded, Stored
+from warploom.loopnest.computation import (
+    Computation,
+    Folded,
+    Kept,
+    Leaf,
+    Loaded,
+    Scanned,
+    Stored,
+)
+from warploom.loopnest.fold import Fold, neutral
 from warploom.loopnest.pieces import pieces
 
 # How often loops along each axis come after others of it: none is the first.
@@ -215,8 +224,11 @@ class _Emission:
                 case Folded():
                     self._want(leaf, leaf.value, inner, wanted)
                     self._want(leaf, leaf.start, inner, wanted)
-                case Kept():
+                case Kept() | Scanned():
                     self._want(leaf, leaf.value, inner, wanted)
+                case Loaded():
+                    for named in leaf.access.named:
+                        self._want(leaf, named.value, inner, wanted)
 
     def _check_used(self, wanted: Mapping[Key, object]) -> None:
         used = {leaf for leaf, _ in wanted}
@@ -235,7 +247,9 @@ class _Emission:
             return False
         if isinstance(leaf, Kept):
             return leaf.stored
-        return isinstance(leaf, Loaded) and not any(isinstance(u, Folded) for u in self.users[key])
+        return isinstance(leaf, Loaded) and not any(
+            isinstance(user, Folded | Scanned) for user in self.users[key]
+        )
 
     # -- instructions ------------------------------------------------------------------------------
 
@@ -248,12 +262,15 @@ class _Emission:
             case Loaded():
                 access = self._access(leaf.access, inner)
                 dims = self._loops(name, access.axes)
+                access = access.naming(lambda value: self._value(value, dims, inner))
                 made = self._add(name, leaf.dtype, dims, ir.Load(access))
             case Kept():
                 dims = self._loops(name, self._along(self.source.axes_of(leaf.value), inner))
                 made = self._computed(name, leaf.value, dims, inner)
             case Folded():
                 made = self._folded(name, leaf, inner)
+            case Scanned():
+                made = self._scanned(name, leaf, inner)
         self.values[key] = made
 
     def _store(self, store: Stored) -> None:
@@ -270,13 +287,22 @@ class _Emission:
         made = fused(self._value(value, dims, ages))
         return self._add(name, dtype_of(value), dims, ir.Compute(made))
 
+    def _scanned(self, name: str, leaf: Scanned, ages: Mapping[ir.Axis, int]) -> ir.Instruction:
+        along = self.become(leaf.over, ages.get(leaf.over, 0)).axes
+        if len(along) > 1:
+            raise UnsupportedError(f"'{leaf.over}' is scanned along, and not cut into parts")
+        dims = self._loops(name, self._along(self.source.free(leaf), ages))
+        over = tuple(dim for dim in dims if dim.axis is along[0])
+        value = fused(self._value(leaf.value, dims, ages))
+        return self._add(name, leaf.dtype, dims, ir.Scan(leaf.op, value, over, leaf.exclusive))
+
     def _folded(self, name: str, leaf: Folded, ages: Mapping[ir.Axis, int]) -> ir.Instruction:
         """One fold; where its axis has parts, the first of several."""
         over = [self.become(axis, ages.get(axis, 0)) for axis in leaf.over]
         first = [axis for one in over for axis in one.iterations]
         rest = [axis for one in over for axis in one.parts]
         inside = self.source.axes_of(leaf.value) | set(leaf.over)
-        start = leaf.start if not rest else Number(ir.neutral(leaf.op, leaf.dtype), leaf.dtype)
+        start = leaf.start if not rest else Number(neutral(leaf.op, leaf.dtype), leaf.dtype)
         every = self._along(inside, ages)
 
         def summand(dims: tuple[ir.Dim, ...], reduced: tuple[ir.Dim, ...]) -> Value:
@@ -362,12 +388,18 @@ class _Emission:
         every = (each for one in instead.values() for each in one.axes)
         return made, tuple(dict.fromkeys(every))
 
+    def _subscript(self, given: ir.Subscript, ages: Mapping[ir.Axis, int]) -> ir.Subscript:
+        match given:
+            case ir.Affine():
+                return self._linear(given, ages)
+            case ir.Crooked(expr):
+                return ir.Crooked(*self._expr(expr, ages))
+            case ir.ByData(value, axes):
+                return ir.ByData(value, tuple(dict.fromkeys(self._along(axes, ages))))
+
     def _access(self, access: ir.Access, ages: Mapping[ir.Axis, int]) -> ir.Access:
-        subscripts = tuple(
-            self._linear(each, ages) if isinstance(each, ir.Affine)
-            else ir.Crooked(*self._expr(each.expr, ages))
-            for each in access.subscripts
-        )  # fmt: skip
+        """With the axes that its own have become; values as subscripts stay as they are."""
+        subscripts = tuple(self._subscript(each, ages) for each in access.subscripts)
         where = access.where
         if where is not None:
             where = ir.Where(*self._expr(where.condition, ages))
@@ -384,7 +416,7 @@ class _Emission:
 
         def found(each: Value) -> Value:
             match each:
-                case Loaded() | Folded() | Kept():
+                case Loaded() | Folded() | Scanned() | Kept():
                     key = self._key(each, ages)
                     if key in self.values:
                         return self._result(self.values[key], dims, over)
@@ -392,6 +424,7 @@ class _Emission:
                         return self._value(each.value, dims, ages, over)
                     assert isinstance(each, Loaded)
                     access = self._access(each.access, ages)
+                    access = access.naming(lambda value: self._value(value, dims, ages, over))
                     return ir.Element(each.name, None, each.dtype, access)
                 case FromIndex(expr, dtype):
                     made, axes = self._expr(expr, ages)
@@ -408,7 +441,7 @@ class _Emission:
         return ir.result(made, _pairs(made, dims, self.where), _scope(made, dims, over))
 
 
-def folding(op: ir.Fold, value: Value, running: ir.Running) -> Value:
+def folding(op: Fold, value: Value, running: ir.Running) -> Value:
     """One step of a fold."""
     return added(running, value) if op == "+" else Operation(op, (running, value))
 
@@ -462,5 +495,5 @@ def _scope(
 
 
 def _leaves(value: Value) -> list[Leaf]:
-    found = (each for each in ir.leaves(value) if isinstance(each, Loaded | Folded | Kept))
+    found = (each for each in ir.leaves(value) if isinstance(each, Leaf))
     return list(dict.fromkeys(found))

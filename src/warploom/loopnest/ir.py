@@ -14,11 +14,9 @@ system it is one operator: `pieces` has it so.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Literal, TypeAlias
-
-import numpy as np
 
 from warploom.errors import CheckError
 from warploom.index.evaluate import evaluate
@@ -38,9 +36,9 @@ from warploom.kernel.ir import (
     operands,
     walk_value,
 )
+from warploom.loopnest.fold import Fold
 
 Operation: TypeAlias = Operator | Literal["move", "cast", "choose"]
-Fold: TypeAlias = Literal["+", "*", "min", "max", "&", "|", "^"]
 
 
 # -- axes and dimensions ---------------------------------------------------------------------------
@@ -209,7 +207,16 @@ class Crooked:
         return range_of(self.expr, {axis.name: (0, axis.size - 1) for axis in self.axes})
 
 
-Subscript: TypeAlias = Affine | Crooked
+@dataclass(frozen=True, slots=True, eq=False)
+class ByData:
+    """A subscript that is a value: an integer that is loaded or computed. Where it lies outside the
+    array there is no element, and nothing is loaded. `axes` are those along which it varies."""
+
+    value: Value
+    axes: tuple[Axis, ...]
+
+
+Subscript: TypeAlias = Affine | Crooked | ByData
 
 
 def crooked(value: Linear, made: Callable[[Expr], Expr]) -> Crooked:
@@ -240,30 +247,58 @@ class Access:
         return all(isinstance(each, Affine) for each in self.subscripts)
 
     @property
+    def named(self) -> tuple[ByData, ...]:
+        """The subscripts that data decide."""
+        return tuple(each for each in self.subscripts if isinstance(each, ByData))
+
+    @property
     def place(self) -> Affine:
         """The element's place in the array, in elements, as far as it is known: without axes and at
         the beginning where a subscript is not linear."""
+        return Affine(0) if self.named else self.near
+
+    @property
+    def near(self) -> Affine:
+        """The same beside what data decide: in the row that they name."""
         place = Affine(0)
         for subscript, stride in zip(self.subscripts, self.array.strides, strict=True):
             if isinstance(subscript, Crooked):
                 return Affine(0)
-            place = place + subscript * stride
+            if isinstance(subscript, Affine):
+                place = place + subscript * stride
         return Affine(place.offset, tuple(place.factors.items()))
 
     @property
     def steps(self) -> dict[Axis, int]:
         """How far apart the first two elements along each axis are: all neighbours where it is
         linear, and most of them where it is not."""
-        if self.is_linear:
-            return self.place.factors
+        if self.is_linear or self.named:
+            return self.near.factors
         first = self._at(dict.fromkeys((axis.name for axis in self.axes), 0))
         return {axis: self._at({each.name: int(each is axis) for each in self.axes}) - first
                 for axis in self.axes if axis.size > 1}  # fmt: skip
 
     def _at(self, index: dict[str, int]) -> int:
         """Its place where axes have these indices."""
-        found = (int(evaluate(each.expr, index)) for each in self.subscripts)
-        return sum(at * stride for at, stride in zip(found, self.array.strides, strict=True))
+        total = 0
+        for each, stride in zip(self.subscripts, self.array.strides, strict=True):
+            assert not isinstance(each, ByData)
+            total += int(evaluate(each.expr, index)) * stride
+        return total
+
+    @property
+    def multiples(self) -> list[int]:
+        """What the place is moved by multiples of, however data decide."""
+        pairs = zip(self.subscripts, self.array.strides, strict=True)
+        return [stride for each, stride in pairs if isinstance(each, ByData)]
+
+    def naming(self, named: Callable[[Value], Value]) -> Access:
+        """Returns the same with other values for subscripts."""
+        if not self.named:
+            return self
+        found = (replace(each, value=named(each.value)) if isinstance(each, ByData) else each
+                 for each in self.subscripts)  # fmt: skip
+        return replace(self, subscripts=tuple(found))
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -408,6 +443,21 @@ class Compute:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Scan:
+    """At each place along the dimensions `over`, all of one axis, what an operator makes of the
+    values as far as there; `exclusive`: of those before it."""
+
+    op: Fold
+    value: Value
+    over: tuple[Dim, ...]
+    exclusive: bool = False
+
+    @property
+    def axis(self) -> Axis:
+        return self.over[0].axis
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Load:
     access: Access
 
@@ -430,7 +480,7 @@ class Get:
     """Loads from a temporary array."""
 
 
-Action: TypeAlias = Compute | Load | Store | Put | Get
+Action: TypeAlias = Compute | Scan | Load | Store | Put | Get
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -446,7 +496,7 @@ class Instruction:
     def value(self) -> Value | None:
         """What it computes, or stores."""
         match self.action:
-            case Compute():
+            case Compute() | Scan():
                 return self.action.value
             case Store(_, value) | Put(value):
                 return value
@@ -455,7 +505,9 @@ class Instruction:
 
     @property
     def operands(self) -> tuple[Operand, ...]:
-        """The leaves of its value."""
+        """The leaves of its value, and those that subscripts are made of."""
+        if isinstance(self.action, Load):
+            return tuple(_naming(self.action.access))
         return () if self.value is None else tuple(leaves(self.value))
 
     @property
@@ -467,6 +519,11 @@ class Instruction:
     def over(self) -> tuple[Dim, ...]:
         """The dimensions that it folds over."""
         return self.running.over if self.running is not None else ()
+
+    @property
+    def scanned(self) -> tuple[Dim, ...]:
+        """The dimensions along which it scans."""
+        return self.action.over if isinstance(self.action, Scan) else ()
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -542,37 +599,17 @@ class Program:
         return tuple(dict.fromkeys(dim for each in self.instructions for dim in each.dims))
 
 
-# -- folds -----------------------------------------------------------------------------------------
-
-# What a fold starts with: it changes nothing. For integers: the least and greatest of the type.
-NEUTRAL: dict[Fold, float] = {
-    "+": 0.0, "*": 1.0, "min": float("inf"), "max": -float("inf"), "&": -1, "|": 0, "^": 0,
-}  # fmt: skip
-
-
-def neutral(op: Fold, dtype: DType) -> float:
-    """What a fold begins with where nothing is said."""
-    if op not in ("min", "max") or dtype.is_float:
-        value = NEUTRAL[op]
-        if dtype.is_float:
-            return value
-        return int(np.iinfo(dtype.numpy).max) if value < 0 and not dtype.is_signed else int(value)
-    limits = np.iinfo(dtype.numpy)
-    return int(limits.max if op == "min" else limits.min)
-
-
-def folded_by(inst: Instruction) -> Fold | None:
-    """The operator by which parts of a fold may be put together in any order."""
-    match inst.action:
-        case Compute("fma", (_, _, Running())):
-            return "+"
-        case Compute(op, (Running(), _)) if op in NEUTRAL:
-            return op
-    return None
-
-
 def leaves(value: Value) -> Iterator[Value]:
-    return (each for each in walk_value(value) if not operands(each))
+    """Those of subscripts after the element that they belong to."""
+    for each in walk_value(value):
+        if not operands(each):
+            yield each
+            if isinstance(each, Element):
+                yield from _naming(each.access)
+
+
+def _naming(access: Access) -> Iterator[Value]:
+    return (leaf for each in access.named for leaf in leaves(each.value))
 
 
 def results(instruction: Instruction) -> Iterator[Result]:

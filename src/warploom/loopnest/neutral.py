@@ -1,4 +1,5 @@
-"""Whether a fold is left as it was by what lies beyond the end of an axis.
+"""By which operator something is folded, and whether a fold is left as it was by what lies beyond
+the end of an axis.
 
 Loads beyond the end give zero. If all that is added there is zero because of that, nothing has to
 guard the addition.
@@ -10,9 +11,20 @@ from collections.abc import Callable
 
 from warploom.kernel.ir import Cast, Number, Operation, Value
 from warploom.loopnest import ir
+from warploom.loopnest.fold import NEUTRAL, Fold
 
 # Of zeros they make zero.
 KEEP_ZERO = frozenset({"+", "-", "*", "neg", "abs", "min", "max", "fma"})
+
+
+def folded_by(inst: ir.Instruction) -> Fold | None:
+    """The operator by which parts of a fold may be put together in any order."""
+    match inst.action:
+        case ir.Compute("fma", (_, _, ir.Running())):
+            return "+"
+        case ir.Compute(op, (ir.Running(), _)) if op in NEUTRAL:
+            return op
+    return None
 
 
 def unchanged_outside(fold: ir.Instruction, axis: ir.Axis) -> bool:

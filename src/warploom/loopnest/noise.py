@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 
 from warploom.loopnest.evaluate import FUNCTIONS, Evaluation, Numbers
-from warploom.loopnest.ir import Compute, Instruction, Load, Operand, Result, Running, Store
+from warploom.loopnest.ir import Compute, Instruction, Load, Operand, Result, Running, Scan, Store
 
 ROUNDED = 2.0**-23  # of a number in single precision, at most
 
@@ -34,6 +34,11 @@ class Noise:
                     found[access.array.name] = self._operand(value, instruction)[1]
                 case Load():
                     self._noise[instruction] = ROUNDED * self._largest(instruction)
+                case Scan() as scan:
+                    given = [self._operand(scan.value, instruction)]
+                    count = self._evaluation.sizes[scan.axis]
+                    own = ROUNDED * self._largest(instruction)
+                    self._noise[instruction] = self._folded(scan.op, given, count) + own
                 case Compute(op, operands):
                     self._noise[instruction] = self._computed(instruction, op, operands)
         return found

@@ -18,6 +18,7 @@ from warploom.kernel.ir import Number, Value, walk_value
 from warploom.kernel.traverse import map_value
 from warploom.loopnest import ir, tiling
 from warploom.loopnest.computation import Computation, Folded, Kept, Leaf, Loaded, Stored
+from warploom.loopnest.fold import neutral
 
 
 class NotPartedError(Exception):
@@ -58,6 +59,8 @@ def _fold_of(given: Computation) -> tuple[Folded, ir.Axis]:
     (fold,), (over,) = folds, folds[0].over
     leaves = [each for each in walk_value(fold.value) if isinstance(each, Loaded | Folded | Kept)]
     plain = all(isinstance(each, Loaded) for each in leaves)
+    if any(isinstance(each, Loaded) and each.access.named for each in given.leaves):
+        raise NotPartedError("data decide what is loaded")
     if not plain or given.axes_of(fold.value) - {over} != given.free(fold):
         raise NotPartedError("what is folded is more than loads")
     again = any(over in store.access.axes for store in given.stores)
@@ -106,6 +109,7 @@ class _Cut:
     def _subscript(self, given: ir.Subscript) -> ir.Subscript:
         if isinstance(given, ir.Crooked):
             return ir.Crooked(*self._expr(given.expr, given.axes))
+        assert isinstance(given, ir.Affine)  # what data decide has no parts
         factor = given.factors.get(self.over, 0)
         others = tuple((axis, f) for axis, f in given.terms if axis is not self.over)
         return ir.Affine(given.offset, others) + self.at * factor
@@ -126,7 +130,7 @@ def _first(given: Computation, fold: Folded, cut: _Cut, there: ir.Access) -> Com
     for each in dict.fromkeys(loads):
         known[each] = made = replace(each, access=cut.access(each.access))
         leaves.append(made)
-    start = Number(ir.neutral(fold.op, fold.dtype), fold.dtype)
+    start = Number(neutral(fold.op, fold.dtype), fold.dtype)
     value = _with(fold.value, known)
     parts = replace(fold, value=value, over=(cut.inner,), start=start)
     axes = [each for each in given.axes if each in given.free(fold) or each is cut.over]

@@ -37,7 +37,7 @@ Fresh = Callable[[str], str]
 def pieces(inst: ir.Instruction, fresh: Fresh | None = None) -> tuple[ir.Instruction, ...]:
     """The last of them is the instruction itself, of what others compute; each of the others has
     the loops of what it depends on. With `fresh`, which gives names, all have the same loops."""
-    if inst.value is None or not _is_compound(inst):
+    if not _is_compound(inst):
         return (inst,)
     splitting = _Splitting(inst, fresh)
     root = splitting.root()
@@ -46,10 +46,14 @@ def pieces(inst: ir.Instruction, fresh: Fresh | None = None) -> tuple[ir.Instruc
 
 def _is_compound(inst: ir.Instruction) -> bool:
     value = inst.value
-    assert value is not None
+    if isinstance(inst.action, ir.Load):
+        named = [each.value for each in inst.action.access.named]
+        return any(operands(each) or isinstance(each, ir.Element) for each in named)
+    if value is None:
+        return False
     if isinstance(value, ir.Element):
         return True
-    parts = operands(value)
+    parts = operands(value)  # of what is scanned or stored there is none
     if isinstance(inst.action, ir.Compute):
         return any(operands(each) or isinstance(each, ir.Element) for each in parts)
     return bool(parts)
@@ -69,6 +73,10 @@ class _Splitting:
                 return replace(self.inst, action=ir.Compute(split))
             case ir.Store(access, value):
                 return replace(self.inst, action=ir.Store(access, self.piece(value)))
+            case ir.Scan() as action:
+                return replace(self.inst, action=replace(action, value=self.piece(action.value)))
+            case ir.Load(access):
+                return replace(self.inst, action=ir.Load(access.naming(self.piece)))
             case action:
                 return replace(self.inst, action=action)
 
@@ -95,7 +103,7 @@ class _Splitting:
 
     def _piece(self, value: Value) -> Value:
         if isinstance(value, ir.Element):
-            action: ir.Action = ir.Load(value.access)
+            action: ir.Action = ir.Load(value.access.naming(self.piece))
             word = value.access.array.name
         elif operands(value):
             computed = ir.Compute(self.inner(value))
@@ -170,8 +178,11 @@ def _using(
     inst: ir.Instruction, last: Mapping[ir.Instruction, ir.Instruction]
 ) -> ir.Instruction:  # fmt: skip
     """An instruction that uses other instructions in place of some."""
-    if inst.value is None or not any(_source(each) in last for each in inst.operands):
+    if not any(_source(each) in last for each in inst.operands):
         return inst
+
+    def again(value: Value) -> Value:
+        return map_value(value, lambda expr: expr, found)
 
     def found(each: Value) -> Value:
         match each:
@@ -179,15 +190,22 @@ def _using(
                 return ir.result(last[made], pairs, scope)
             case ir.Running(start, pairs, over) if start in last:
                 return ir.running(last[start], pairs, over)
+            case ir.Element(access) if access.named:
+                return replace(each, access=access.naming(again))
         return each
 
-    value = map_value(inst.value, lambda expr: expr, found)
+    if isinstance(inst.action, ir.Load):
+        return replace(inst, action=ir.Load(inst.action.access.naming(again)))
+    assert inst.value is not None
+    value = again(inst.value)
     match inst.action:
         case ir.Store(access):
             return replace(inst, action=ir.Store(access, value))
         case ir.Put():
             assert isinstance(value, ir.Result)
             return replace(inst, action=ir.Put(value))
+        case ir.Scan() as action:
+            return replace(inst, action=replace(action, value=value))
         case _:
             return replace(inst, action=ir.Compute(value))
 

@@ -8,7 +8,7 @@ has no part in a store, its first thread stores.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -31,8 +31,9 @@ from warploom.kernel.ir import (
 from warploom.kernel.traverse import map_value
 from warploom.loopnest import ir
 from warploom.loopnest.decided import Implementation, Loop, Node
-from warploom.loopnest.evaluate import elements
-from warploom.loopnest.neutral import unchanged_outside
+from warploom.loopnest.evaluate import elements, rows_of
+from warploom.loopnest.fold import neutral
+from warploom.loopnest.neutral import folded_by, unchanged_outside
 from warploom.loopnest.tile import Product, products
 from warploom.schedule import ir as made_of
 from warploom.schedule.context import all_of
@@ -79,6 +80,7 @@ class _Scheduling:
         self.grid: list[int] = []
         self.begun: set[ir.Instruction] = set()
         self.open: set[ir.Dim] = set()
+        self.scans = [each for each in self.made.instructions if each.scanned]
         self.products = {p.fold: p for p in self._products()}
         self.rows = self._rows()
         self.sent = {
@@ -152,6 +154,8 @@ class _Scheduling:
             yield made_of.Buffer(number.name, number.dtype, "number")
         for row in {row.name: row for row in self.rows.values()}.values():
             yield made_of.Buffer(row.name, row.dtype, "registers", row.size)
+        for scan in self.scans:
+            yield made_of.Buffer(self.name(f"{scan}.carry"), scan.dtype, "registers")
         for each in self.made.lowered:
             yield made_of.Buffer(
                 self.name(each.name),
@@ -185,19 +189,54 @@ class _Scheduling:
             return
         begun = [each for each in self.made.shared_folds
                  if each not in self.begun and set(node.dims) & set(each.over)]  # fmt: skip
-        self.begun |= set(begun)
+        own = {each: [dim for dim in node.dims if dim in each.scanned] for each in self.scans}
+        scans = [each for each in self.scans
+                 if each not in self.begun and any(dim.tile for dim in own[each])]  # fmt: skip
+        self.begun |= {*begun, *scans}
+        for each in self.scans:
+            if any(dim.tile is None for dim in own[each]):
+                yield made_of.Write(self._carry(each), self._nothing(each))
         around = set(self.open)
         self.open |= set(node.dims)
         yield from self._node(node)
         self.open = around
         for each in begun:
             yield self._combined(each)
+        for each in scans:
+            yield self._prefix(each)
+
+    # -- scans -------------------------------------------------------------------------------------
+
+    def _carry(self, scan: ir.Instruction) -> Cell:
+        return Cell(self.name(f"{scan}.carry"), None, scan.dtype)
+
+    def _nothing(self, scan: ir.Instruction) -> Number:
+        assert isinstance(scan.action, ir.Scan)
+        return Number(neutral(scan.action.op, scan.dtype), scan.dtype)
+
+    def _prefix(self, scan: ir.Instruction) -> made_of.Prefix:
+        """In the order of the axis, whatever the order of loops."""
+        assert isinstance(scan.action, ir.Scan)
+        tiles = [dim for dim in scan.scanned if dim.tile is not None]
+        threads = [dim for dim in tiles if self.made.kind[dim] == "THREAD"]
+        first = tiles.index(threads[0]) if threads else 0
+        counters = [(self.counter[dim], self.made.size_of(dim)) for dim in tiles]
+        return made_of.Prefix(
+            self._target(scan),
+            tuple(counters[:first]),
+            tuple(counters[first + len(threads) :]),
+            scan.action.op,
+            self._nothing(scan),
+            self.made.level[threads[0]] if threads else None,
+            scan.action.exclusive,
+            self._carry(scan) if any(dim.tile is None for dim in scan.scanned) else None,
+        )
 
     def _combined(self, fold: ir.Instruction) -> made_of.Combine:
         row = self.rows[fold]
         along = [(self.counter[d], self.made.size_of(d)) for d in row.strides if d not in self.open]
         levels = {self.made.level[d] for d in fold.over if self.made.kind[d] == "THREAD"}
-        target, op = self._target(fold), ir.folded_by(fold)
+        target, op = self._target(fold), folded_by(fold)
         assert op is not None
         return made_of.Combine(target, tuple(along), op, tuple(sorted(levels)))
 
@@ -271,6 +310,29 @@ class _Scheduling:
         own = [dim for dim in inst.dims if dim.axis is axis]
         return total(self.index[dim] * self.made.stride_of(dim) for dim in own)
 
+    def _names(self, inst: ir.Instruction, access: ir.Access) -> list[made_of.Name]:
+        """What data decide of an access."""
+        rows = rows_of(access, bool(self.made.sizes))
+        found = []
+        for subscript, size in zip(access.subscripts, rows, strict=True):
+            if isinstance(subscript, ir.ByData):
+                value = self._value(inst, subscript.value)
+                found.append(made_of.Name(self.name(f"{access.array}.row"), value, size))
+        return found
+
+    def _gathered(
+        self, inst: ir.Instruction, access: ir.Access, names: Sequence[made_of.Name]
+    ) -> Cell:
+        """An element whose place data decide."""
+        array, terms, given = access.array, list[Expr](), iter(names)
+        along = {axis.name: self._along(inst, axis) for axis in inst.axes}
+        for subscript, stride in zip(access.subscripts, array.strides, strict=True):
+            if isinstance(subscript, ir.ByData):
+                terms.append(Var(next(given).counter) * stride)
+            else:
+                terms.append(substitute(subscript.expr, along) * stride)
+        return made_of.Gathered(array.name, total(terms), array.dtype, tuple(names))
+
     def _element(self, inst: ir.Instruction, access: ir.Access) -> Cell:
         place, array = access.place, access.array
         if access.is_linear:
@@ -285,7 +347,8 @@ class _Scheduling:
             return Cell(array.name, total([*terms, Const(place.offset)]), array.dtype)
         along = {axis.name: self._along(inst, axis) for axis in access.axes}
         strides = zip(access.subscripts, array.strides, strict=True)
-        index = total(self._by_loops(each.expr, along) * stride for each, stride in strides)
+        index = total(self._by_loops(each.expr, along) * stride for each, stride in strides
+                      if not isinstance(each, ir.ByData))  # fmt: skip
         return Cell(array.name, index, array.dtype)
 
     def _by_loops(self, expr: Expr, along: Mapping[str, Expr]) -> Expr:
@@ -332,7 +395,14 @@ class _Scheduling:
 
     def _loaded(self, inst: ir.Instruction, access: ir.Access) -> Value:
         """An element of an array, and zero beyond its end."""
-        value: Value = self._element(inst, access)
+        names = self._names(inst, access)
+        if names:
+            there = all_of(Var(each.counter).ge(0) for each in names)
+            assert there is not None
+            element = self._gathered(inst, access, names)
+            value: Value = Choose(there, element, Number(access.other, access.array.dtype))
+        else:
+            value = self._element(inst, access)
         if access.where is not None:
             along = {axis.name: self._along(inst, axis) for axis in access.where.axes}
             where = self._by_loops(access.where.condition, along)
@@ -340,8 +410,16 @@ class _Scheduling:
         inside = self._inside(inst, tuple(a for a in inst.axes if a in access.axes))
         return value if inside is None else Choose(inside, value, Number(0, access.array.dtype))
 
-    def _instruction(self, inst: ir.Instruction) -> Iterator[made_of.Write]:
+    def _instruction(self, inst: ir.Instruction) -> Iterator[made_of.Node]:
         match inst.action:
+            case ir.Scan(_, value):
+                inside = self._inside(inst, (inst.action.axis,))
+                own = self._value(inst, value)
+                if inside is not None:
+                    own = Choose(inside, own, self._nothing(inst))
+                yield made_of.Write(self._target(inst), own)
+                if all(dim.tile is None for dim in inst.scanned):
+                    yield self._prefix(inst)
             case ir.Compute():
                 computed = self._computed(inst, inst.action.value)
                 yield made_of.Write(self._target(inst), computed)
@@ -374,10 +452,10 @@ class _Scheduling:
         """A fold over threads starts with its start in the first of them, and with nothing in the
         others."""
         for fold in self.made.shared_folds:
-            running, op = fold.running, ir.folded_by(fold)
+            running, op = fold.running, folded_by(fold)
             if running is None or running.start is not inst or op is None:
                 continue
-            nothing = Number(ir.neutral(op, inst.dtype), inst.dtype)
+            nothing = Number(neutral(op, inst.dtype), inst.dtype)
             if value == nothing:
                 continue
             levels = {self.made.level[d] for d in fold.over if self.made.kind[d] == "THREAD"}

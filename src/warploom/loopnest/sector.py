@@ -4,14 +4,20 @@ may touch at a time."""
 from __future__ import annotations
 
 import math
+from functools import lru_cache
+from itertools import product
 
 import numpy as np
 
+from warploom.index.ir import Expr
+from warploom.index.ranges import range_of
 from warploom.loopnest.cse import apart
 from warploom.loopnest.ir import Access, Array, Axis, Instruction, Load, Store
 from warploom.loopnest.must_facts import Facts, MustFacts
 from warploom.loopnest.tiling import tilings
 from warploom.search.branching.candidate import Flags, Index, Numbers
+
+PIECES = 2048  # of all axes of a condition together
 
 
 def touched_by(insts: list[Instruction], sector: int, l2_bytes: int) -> tuple[Numbers, Numbers]:
@@ -23,7 +29,7 @@ def touched_by(insts: list[Instruction], sector: int, l2_bytes: int) -> tuple[Nu
     for at, inst in enumerate(insts):
         if isinstance(inst.action, Load | Store):
             access = inst.action.access
-            if access.array not in seen:
+            if access.array not in seen and not access.named:  # data may name nothing
                 seen.add(access.array)
                 bytes_[at] = distinct_bytes(access, sector)
                 reads[at] = bytes_[at] / sector if isinstance(inst.action, Load) else 0.0
@@ -39,6 +45,9 @@ def distinct_bytes(access: Access, sector: int) -> float:
     but for the last of one group and the first of the next where no sector is between them.
     """
     size = access.array.dtype.bytes
+    if access.where is not None:  # each element is at most as often there as other axes have it
+        most = math.prod(axis.size for axis in apart(access))
+        return loaded_share(access) * most * size
     elements, sectors, reach = 1, 1, 0
     for axis in apart(access):
         step = abs(access.place.factors[axis]) * size
@@ -48,6 +57,27 @@ def distinct_bytes(access: Access, sector: int) -> float:
         elements *= axis.size
         reach += step * (axis.size - 1)
     return float(max(elements * size, sectors * sector if elements > 1 else size))
+
+
+def loaded_share(access: Access) -> float:
+    """At least this part of all indices is one for which the condition of an access holds."""
+    if access.where is None:
+        return 1.0
+    sizes = tuple((axis.name, axis.size) for axis in access.where.axes)
+    return _share(access.where.condition, sizes)
+
+
+@lru_cache(maxsize=256)
+def _share(condition: Expr, sizes: tuple[tuple[str, int], ...]) -> float:
+    """Piece by piece of the axes, those alone in all of which it holds."""
+    count = max(2, int(PIECES ** (1 / max(1, len(sizes)))))
+    cuts = [[(n * at // count, n * (at + 1) // count) for at in range(count)] for _, n in sizes]
+    held, every = 0, math.prod(n for _, n in sizes)
+    for piece in product(*([each for each in own if each[0] < each[1]] for own in cuts)):
+        bounds = {name: (a, b - 1) for (name, _), (a, b) in zip(sizes, piece, strict=True)}
+        if range_of(condition, bounds).low > 0:
+            held += math.prod(b - a for a, b in piece)
+    return held / every
 
 
 class Neighbours:

@@ -49,6 +49,9 @@ def show_instruction(instruction: ir.Instruction) -> str:
     match instruction.action:
         case ir.Compute():
             made = show_value(instruction.action.value)
+        case ir.Scan(op, value, _, exclusive):
+            before = " before it" if exclusive else ""
+            made = f"scan {op} of {show_value(value)}{before} along {instruction.action.axis}"
         case ir.Load(access):
             made = f"load {show_access(access)}"
         case ir.Store(access, value):
@@ -126,6 +129,8 @@ def show_access(access: ir.Access) -> str:
 
 
 def show_subscript(value: ir.Subscript) -> str:
+    if isinstance(value, ir.ByData):
+        return show_value(value.value)
     if isinstance(value, ir.Crooked):
         return show_index(value.expr)
     parts = [str(a) if f == 1 else f"{f}*{a}" for a, f in value.factors.items()]

@@ -52,16 +52,18 @@ def is_aligned(access: Access, dim: Dim, width: int) -> bool:
     """The dimension counts neighbours, and all else moves by multiples of the width."""
     axis = dim.axis
     innermost = dim.tile is not None and dim.tile.level == len(axis.tiles) - 1
-    factors = access.place.factors
+    factors = access.near.factors
     if (
         not innermost
         or factors.get(axis) != 1
         or width * access.array.dtype.bytes > CUDA.access_bytes
     ):
         return False
-    others = [factor for each, factor in factors.items() if each is not axis]
+    if any(axis in each.axes for each in access.named):
+        return False
+    others = [factor for each, factor in factors.items() if each is not axis] + access.multiples
     whole = axis.size if axis.tail else 0
-    return math.gcd(access.place.offset, whole, *others) % width == 0
+    return math.gcd(access.near.offset, whole, *others) % width == 0
 
 
 @dataclass(frozen=True, slots=True)

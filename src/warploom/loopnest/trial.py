@@ -16,13 +16,14 @@ import numpy as np
 
 from warploom.kernel.dtype import DType, memory_of, numbers_of
 from warploom.kernel.evaluate import run
-from warploom.kernel.ir import Kernel, TensorKind
+from warploom.kernel.ir import Kernel, TensorKind, Value
 from warploom.kernel.tensor import leading_bits
 from warploom.loopnest.decided import Implementation
-from warploom.loopnest.evaluate import Evaluation, Numbers, elements, written
-from warploom.loopnest.ir import Array, Axis, Program
+from warploom.loopnest.evaluate import Evaluation, Numbers, elements, rows_of, written
+from warploom.loopnest.ir import Array, Axis, ByData, Load, Program, Result, leaves
 from warploom.loopnest.lower import lower
 from warploom.loopnest.noise import Noise
+from warploom.loopnest.pieces import in_pieces
 from warploom.search.branching.candidate import Flags
 from warploom.search.outcome import Reason
 
@@ -35,6 +36,8 @@ SHORT = 1e-3  # the same for sums of products of floats of eight bits
 NOISE = 16 / CLOSE
 # Integers that are put in; those without a sign from zero on.
 SMALLEST, LARGEST = -100, 100
+# Of so many integers that say what is loaded one names nothing.
+OUTSIDE = 16
 # Numbers that are drawn for one array.
 MOST_DRAWN = 1_000_003
 # What is in an array before: between the rows of a shortened one it has to stay there.
@@ -116,20 +119,56 @@ def some_inputs(
     seen: TensorKind | None = None,
 ) -> tuple[dict[str, Numbers], dict[str, float]]:
     """Arrays and numbers for a program, each of its type; those that it stores are among them."""
+    below = named_below(program, bool(sizes))
     arrays = {
-        array.name: _inputs(array.dtype, count, random, seen)
+        array.name: _inputs(array.dtype, count, random, seen, below.get(array))
         for array, count in elements(program, sizes or {}).items()
     }
     return arrays, {each.name: _number(each.dtype, random) for each in program.parameters}
 
 
+def named_below(program: Program, short: bool) -> dict[Array, int]:
+    """Arrays of integers that say what of others is loaded, and how many elements there are."""
+    found: dict[Array, int] = {}
+    for inst in in_pieces(program).instructions:
+        if isinstance(inst.action, Load):
+            access = inst.action.access
+            for each, rows in zip(access.subscripts, rows_of(access, short), strict=True):
+                if isinstance(each, ByData):
+                    found |= dict.fromkeys(_loaded_for(each.value), rows)
+    return found
+
+
+def _loaded_for(value: Value) -> Iterator[Array]:
+    """The arrays of integers that a value is made of."""
+    for each in leaves(value):
+        if not isinstance(each, Result):
+            continue
+        if each.instruction.dtype.is_real:
+            continue
+        if isinstance(each.instruction.action, Load):
+            yield each.instruction.action.access.array
+        for operand in each.instruction.operands:
+            yield from _loaded_for(operand)
+
+
 def _inputs(
-    dtype: DType, count: int, random: np.random.Generator, seen: TensorKind | None = None
+    dtype: DType,
+    count: int,
+    random: np.random.Generator,
+    seen: TensorKind | None = None,
+    below: int | None = None,
 ) -> Numbers:
     """With the few bits that tensor cores look at, products are exact. Of many the first are
-    repeated, a prime number of them, so that no two rows are alike."""
+    repeated, a prime number of them, so that no two rows are alike. Integers `below` a number name
+    what there is, and one of sixteen something beside it."""
     if count > MOST_DRAWN:
-        return np.resize(_inputs(dtype, MOST_DRAWN, random, seen), count)
+        return np.resize(_inputs(dtype, MOST_DRAWN, random, seen, below), count)
+    if below is not None:
+        limits = np.iinfo(dtype.numpy)
+        inside = random.integers(0, min(below, limits.max), count)
+        beside = np.where(random.integers(0, 2, count), min(below, limits.max), max(-1, limits.min))
+        return np.where(random.integers(0, OUTSIDE, count), inside, beside).astype(dtype.numpy)
     if dtype.is_real:
         drawn = memory_of(random.standard_normal(count), dtype)
         return leading_bits(drawn, seen) if seen and dtype is DType.F32 else drawn

@@ -58,7 +58,8 @@ def quick_gpu(program: Program, tensor: TensorKind | None = None) -> Quick:
     """The first GPU of this machine, with random inputs for a program."""
     random = np.random.default_rng(0)
     arrays, numbers = some_inputs(program, random, seen=tensor)
-    folded = {dim.axis for each in program.instructions for dim in each.over}
+    folded = {dim.axis for each in program.instructions
+              for dim in (*each.over, *each.scanned)}  # fmt: skip
     most = MOST_ELEMENTS * math.prod(axis.size for axis in folded)
     points = some_points(program, random, min(most, MOST_ITERATIONS))
     wanted = evaluate_at(program, arrays, numbers, points)

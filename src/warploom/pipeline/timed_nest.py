@@ -81,7 +81,8 @@ def some_points(
 ) -> dict[Axis, Any]:
     """Random points of axes that no reduction runs over, as many as there is time for, with both
     ends of each axis; none where there is time for all."""
-    folded = {dim.axis for each in program.instructions for dim in each.over}
+    folded = {dim.axis for each in program.instructions
+              for dim in (*each.over, *each.scanned)}  # fmt: skip
     iterations = math.prod(axis.size for axis in program.axes)
     free = sorted((each for each in program.axes if each not in folded), key=lambda a: a.size)
     room = most / math.prod(axis.size for axis in folded)

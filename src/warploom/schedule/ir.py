@@ -15,7 +15,8 @@ from typing import Literal, TypeAlias
 
 from warploom.index.ir import Expr
 from warploom.kernel.dtype import DType
-from warploom.kernel.ir import Cell, Operator, Param, TensorKind, Value
+from warploom.kernel.ir import Cell, Number, Operator, Param, TensorKind, Value, walk_value
+from warploom.kernel.traverse import exprs_in
 from warploom.layout.language.ir import Swizzle
 from warploom.machine.record import CUDA
 
@@ -54,6 +55,41 @@ class Write:
     value: Value
     where: Expr | None = None
     streaming: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A counter that data decide: the value where that is from 0 to before `size`, else -1."""
+
+    counter: str
+    value: Value
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered(Cell):
+    """An element whose index is over names, too. Who reads it asks that none of them is -1."""
+
+    names: tuple[Name, ...] = ()
+
+
+def cells_of(value: Value) -> Iterator[Cell]:
+    """All of a value, those among them that names are of."""
+    for each in walk_value(value):
+        if isinstance(each, Cell):
+            yield each
+        if isinstance(each, Gathered):
+            for name in each.names:
+                yield from cells_of(name.value)
+
+
+def exprs_of(value: Value) -> Iterator[Expr]:
+    """Index expressions in a value, and in what names are of."""
+    for each in walk_value(value):
+        yield from exprs_in(each)
+        if isinstance(each, Gathered):
+            for name in each.names:
+                yield from exprs_of(name.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +158,26 @@ class Combine:
     levels: tuple[int, ...]
 
 
-Node: TypeAlias = Loop | Indexed | Only | Write | Product | Combine
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """Each register of `target` becomes what an operator makes of those as far as it, or before it.
+
+    The order is that of `outer` counters, then of the threads on a `level`, then of `inner`
+    counters, none of which has a loop here. `nothing` is what the operator begins with. A `carry`
+    comes before all, and has all of them afterwards.
+    """
+
+    target: Cell
+    outer: tuple[tuple[str, int], ...]
+    inner: tuple[tuple[str, int], ...]
+    op: Operator
+    nothing: Number
+    level: int | None = None
+    exclusive: bool = False
+    carry: Cell | None = None
+
+
+Node: TypeAlias = Loop | Indexed | Only | Write | Product | Combine | Prefix
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +207,7 @@ def inside(nodes: tuple[Node, ...]) -> Iterator[Node]:
     """Every node, each before what is in it."""
     for node in nodes:
         yield node
-        if not isinstance(node, Write | Product | Combine):
+        if not isinstance(node, Write | Product | Combine | Prefix):
             yield from inside(node.body)
 
 

@@ -22,12 +22,12 @@ from warploom.kernel.guard import predicate_accesses
 from warploom.kernel.ir import (
     BUILT_IN,
     Assign,
-    Cell,
     For,
     If,
     Kernel,
     Let,
     Load,
+    Named,
     Registers,
     Shared,
     Shuffle,
@@ -36,7 +36,6 @@ from warploom.kernel.ir import (
     TensorProduct,
     Value,
     bodies,
-    walk_value,
 )
 from warploom.kernel.laws import distribute
 from warploom.kernel.synchronise import synchronise
@@ -49,13 +48,16 @@ from warploom.schedule.ir import (
     Loop,
     Node,
     Only,
+    Prefix,
     Product,
     Schedule,
     Write,
+    cells_of,
     inside,
     writes,
 )
 from warploom.schedule.pipeline import Pipeline
+from warploom.schedule.prefix import Prefixer
 from warploom.schedule.product import multiplied
 from warploom.schedule.value import Buffers, Writer
 
@@ -102,6 +104,7 @@ class Lowering:
         self.copier = Copier(self.writer, schedule.threads)
         self.pipeline = Pipeline(self.copier, self._nodes, self._counter)
         self.combiner = Combiner(self.writer, schedule.levels, schedule.lanes, self._counter)
+        self.prefixer = Prefixer(self.writer, schedule.levels, schedule.lanes, self._counter)
         self.unrolled = _indexing_registers(schedule, self.writer.memory)
         self.taken = {each.name for each in schedule.buffers} | set(BUILT_IN)
         self.taken |= {name for name, _, _ in schedule.names}
@@ -125,7 +128,7 @@ class Lowering:
             made.params,
             made.block,
             (grid[0], grid[1], grid[2]),
-            (*self._shared(), *self.combiner.shared, *declared),
+            (*self._shared(), *self.combiner.shared, *self.prefixer.shared, *declared),
             warp_size=made.lanes,
             index=made.index,
             shared_most=made.shared_most,
@@ -175,6 +178,8 @@ class Lowering:
                 return list(multiplied(node, self.writer, at))
             case Combine():
                 return list(self.combiner.combined(node, at))
+            case Prefix():
+                return list(self.prefixer.prefixed(node, at))
             case _:
                 assert_never(node)
 
@@ -297,12 +302,10 @@ def _names_in(stmt: Stmt) -> set[str]:
     return found
 
 
-def cells_of(value: Value) -> Iterator[Cell]:
-    return (each for each in walk_value(value) if isinstance(each, Cell))
-
-
 def _values(stmt: Stmt) -> list[Value]:
     match stmt:
+        case Named(_, value):
+            return [value]
         case Assign(target, value):
             return [target, value]
         case Load(target, _, _, _, otherwise):

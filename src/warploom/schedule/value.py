@@ -11,18 +11,19 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import assert_never
 
-from warploom.index.ir import Const, Expr, variables
+from warploom.index.ir import Const, Expr, Var, variables
 from warploom.index.laws import simplify
 from warploom.kernel import ir
 from warploom.kernel.dtype import DType
 from warploom.layout.language.expression import mapped
 from warploom.machine.record import CUDA
 from warploom.schedule.context import FALSE, TRUE, Context, all_of
-from warploom.schedule.ir import Buffer, Write
+from warploom.schedule.ir import Buffer, Gathered, Write, exprs_of
 from warploom.schedule.lanes import agree, is_next, strictest
 from warploom.schedule.shared import Sharing
 
 WIDTHS = (16, 8, 4, 2)
+Valued = Callable[[ir.Value, Context], ir.Value]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,8 @@ class Buffers:
             found = self.read(part)
             if found is not None:
                 yield found
+                if isinstance(found.cell, Gathered):
+                    stack.extend(name.value for name in reversed(found.cell.names))
             elif id(part) not in seen:
                 seen.add(id(part))
                 stack.extend(reversed(ir.operands(part)))
@@ -90,12 +93,33 @@ class Writer:
         self.memory = memory
         self.registers: dict[str, ir.Registers] = {}
         self.arrays = 0
+        self.data = 0
         self.sharing = Sharing()
 
     def fresh_name(self, stem: str) -> str:
         """A name of shared memory."""
         self.arrays += 1
         return f"{stem}{self.arrays - 1}_"
+
+    def _named(
+        self, cell: ir.Cell, at: Context, made: list[ir.Stmt], valued: Valued | None
+    ) -> Context:
+        """Where the names are known that the index of an element is over."""
+        for each in cell.names if isinstance(cell, Gathered) else ():
+            if valued is None:
+                value = self.value(each.value, at, made)
+            else:
+                value = valued(each.value, at)
+            if not isinstance(value, ir.Cell):
+                held = self.fresh(ir.dtype_of(value))
+                made.append(ir.Assign(held, value))
+                value = held
+            name = f"row{self.data}_"
+            self.data += 1
+            made.append(ir.Named(name, value, each.size))
+            bounds = {**at.bounds, name: (-1, each.size - 1)}
+            at = replace(at, bounds=bounds).at({each.counter: Var(name)})
+        return at
 
     def fresh(self, dtype: DType, size: int | None = None) -> ir.Cell:
         name = f"x{len(self.registers)}_"
@@ -189,19 +213,28 @@ class Writer:
                 return ir.Choose(known, then, other)
 
     def loaded(
-        self, read: Read, target: ir.Cell, at: Context, streaming: bool, width: int = 1
+        self,
+        read: Read,
+        target: ir.Cell,
+        at: Context,
+        streaming: bool,
+        width: int = 1,
+        valued: Valued | None = None,
     ) -> list[ir.Stmt]:
-        """An element of memory in a register, or neighbours in neighbouring ones."""
+        """An element of memory in a register, or neighbours in neighbouring ones. What names are of
+        is computed by `valued`, where that is given."""
+        made: list[ir.Stmt] = []
+        outside, at = at.guards, self._named(read.cell, at, made, valued)
         guards = [(at.condition(condition), number) for condition, number in read.guards]
         guards = [each for each in guards if each[0] is not TRUE]
         name, index = self.memory.place(read.cell, at)
-        where = all_of((*at.guards, *(condition for condition, _ in guards)))
+        where = all_of((*outside, *(condition for condition, _ in guards)))
         other: ir.Value | None = None
         if any(number.value for _, number in guards):
             other = guards[-1][1]
             for condition, number in reversed(guards[:-1]):
                 other = ir.Choose(condition, other, number)
-        return [ir.Load(target, name, index, where, other, width, streaming)]
+        return [*made, ir.Load(target, name, index, where, other, width, streaming)]
 
     # -- several neighbours at once
 
@@ -222,6 +255,8 @@ class Writer:
     def reads_wide(self, read: Read, counter: str, width: int) -> bool:
         """Whether neighbours are read at once."""
         agreed = all(agree(condition, counter, width) for condition, _ in read.guards)
+        if _is_named_along(read.cell, counter):
+            return False
         return agreed and _moves(read.cell, counter) and self.is_wide(read.cell, counter, width)
 
     def is_wide(self, cell: ir.Cell, counter: str, width: int) -> bool:
@@ -270,6 +305,8 @@ class Writer:
         read = self.memory.read(write.value)
         if read is None or self.memory.is_memory(write.target) or write.target.index is None:
             return None
+        if not self.reads_wide(read, counter, width):
+            return None
         if not is_next(write.target.index, counter, 1):
             return None
         target = self.memory.held(write.target, at)
@@ -310,7 +347,10 @@ class Writer:
         read = self.memory.read(value)
         if read is not None:
             if read not in known:
-                return self.value(value, at, made, streaming)
+                inner = partial(self._lane, known=known, lane=lane, made=made, streaming=streaming)
+                held = self.fresh(read.cell.dtype)
+                made += self.loaded(read, held, at, streaming, valued=inner)
+                return held
             cell = known[read]
             return cell if cell.index is None else replace(cell, index=Const(lane))
         inner = partial(self._lane, known=known, lane=lane, made=made, streaming=streaming)
@@ -343,7 +383,14 @@ class Writer:
 
 
 def _moves(cell: ir.Cell, counter: str) -> bool:
-    return cell.index is not None and counter in variables(cell.index)
+    own = cell.index is not None and counter in variables(cell.index)
+    return own or _is_named_along(cell, counter)
+
+
+def _is_named_along(cell: ir.Cell, counter: str) -> bool:
+    """Whether what data name differs from iteration to iteration."""
+    names = cell.names if isinstance(cell, Gathered) else ()
+    return any(counter in variables(expr) for name in names for expr in exprs_of(name.value))
 
 
 def _of_all(read: Read, counter: str, width: int) -> Read:

@@ -16,12 +16,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from warploom.errors import InternalError
 from warploom.index.ir import Expr, Var, substitute
 from warploom.index.laws import simplify
 from warploom.kernel.ir import Choose, Compare, FromIndex, Operation, Value, walk_value
 from warploom.kernel.traverse import map_value
 from warploom.loopnest import ir
-from warploom.loopnest.computation import Computation, Folded, Kept, Leaf, Loaded
+from warploom.loopnest.computation import Computation, Folded, Kept, Leaf, Loaded, Scanned
+from warploom.loopnest.strategies.merged import decided_by_data
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +63,8 @@ def flattened(given: Computation, free: bool) -> Computation:
     Unless they are `free`, axes with tiles stay."""
     folds = [each for each in given.leaves if isinstance(each, Folded)]
     if len(folds) != 1 or len(given.stores) != 1 or given.updates or given.held:
+        return given
+    if any(isinstance(each, Scanned) for each in given.leaves) or decided_by_data(given):
         return given
     (fold,), (store,) = folds, given.stores
     factors = _factors(fold)
@@ -153,6 +157,8 @@ class _Flat:
                 return replace(leaf, value=value, start=start, over=self._axes(leaf.over))
             case Kept():
                 return replace(leaf, value=self._value(leaf.value))
+            case Scanned():
+                raise InternalError("a computation with scans is not written with fewer axes")
 
     def _axes(self, axes: Sequence[ir.Axis]) -> tuple[ir.Axis, ...]:
         instead = (self.inside[a].axis if a in self.inside else a for a in axes)
@@ -213,6 +219,7 @@ class _Flat:
         return ir.Access(array, subscripts, where, access.other)
 
     def _subscript(self, subscript: ir.Subscript) -> ir.Subscript:
+        assert not isinstance(subscript, ir.ByData)
         if isinstance(subscript, ir.Affine):
             linear = self._linear(subscript)
             if linear is not None:

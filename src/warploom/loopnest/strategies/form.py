@@ -144,8 +144,9 @@ def can_be_vector(each: ir.Instruction, axis: ir.Axis, width: int = 4) -> bool:
     """Whether neighbours along an axis, which may have a partial tile, are one aligned access."""
     assert isinstance(each.action, ir.Load | ir.Store)
     access = each.action.access
-    others = [f for other, f in access.place.factors.items() if other is not axis]
-    whole = math.gcd(access.place.offset, axis.size, *others)
+    others = [f for other, f in access.near.factors.items() if other is not axis] + access.multiples
+    whole = math.gcd(access.near.offset, axis.size, *others)
     fits = width * each.dtype.bytes <= CUDA.access_bytes
-    is_near = access.place.factors.get(axis) == 1 and fits
+    named = any(axis in one.axes for one in access.named)
+    is_near = access.near.factors.get(axis) == 1 and fits and not named
     return is_near and whole % width == 0

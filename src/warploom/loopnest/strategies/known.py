@@ -8,7 +8,16 @@ from warploom.choices import STRATEGIES as SAID
 from warploom.loopnest.computation import Computation
 from warploom.loopnest.instructions import program_of
 from warploom.loopnest.ir import Program
-from warploom.loopnest.strategies import apart, matrix, product, reduction, row, split, streaming
+from warploom.loopnest.strategies import (
+    apart,
+    matrix,
+    product,
+    reduction,
+    row,
+    scan,
+    split,
+    streaming,
+)
 from warploom.loopnest.strategies.flat import flattened
 from warploom.loopnest.strategies.form import NotMeantError, Room, Strategy, Variant
 from warploom.loopnest.strategies.merged import with_one_load, with_one_sum
@@ -32,10 +41,24 @@ STRATEGIES: Mapping[str, Strategy] = {
         (apart.NAME, apart.variants),
         (reduction.ROW, _anywhere(reduction.row_variants)),
         (row.NAME, _anywhere(row.variants)),
-        (reduction.COLUMN, _anywhere(reduction.column_variants)),
+        (reduction.COLUMN, _anywhere(lambda program, free: _columns(program, free))),
         (streaming.NAME, _anywhere(streaming.variants)),
     )
 }
+
+
+SCANNING = (row.NAME, reduction.COLUMN)
+
+
+def _columns(program: Program, free: bool) -> list[Variant]:
+    if any(each.scanned for each in program.instructions):
+        return scan.column_variants(program, free, reduction.COLUMN)
+    return reduction.column_variants(program, free)
+
+
+def _check_scans(program: Program, name: str) -> None:
+    if name not in SCANNING and any(each.scanned for each in program.instructions):
+        raise NotMeantError("it has scans")
 
 
 def variants_of(
@@ -48,6 +71,7 @@ def variants_of(
     refused = {}
     for each in STRATEGIES.values():
         try:
+            _check_scans(program, each.name)
             found += each.variants(program, free, room)
         except NotMeantError as error:
             refused[each.name] = str(error)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from warploom.kernel.ir import Number, Operation, Value, operands, walk_value
 from warploom.kernel.traverse import map_value
 from warploom.loopnest import ir
-from warploom.loopnest.computation import Computation, Folded, Kept, Leaf, Loaded
+from warploom.loopnest.computation import Computation, Folded, Kept, Leaf, Loaded, Scanned
 
 
 def with_one_sum(given: Computation) -> Computation:
@@ -20,6 +20,8 @@ def with_one_sum(given: Computation) -> Computation:
     folds = [each for each in given.leaves if isinstance(each, Folded)]
     if len(folds) < 2 or not _alike(given, folds):
         return given
+    if any(isinstance(each, Scanned) for each in given.leaves) or decided_by_data(given):
+        return given  # a sum may be scanned, or say what is loaded
     kept = [each for each in given.leaves if isinstance(each, Kept)]
     users = [each for each in kept if list(_sums_in(each.value, folds))]
     inner = any(part in folds for each in folds for part in walk_value(each.value))
@@ -41,6 +43,11 @@ def with_one_sum(given: Computation) -> Computation:
     return replace(given, leaves=(one, *leaves), stores=tuple(stores))
 
 
+def decided_by_data(given: Computation) -> bool:
+    """Whether data say what is loaded."""
+    return any(isinstance(each, Loaded) and bool(each.access.named) for each in given.leaves)
+
+
 def with_one_load(given: Computation) -> Computation:
     """The computation in which equal loads are one."""
     first: dict[Hashable, Loaded] = {}
@@ -48,7 +55,7 @@ def with_one_load(given: Computation) -> Computation:
     leaves: list[Leaf] = []
 
     def found(each: Value) -> Value:
-        return instead.get(each, each) if isinstance(each, Loaded | Folded | Kept) else each
+        return instead.get(each, each) if isinstance(each, Leaf) else each
 
     def again(value: Value) -> Value:
         return map_value(value, lambda expr: expr, found)
@@ -56,10 +63,13 @@ def with_one_load(given: Computation) -> Computation:
     for leaf in given.leaves:
         match leaf:
             case Loaded():
-                made: Leaf = first.setdefault(_what(leaf.access), leaf)
+                own = leaf
+                if leaf.access.named:
+                    own = replace(leaf, access=leaf.access.naming(again))
+                made: Leaf = first.setdefault(_what(own.access), own)
             case Folded():
                 made = replace(leaf, value=again(leaf.value), start=again(leaf.start))
-            case Kept():
+            case Kept() | Scanned():
                 made = replace(leaf, value=again(leaf.value))
         instead[leaf] = made
         leaves.append(made)
@@ -71,12 +81,19 @@ def with_one_load(given: Computation) -> Computation:
 
 def _what(access: ir.Access) -> Hashable:
     """Equal for accesses that are the same element everywhere."""
-    places = tuple(
-        (each.offset, frozenset(each.factors.items())) if isinstance(each, ir.Affine) else each.expr
-        for each in access.subscripts
-    )
+    places = tuple(map(_where, access.subscripts))
     where = None if access.where is None else access.where.condition
     return access.array, places, where, access.other
+
+
+def _where(subscript: ir.Subscript) -> Hashable:
+    match subscript:
+        case ir.Affine():
+            return subscript.offset, frozenset(subscript.factors.items())
+        case ir.Crooked(expr):
+            return expr
+        case ir.ByData(value):
+            return value
 
 
 def _alike(given: Computation, folds: list[Folded]) -> bool:

@@ -1,6 +1,7 @@
 """Whole rows: the threads of a block hold a row in registers, and fold it as often as need be.
 
-For folds that need each other along one axis, and results along it: softmax, norms, arg-max. Lanes
+For folds that need each other along one axis, and results along it: softmax, norms, arg-max. Scans
+are such results. Lanes
 lie beside each other in memory and load vectors; folds go across lanes by shuffles, across warps by
 shared memory. A row that has no room in registers is read again for each fold.
 """
@@ -11,7 +12,7 @@ import math
 from collections.abc import Iterator
 
 from warploom.loopnest import ir, tiling
-from warploom.loopnest.computation import Computation, Folded
+from warploom.loopnest.computation import Computation, Folded, Scanned
 from warploom.loopnest.instructions import Instead, Remake
 from warploom.loopnest.strategies.form import (
     NotMeantError,
@@ -33,6 +34,7 @@ HELD = 32  # elements of a row that a thread has in registers, at most
 GOOD = 8  # the number that is tried first
 NEAR = 4  # elements that a thread of a short row has; then several rows share a block
 ROWS: Tiles = ((2, 4, 8),)
+SCANNED = (2, 4, 8)  # accesses of a thread between two meetings, in a scan of a long row
 
 
 def variants(program: ir.Program, free: bool) -> list[Variant]:
@@ -47,18 +49,21 @@ def _axes_of(program: ir.Program) -> tuple[ir.Axis, list[ir.Axis]]:
     """The axis of the rows, and those of which each index is a row."""
     source = Computation.of(program)
     folds = [each for each in source.leaves if isinstance(each, Folded)]
-    axes = {axis for each in folds for axis in each.over}
+    scans = [each for each in source.leaves if isinstance(each, Scanned)]
+    axes = {axis for each in folds for axis in each.over} | {each.over for each in scans}
     if len(axes) != 1:
         raise NotMeantError(f"it folds over {len(axes)} axes, not one")
     (over,) = axes
     again = any(over in store.access.axes for store in source.stores)
-    if len(folds) < 2 and not again:
+    if len(folds) + len(scans) < 2 and not again:
         raise NotMeantError("rows are folded once, and not used again")
     others = [axis for axis in source.axes if axis is not over]
     if not others or len(others) > 3:
         raise NotMeantError(f"{len(others)} axes beside the rows, not one to three")
     if any(set(source.free(each)) != set(others) for each in folds):
         raise NotMeantError("not every fold has a result for each row")
+    if any(set(source.free(each)) != {*others, over} for each in scans):
+        raise NotMeantError("not every scan is one of each row")
     along = [each for each in (*loads_of(program), *stores_of(program)) if over.name in
              {axis.name for axis in each.axes}]  # fmt: skip
     if not any(place_of(each).get(axis) == 1 for each in along for axis in _ages(program, over)):
@@ -101,14 +106,17 @@ def _variant(
     shape: tuple[int, int, bool],
 ) -> Variant:
     threads, width, is_held = shape
-    tiles: Tiles = [(threads,), *([(width,)] if width > 1 else [])]
+    tiles: list[tuple[int, ...]] = [(threads,), *([(width,)] if width > 1 else [])]
+    levels = len(tiles)
+    if not is_held and any(each.scanned for each in program.instructions):
+        tiles.insert(0, SCANNED)  # threads meet once for all of these
     is_short = over.size <= threads * NEAR and threads == THREADS[0]
     wanted: dict[ir.Axis, Tiles] = dict.fromkeys(others, ())
     if is_short and others[-1].size > 1:
         wanted[others[-1]] = ROWS
     made = tiled(program, wanted, free, {over: _cut(tiles, is_held)},
                  frozenset({over} if is_held else ()))  # fmt: skip
-    fixes = _fixes(made, named(made, others[-1]), [each.name for each in others], len(tiles))
+    fixes = _fixes(made, named(made, others[-1]), [each.name for each in others], levels)
     return Variant(NAME, made, tuple(fixes))
 
 
