@@ -65,6 +65,7 @@ class ClusterPhases:
         self.by[threads] = self._number(ins, span)
         if f.batch.skeleton is not None:
             self._note(f.batch.skeleton, Act.COME, threads, cluster_of, 0, span)
+            (f.batch.skeleton.released if releases else f.batch.skeleton.relaxed)(threads)
         races = f.batch.races
         if races is not None:
             if releases:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from warploom.errors import KernelError, SynchronisationError
 from warploom.machine.async_completion import Completion
+from warploom.machine.judges import Practice
 from warploom.machine.knowledge import Knowledge, joined
 from warploom.machine.memory import WINDOWS, mark_stored
 from warploom.machine.semantics import Kind, Scope, Semantics
@@ -268,6 +269,21 @@ def noted(
     number = skeleton.number(barrier)
     place = skeleton.site(site.span)
     skeleton.note([thread], Event(act, number, phase, amount, bytes_, place, blocks))
+    if act in (Act.EXPECT, Act.COPY, Act.LATER):
+        skeleton.relaxed(np.array([thread]))
+
+
+def _told(f: Frame, barrier: MBarrier, thread: int, scope: Scope | None) -> None:
+    """Of whom a thread's arrival tells that its accesses of other blocks' memory are done: of a
+    relaxed one nobody, and in the scope of a block only its own."""
+    skeleton, who = f.batch.skeleton, np.array([thread])
+    assert skeleton is not None
+    if scope is Scope.CLUSTER:
+        skeleton.released(who)
+    elif scope is None:
+        skeleton.relaxed(who)
+    elif barrier.block != f.batch.block_of[thread]:
+        skeleton.relaxed(who, Practice.NARROW.value)
 
 
 def mbarrier(ctx: Context, ins: Instruction) -> Step:
@@ -337,6 +353,7 @@ def _arrive(ctx: Context, ins: Instruction) -> Step:
             before = barrier.phase
             if f.batch.skeleton is not None:
                 noted(f, site, Act.ARRIVE, barrier, thread, count, bytes_)
+                _told(f, barrier, thread, scope if releases else None)
                 if drops:
                     message = "arrive_drop changes how many arrivals later phases wait for"
                     f.batch.skeleton.fail("mbarrier", message, site.span)

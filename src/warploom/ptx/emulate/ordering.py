@@ -140,6 +140,8 @@ def fence(ctx: Context, ins: Instruction) -> Step:
             f.batch.races.fence(f.index, scope, order)
         if f.batch.skeleton is not None:
             f.batch.skeleton.orders(f.index, scope, ways)
+            if order.releases and scope is not Scope.BLOCK:
+                f.batch.skeleton.released(f.index)
 
     return step
 

@@ -169,6 +169,9 @@ class Skeleton:
     far: dict[int, Array] | None = None
     maps: dict[int, set[int]] = field(default_factory=dict)
     seen: dict[int, set[int]] = field(default_factory=dict)
+    # By access of another block's shared memory: the threads that have not released it since.
+    reaching: dict[Event, Array] = field(default_factory=dict)
+    reading: set[Event] = field(default_factory=set)  # those of them that only read
     complete: bool = True
     strict: bool = False
     parted: bool = False
@@ -258,6 +261,37 @@ class Skeleton:
             self.seen.setdefault(site, set()).update(np.unique(self.writers[places]).tolist())
         if writes:
             self.writers[places] = site
+
+    # -- shared memory of other blocks ----------------------------------------------------------
+
+    def reach(
+        self, threads: Array, block: int, span: Span, *, writes: bool, later: bool
+    ) -> None:  # fmt: skip
+        """Threads access the shared memory of another block; `later`: others know that it is done
+        only by what these threads release."""
+        event = Event(Act.REMOTE, None, block, site=self.site(span), blocks=(block,))
+        self.note_once(threads, event)
+        if later:
+            who = self.reaching.setdefault(event, np.zeros(self.threads, bool))
+            who[threads] = True
+            if not writes:
+                self.reading.add(event)
+
+    def released(self, threads: Array) -> None:
+        """What these threads did is done for all of the cluster that learn of it."""
+        for who in self.reaching.values():
+            who[threads] = False
+
+    def relaxed(self, threads: Array, reads: str = "") -> None:
+        """These threads come to where others may wait for them, and what they reached may still be
+        under way; `reads`: but what they read, which is assumed where it may be."""
+        for event, who in self.reaching.items():
+            if not who[threads].any():
+                continue
+            if reads and event in self.reading and not self.strict:
+                self.practice.add(reads)
+            else:
+                self.note(threads[who[threads]], event)
 
     # -- tensor maps ----------------------------------------------------------------------------
 
