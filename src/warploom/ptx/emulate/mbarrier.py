@@ -274,8 +274,8 @@ def noted(
 
 
 def _told(f: Frame, barrier: MBarrier, thread: int, scope: Scope | None) -> None:
-    """Of whom a thread's arrival tells that its accesses of other blocks' memory are done: of a
-    relaxed one nobody, and in the scope of a block only its own."""
+    """Notes for whom an arrival tells that its thread's accesses of other blocks' memory are done:
+    of a relaxed one for nobody, and in the scope of a block for its own alone."""
     skeleton, who = f.batch.skeleton, np.array([thread])
     assert skeleton is not None
     if scope is Scope.CLUSTER:
