@@ -124,6 +124,7 @@ DONE:
 END
 """
 STORES = "@!%p1 st.shared::cluster.b32 [%r7], %r6;"
+BESIDE = "setp.eq.u32 %p3, %r1, 5;\n" + STORES.replace("!%p1", "%p3") + "\nbar.sync 0;"
 LOADS = "@!%p1 ld.shared::cluster.b32 %r9, [%r7];"
 TELLS = "@!%p1 mbarrier.arrive.HOW.shared::cluster.b64 _, [%r8];"
 HEARS = WAIT.replace("parity", "parity.acquire.cluster")
@@ -142,6 +143,8 @@ BY_ONE = (TELLS, HEARS, "")
         (STORES + "\nfence.acq_rel.cta;", BY_ALL, "relaxed", ""),
         (STORES, BY_ONE, "release.cluster", "both"), (STORES, BY_ONE, "relaxed.cluster", ""),
         (STORES, BY_ONE, "release.cta", ""), (LOADS, BY_ONE, "release.cta", "practice"),
+        (BESIDE, BY_ONE, "release.cluster", "both"),
+        (BESIDE, BY_ONE, "relaxed.cluster", ""),
         ("", BY_ONE, "relaxed.cluster", "both"),  # of the arrival itself its phase tells
     ],
 )  # fmt: skip

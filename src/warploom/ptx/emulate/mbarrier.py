@@ -270,7 +270,7 @@ def noted(
     place = skeleton.site(site.span)
     skeleton.note([thread], Event(act, number, phase, amount, bytes_, place, blocks))
     if act in (Act.EXPECT, Act.COPY, Act.LATER):
-        skeleton.relaxed(np.array([thread]))
+        skeleton.relaxed(np.array([thread]), alone=True)
 
 
 def _told(f: Frame, barrier: MBarrier, thread: int, scope: Scope | None) -> None:

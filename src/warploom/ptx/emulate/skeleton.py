@@ -172,6 +172,8 @@ class Skeleton:
     # By access of another block's shared memory: the threads that have not released it since.
     reaching: dict[Event, Array] = field(default_factory=dict)
     reading: set[Event] = field(default_factory=set)  # those of them that only read
+    heard: dict[Event, Array] = field(default_factory=dict)  # … and those that met such threads
+    handing: dict[Hashable, tuple[int, set[Event]]] = field(default_factory=dict)  # by group
     complete: bool = True
     strict: bool = False
     parted: bool = False
@@ -279,19 +281,34 @@ class Skeleton:
 
     def released(self, threads: Array) -> None:
         """What these threads did is done for all of the cluster that learn of it."""
-        for who in self.reaching.values():
+        for who in (*self.reaching.values(), *self.heard.values()):
             who[threads] = False
 
-    def relaxed(self, threads: Array, reads: str = "") -> None:
+    def relaxed(self, threads: Array, reads: str = "", *, alone: bool = False) -> None:
         """These threads come to where others may wait for them, and what they reached may still be
-        under way; `reads`: but what they read, which is assumed where it may be."""
+        under way, and, unless `alone`, what those did whom they met; `reads`: but what was read,
+        which is assumed where it may be."""
         for event, who in self.reaching.items():
+            if not alone and event in self.heard:
+                who = who | self.heard[event]
             if not who[threads].any():
                 continue
             if reads and event in self.reading and not self.strict:
                 self.practice.add(reads)
             else:
                 self.note(threads[who[threads]], event)
+
+    def _hand_on(self, threads: Array, group: Hashable, phase: int, *, comes: bool) -> None:
+        """Who meets others at a barrier tells for these, too, what they reached."""
+        kept = self.handing.get(group)
+        if comes and (kept is None or kept[0] != phase):
+            kept = self.handing[group] = phase, set()
+        if kept is None or kept[0] != phase:
+            return
+        for masks in (self.reaching, self.heard) if comes else ():
+            kept[1].update(event for event, who in masks.items() if who[threads].any())
+        for event in () if comes else kept[1]:
+            self.heard.setdefault(event, np.zeros(self.threads, bool))[threads] = True
 
     # -- tensor maps ----------------------------------------------------------------------------
 
@@ -423,10 +440,14 @@ class Skeleton:
         """`needed`: for how many threads a named barrier is; 0 for all."""
         phase = self.generations.setdefault(group, 0)
         self.note(threads, Event(Act.COME, group, phase, needed, site=self.site(span)))
+        if self.reaching:
+            self._hand_on(threads, group, phase, comes=True)
 
     def go(self, threads: Array, group: Hashable, span: Span, phase: int | None = None) -> None:
         phase = self.generations.get(group, 0) if phase is None else phase
         self.note(threads, Event(Act.GO, group, phase, site=self.site(span)))
+        if self.reaching:
+            self._hand_on(threads, group, phase, comes=False)
 
     def meet(self, threads: Array, warps: Array, named: Array, span: Span) -> None:
         """Lanes of a warp are at one instruction together, each with the mask that it names."""
