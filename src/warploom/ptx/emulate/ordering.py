@@ -139,9 +139,7 @@ def fence(ctx: Context, ins: Instruction) -> Step:
         if f.batch.races is not None:
             f.batch.races.fence(f.index, scope, order)
         if f.batch.skeleton is not None:
-            f.batch.skeleton.orders(f.index, scope, ways)
-            if order.releases and scope is not Scope.BLOCK:
-                f.batch.skeleton.released(f.index)
+            f.batch.skeleton.fence(f.index, scope, ways)
 
     return step
 

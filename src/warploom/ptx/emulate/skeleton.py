@@ -20,6 +20,11 @@ from warploom.errors import Span
 Array = npt.NDArray[Any]
 MOST_EVENTS = 1 << 18  # of one batch
 ACQUIRES, RELEASES = 1, 2  # what an order does, as `bytes` of its event
+# How an arrival or a wait is written: in the scope of a block; handing on nothing. How a fence is:
+# that of one write or of one loop. How a remote access is: it only reads; it counts in a phase.
+NARROW, RELAXED = 1, 2
+OWN = 1
+READS, COUNTS = 1, 2
 NOWHERE = -1
 GRID = ("grid",)  # the group of all blocks, which meet in a driver's workspace
 TURNS = "turns"  # how a loop asks that waits for it
@@ -59,6 +64,7 @@ class Event(NamedTuple):
     bytes: int = 0
     site: int = NOWHERE  # in the list of places
     blocks: tuple[int, ...] = ()  # whose shared memory a copy or an access touches
+    how: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,11 +175,6 @@ class Skeleton:
     far: dict[int, Array] | None = None
     maps: dict[int, set[int]] = field(default_factory=dict)
     seen: dict[int, set[int]] = field(default_factory=dict)
-    # By access of another block's shared memory: the threads that have not released it since.
-    reaching: dict[Event, Array] = field(default_factory=dict)
-    reading: set[Event] = field(default_factory=set)  # those of them that only read
-    heard: dict[Event, Array] = field(default_factory=dict)  # … and those that met such threads
-    handing: dict[Hashable, tuple[int, set[Event]]] = field(default_factory=dict)  # by group
     complete: bool = True
     strict: bool = False
     parted: bool = False
@@ -266,49 +267,10 @@ class Skeleton:
 
     # -- shared memory of other blocks ----------------------------------------------------------
 
-    def reach(
-        self, threads: Array, block: int, span: Span, *, writes: bool, later: bool
-    ) -> None:  # fmt: skip
-        """Threads access the shared memory of another block; `later`: others know that it is done
-        only by what these threads release."""
-        event = Event(Act.REMOTE, None, block, site=self.site(span), blocks=(block,))
+    def reach(self, threads: Array, block: int, span: Span, how: int) -> None:
+        """Threads access the shared memory of another block."""
+        event = Event(Act.REMOTE, None, block, site=self.site(span), blocks=(block,), how=how)
         self.note_once(threads, event)
-        if later:
-            who = self.reaching.setdefault(event, np.zeros(self.threads, bool))
-            who[threads] = True
-            if not writes:
-                self.reading.add(event)
-
-    def released(self, threads: Array) -> None:
-        """What these threads did is done for all of the cluster that learn of it."""
-        for who in (*self.reaching.values(), *self.heard.values()):
-            who[threads] = False
-
-    def relaxed(self, threads: Array, reads: str = "", *, alone: bool = False) -> None:
-        """These threads come to where others may wait for them, and what they reached may still be
-        under way, and, unless `alone`, what those did whom they met; `reads`: but what was read,
-        which is assumed where it may be."""
-        for event, who in self.reaching.items():
-            if not alone and event in self.heard:
-                who = who | self.heard[event]
-            if not who[threads].any():
-                continue
-            if reads and event in self.reading and not self.strict:
-                self.practice.add(reads)
-            else:
-                self.note(threads[who[threads]], event)
-
-    def _hand_on(self, threads: Array, group: Hashable, phase: int, *, comes: bool) -> None:
-        """Who meets others at a barrier tells for these, too, what they reached."""
-        kept = self.handing.get(group)
-        if comes and (kept is None or kept[0] != phase):
-            kept = self.handing[group] = phase, set()
-        if kept is None or kept[0] != phase:
-            return
-        for masks in (self.reaching, self.heard) if comes else ():
-            kept[1].update(event for event, who in masks.items() if who[threads].any())
-        for event in () if comes else kept[1]:
-            self.heard.setdefault(event, np.zeros(self.threads, bool))[threads] = True
 
     # -- tensor maps ----------------------------------------------------------------------------
 
@@ -331,10 +293,15 @@ class Skeleton:
 
     # -- flags ----------------------------------------------------------------------------------
 
-    def orders(self, threads: Array, scope: int, ways: int) -> None:
-        """Threads pass a fence; only where some kernel's loop looks at flags is this kept."""
-        if self.loops and scope:
+    def fence(self, threads: Array, scope: int, ways: int) -> None:
+        """Threads pass a fence; kept only where it may order something that is looked into."""
+        if self.loops or self.strict or self.cluster > 1:
             self.note_once(threads, Event(Act.ORDERS, None, 0, int(scope), ways))
+
+    def _orders(self, threads: Array, scope: int, ways: int) -> None:
+        """A write of a flag releases, or a loop that looks at one acquires."""
+        if self.loops and scope:
+            self.note_once(threads, Event(Act.ORDERS, None, 0, int(scope), ways, how=OWN))
 
     def look(self, span: Span, threads: Array, region: Any, start: Array, acquires: int) -> None:
         """Threads look at places of global memory, and acquire in a scope, or in none (0)."""
@@ -380,7 +347,7 @@ class Skeleton:
                 self.fail("flags", "the driver's workspace is written in another way", span)
             self._come_to_grid(span, threads, values)
             return
-        self.orders(threads, releases, RELEASES)
+        self._orders(threads, releases, RELEASES)
         for thread, at, value in zip(
             threads.tolist(), np.asarray(start).tolist(), values.tolist(), strict=True
         ):
@@ -408,7 +375,7 @@ class Skeleton:
                     continue
                 self.passed.add(flag)
                 self.note([thread], Event(Act.GO, flag, 0, int(number), site=self.site(span)))
-                self.orders(np.array([thread]), scope, ACQUIRES)
+                self._orders(np.array([thread]), scope, ACQUIRES)
 
     def _come_to_grid(self, span: Span, threads: Array, values: Array) -> None:
         """Threads add to what their grid counts in its workspace."""
@@ -440,14 +407,10 @@ class Skeleton:
         """`needed`: for how many threads a named barrier is; 0 for all."""
         phase = self.generations.setdefault(group, 0)
         self.note(threads, Event(Act.COME, group, phase, needed, site=self.site(span)))
-        if self.reaching:
-            self._hand_on(threads, group, phase, comes=True)
 
     def go(self, threads: Array, group: Hashable, span: Span, phase: int | None = None) -> None:
         phase = self.generations.get(group, 0) if phase is None else phase
         self.note(threads, Event(Act.GO, group, phase, site=self.site(span)))
-        if self.reaching:
-            self._hand_on(threads, group, phase, comes=False)
 
     def meet(self, threads: Array, warps: Array, named: Array, span: Span) -> None:
         """Lanes of a warp are at one instruction together, each with the mask that it names."""
