@@ -1,8 +1,10 @@
 """What threads hand on to each other, by the manual: what is released and acquired on the way.
 
-A release hands on all that its thread knows; a relaxed arrival what that knew at its last fence. An
-expectation of bytes, and what comes when copies are done, hand on nothing of their thread. Of each
-mbarrier alone more is known: whose phase is seen to be complete, of that all has come.
+A release hands on all that its thread knows; a relaxed arrival what that knew at its last fence,
+and an expectation of bytes nothing. Copies, and arrivals that come when copies are done, begin
+after what stands before them in their thread: they hand on what that has seen, and nothing of what
+it wrote. Of each mbarrier alone more is known: whose phase is seen to be complete, of that all has
+come.
 """
 
 from __future__ import annotations
@@ -32,22 +34,30 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """`reached`: by agent, the last of its events that is over. As bits: phases that are complete,
-    and mbarriers of which a fence told that they are initialised."""
+    """By agent: the last of its events that is over, and the last one up to which all that it saw,
+    it has seen. As bits: phases that are complete, and mbarriers of which a fence told that they
+    are initialised."""
 
     reached: Array
+    seen: Array
     completed: int = 0
     begun: int = 0
 
     def joined(self, other: Known) -> Known:
-        reached = np.maximum(self.reached, other.reached)
-        return Known(reached, self.completed | other.completed, self.begun | other.begun)
+        return Known(
+            np.maximum(self.reached, other.reached), np.maximum(self.seen, other.seen),
+            self.completed | other.completed, self.begun | other.begun,
+        )  # fmt: skip
 
     def at(self, agent: int, event: int) -> Known:
         """This, and that an agent has done an event."""
         reached = self.reached.copy()
         reached[agent] = event
         return replace(self, reached=reached)
+
+    def only_seen(self, nothing: Known) -> Known:
+        seen = np.maximum(self.reached, self.seen)
+        return replace(nothing, seen=seen, completed=self.completed)
 
     def over(self, phases: int) -> Known:
         return replace(self, completed=self.completed | phases)
@@ -83,7 +93,7 @@ class Manual:
     excused: Excused = Excused.NOTHING
 
     def of(self, agent: Agent, nothing: Known) -> Hands:
-        return Hands(self, agent.block, nothing, nothing, nothing, nothing)
+        return Hands(self, agent.block, *[nothing] * 5)
 
 
 @dataclass(slots=True)
@@ -93,6 +103,7 @@ class Hands:
 
     manual: Manual
     block: int
+    nothing: Known
     fenced: Known
     fenced_far: Known
     heard: Known
@@ -103,10 +114,12 @@ class Hands:
         if event.act is Act.COME:
             some = self._relaxed(self.fenced_far, known) if event.how & RELAXED else known
             told.near = told.near.joined(some)
-        if event.act is not Act.ARRIVE:
-            return
+        if event.act in (Act.COME, Act.EXPECT) or (event.act is Act.COPY and not event.blocks):
+            return  # bytes that a thread counts itself are as those that it expects
         near = self.manual.homes[event.where] == self.block
-        if event.how & RELAXED:
+        if event.act is not Act.ARRIVE:
+            known = known.only_seen(self.nothing)
+        elif event.how & RELAXED:
             known = self._relaxed(self.fenced if near else self.fenced_far, known)
         if near:
             told.near = told.near.joined(known)

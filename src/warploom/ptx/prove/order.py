@@ -65,9 +65,10 @@ class Order:
     def before(self, first: Place, second: Place) -> bool:
         """Whether an event is before another one is reached."""
         a, k = first
-        if self.known[second[0]][second[1]].reached[a] >= k:
+        known, event = self.known[second[0]][second[1]], self.event(first)
+        if known.reached[a] >= k or (event.act in PASSES and known.seen[a] >= k):
             return True
-        event = self.event(first)  # which a phase may have counted that is complete
+        # A phase may have counted it that is complete.
         return event.act in COUNTED and self.completed((event.where, event.phase), second)
 
     def before_all(self, first: Place, second: Place) -> bool:
@@ -106,7 +107,8 @@ class Order:
     def _walk(self) -> None:
         """Goes along the agents; each waits where a completion it needs is not known yet."""
         missing = {phase: len(places) for phase, places in self.contributions.items()}
-        nothing = Known(np.full(len(self.agents), -1))
+        none = np.full(len(self.agents), -1)
+        nothing = Known(none, none)
         told, bits = {phase: Told(nothing) for phase in missing}, self._bits()
         waiting: dict[Phase, list[int]] = {}
         inits = [(place, event.where) for place, event in self.each() if event.act is Act.INIT]
