@@ -155,12 +155,13 @@ class Conditions:
         name = self._barrier(event).name
         if more or first[0] < 0 or len(self.recorded.agents[first[0]].threads) > 1:
             yield Failed("init", f"{name} is initialised by several threads", event.site)
-        elif self.order.initialised(event.where, place):
-            return
-        elif not self.order.before(first, place):
-            yield Failed("init", f"{name} may be used before it is initialised", event.site)
-        else:
-            yield from self._fenced(first, place, event)
+        elif not self.order.initialised(event.where, place):
+            unfenced = list(self._fenced(first, place, event))
+            known = self.plain if unfenced else self.order  # a fence would tell, too
+            if not known.before(first, place):
+                yield Failed("init", f"{name} may be used before it is initialised", event.site)
+            else:
+                yield from unfenced
 
     def _fenced(self, first: Place, place: Place, event: Event) -> Iterator[Failed]:
         """fence: other blocks see that an mbarrier is initialised only after a fence; so do copies,
