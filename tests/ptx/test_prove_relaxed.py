@@ -73,8 +73,8 @@ def test_bytes_that_are_expected_are_told_by_a_release(tell: str, right: bool, m
     """That copies are done says nothing of what their thread did to another mbarrier."""
     expect = "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%r3], 16;\n"
     brings = "mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%r3], 16;\n"
-    body = TURN.replace("mbarrier.arrive.shared::cta.b64 _, [%r3];\n", expect) + tell + brings + "bra DONE;\nSECOND:\n" + ask(8)
-    body += arrive(0) + ask(0) + "DONE:\n"
+    body = TURN.replace("mbarrier.arrive.shared::cta.b64 _, [%r3];\n", expect) + tell + brings
+    body += "bra DONE;\nSECOND:\n" + ask(8) + arrive(0) + ask(0) + "DONE:\n"
     proof = proved(body, threads=64, model=model)
     assert conditions(proof) == (set() if right or model == "practice" else {"C4"})
 
@@ -178,7 +178,8 @@ def test_an_access_is_released_all_the_way_to_the_end(
     """By practice a wait in the scope of a block is enough, which is told."""
     hears = ask(8) + TELLS.replace("HOW", how)
     text = touched(FAR_STORE + arrive(8, local), hears, "").replace(END.replace("HOW", ""), "")
-    text = text.replace("@%p2 bra LAST;", "@!%p2 bra NEXT;\n" + ask(0, 0, wait) + "bra LAST;\nNEXT:")
+    waits = "@!%p2 bra NEXT;\n" + ask(0, 0, wait) + "bra LAST;\nNEXT:"
+    text = text.replace("@%p2 bra LAST;", waits)
     proof = proved(text, threads=64, cluster=2, model=model)
     assert conditions(proof) == (set() if right in ("both", model) else {"exit"})
     assumed = any("in the scope of a block at an mbarrier" in each for each in proof.assumed)

@@ -87,8 +87,8 @@ class ClusterPhases:
         return 1 + known.index(ins.start)
 
     def _note(
-        self, skeleton: Skeleton, act: Act, threads: Array, cluster_of: Array, late: int, span: Span,
-        how: int = 0,
+        self, skeleton: Skeleton, act: Act, threads: Array, cluster_of: Array, late: int,
+        span: Span, how: int = 0,
     ) -> None:  # fmt: skip
         for cluster in np.unique(cluster_of[threads]).tolist():
             mine = threads[cluster_of[threads] == cluster]

@@ -367,7 +367,12 @@ def _assumed(evidence: Evidence) -> Iterator[str]:
         yield from _starts_with(evidence)
     if evidence.benign:
         yield SAME_VALUE
+    yield from sorted(_relied(evidence))
+
+
+def _relied(evidence: Evidence) -> frozenset[str]:
+    """What GPUs do of which the manual says less, as far as that was needed."""
     relied = evidence.relied.union(*(each.practice for each in evidence.skeletons))
     if any(not each.strict and narrow(each) for each in evidence.skeletons):
         relied |= {Practice.NARROW.value}
-    yield from sorted(relied)
+    return relied
