@@ -106,6 +106,59 @@ def test_memory_of_a_peer_that_may_have_ended_is_named() -> None:
     assert proved(read + CLUSTER, threads=1, cluster=2).reach is Reach.ALL_DATA
 
 
+# The second block touches the first one's memory, and both meet, or the first waits for an arrival.
+TOUCHED = """
+mapa.shared::cluster.u32 %r7, %r5, 0;
+mapa.shared::cluster.u32 %r8, %r3, 0;
+@!%p1 st.shared.b32 [%r5], %r1;
+setp.eq.u32 %p2, %r6, 0;
+barrier.cluster.arrive.release.aligned;
+barrier.cluster.wait.acquire.aligned;
+@%p2 bra FIRST;
+TOUCH
+TELL
+bra DONE;
+FIRST:
+HEAR
+DONE:
+END
+"""
+STORES = "@!%p1 st.shared::cluster.b32 [%r7], %r6;"
+BESIDE = "setp.eq.u32 %p3, %r1, 5;\n" + STORES.replace("!%p1", "%p3") + "\nbar.sync 0;"
+LOADS = "@!%p1 ld.shared::cluster.b32 %r9, [%r7];"
+TELLS = "@!%p1 mbarrier.arrive.HOW.shared::cluster.b64 _, [%r8];"
+HEARS = WAIT.replace("parity", "parity.acquire.cluster")
+BY_ALL = ("", "", "barrier.cluster.arrive.HOW.aligned;\nbarrier.cluster.wait.acquire.aligned;")
+BY_ONE = (TELLS, HEARS, "")
+
+
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("model", ["practice", "ptx"])
+@pytest.mark.parametrize(
+    ("touch", "told", "how", "right"),
+    [
+        (STORES, BY_ALL, "release", "both"), (STORES, BY_ALL, "relaxed", ""),
+        (LOADS, BY_ALL, "relaxed", ""),
+        (STORES + "\nfence.acq_rel.cluster;", BY_ALL, "relaxed", "both"),
+        (STORES + "\nfence.acq_rel.cta;", BY_ALL, "relaxed", ""),
+        (STORES, BY_ONE, "release.cluster", "both"), (STORES, BY_ONE, "relaxed.cluster", ""),
+        (STORES, BY_ONE, "release.cta", ""), (LOADS, BY_ONE, "release.cta", "practice"),
+        (BESIDE, BY_ONE, "release.cluster", "both"),
+        (BESIDE, BY_ONE, "relaxed.cluster", ""),
+        ("", BY_ONE, "relaxed.cluster", "both"),  # of the arrival itself its phase tells
+    ],
+)  # fmt: skip
+def test_who_says_that_memory_of_a_peer_was_touched_releases_it(
+    touch: str, told: tuple[str, str, str], how: str, right: str, model: Any
+) -> None:
+    """A relaxed arrival may be seen while what came before it is under way."""
+    text = TOUCHED.replace("TOUCH", touch)
+    for name, part in zip(("TELL", "HEAR", "END"), told, strict=True):
+        text = text.replace(name, part.replace("HOW", how))
+    proof = proved(text, cluster=2, model=model)
+    assert conditions(proof) == (set() if right in ("both", model) else {"exit"})
+
+
 @pytest.mark.parametrize(("meet", "failed"), [("bar.sync 0;\n", {"begin"}), (CLUSTER, set())])
 def test_memory_of_a_peer_that_may_not_have_begun_is_named(meet: str, failed: set[str]) -> None:
     """Nobody else touches what is stored to, so that no race tells of it."""

@@ -337,6 +337,13 @@ def test_a_first_look_of_another_kind_is_not_proved(old: str, new: str) -> None:
     assert proof.reach is Reach.THIS_SCHEDULE
 
 
+def test_a_first_look_at_another_place_is_not_proved() -> None:
+    """It may let the last block pass, whatever the flag is that the loop would look at."""
+    text = PEEK.replace("@%p3 bra PASS", "mov.u64 %rd2, %rd5;\n@%p3 bra PASS")
+    proof = proved(ADD, "mov.u64 %rd5, %rd2;\nmov.u64 %rd2, %rd3;\n" + text, 3)
+    assert proof.reach is Reach.THIS_SCHEDULE
+
+
 def test_what_is_made_of_a_flag_is_not_taken_for_it() -> None:
     """This loop lets everybody pass at once, whatever the flag is."""
     look = SET_YET.replace("setp", "or.b32 %r6, %r6, 1;\nsetp")

@@ -148,6 +148,13 @@ def test_a_block_does_not_stand_for_another() -> None:
     check_schedule(record | {"digest": digest(record)})
 
 
+def test_a_grid_has_no_sides_that_are_less_than_one() -> None:
+    record = of("plain")
+    record["grid"] = [-1, -1, 1]
+    with pytest.raises(CheckError, match="other blocks than its launch"):
+        check_schedule(record | {"digest": digest(record)})
+
+
 def test_flags_hold_at_the_start_what_is_said() -> None:
     record = of("added")
     (begin,) = [each for each in record["assumed"] if "at the start" in each]

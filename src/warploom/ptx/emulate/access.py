@@ -37,7 +37,7 @@ from warploom.machine.tally import Request, Watched, own_traffic
 from warploom.ptx.causes import missing
 from warploom.ptx.emulate.context import Context, Step
 from warploom.ptx.emulate.frame import Batch, Frame, thread_name
-from warploom.ptx.emulate.skeleton import Act, Event, Skeleton
+from warploom.ptx.emulate.skeleton import COUNTS, READS, Skeleton
 from warploom.ptx.ir import Instruction
 
 Array = npt.NDArray[Any]
@@ -271,8 +271,8 @@ def _far(
 def _note_remote(skeleton: Skeleton, threads: Array, own: Array, target: Array, site: Site) -> None:
     """For the skeleton: accesses of the shared memory of other blocks."""
     for block in np.unique(target[target != own]).tolist():
-        event = Event(Act.REMOTE, None, block, site=skeleton.site(site.span), blocks=(block,))
-        skeleton.note_once(threads[target == block], event)
+        how = COUNTS if site.semantics.mbarrier else READS * (not site.kind.writes)
+        skeleton.reach(threads[target == block], block, site.span, how)
 
 
 def _checked(f: Frame, site: Site, region: Region, address: Array, where: Any) -> Array:

@@ -21,7 +21,7 @@ from warploom.ptx.emulate.barrier import Barrier, Fail, Going
 from warploom.ptx.emulate.context import Context, Step
 from warploom.ptx.emulate.frame import NOTHING, Batch, Frame
 from warploom.ptx.emulate.shape import Compile
-from warploom.ptx.emulate.skeleton import Act, Event, Skeleton
+from warploom.ptx.emulate.skeleton import RELAXED, Act, Event, Skeleton
 from warploom.ptx.ir import Instruction
 from warploom.ptx.types import DTYPES, type_of
 
@@ -64,7 +64,8 @@ class ClusterPhases:
         self.came[threads] = self.phase[cluster_of[threads]]
         self.by[threads] = self._number(ins, span)
         if f.batch.skeleton is not None:
-            self._note(f.batch.skeleton, Act.COME, threads, cluster_of, 0, span)
+            how = 0 if releases else RELAXED
+            self._note(f.batch.skeleton, Act.COME, threads, cluster_of, 0, span, how)
         races = f.batch.races
         if races is not None:
             if releases:
@@ -86,12 +87,13 @@ class ClusterPhases:
         return 1 + known.index(ins.start)
 
     def _note(
-        self, skeleton: Skeleton, act: Act, threads: Array, cluster_of: Array, late: int, span: Span
-    ) -> None:
+        self, skeleton: Skeleton, act: Act, threads: Array, cluster_of: Array, late: int,
+        span: Span, how: int = 0,
+    ) -> None:  # fmt: skip
         for cluster in np.unique(cluster_of[threads]).tolist():
             mine = threads[cluster_of[threads] == cluster]
             phase, site = int(self.phase[cluster]) - late, skeleton.site(span)
-            skeleton.note(mine, Event(act, ("cluster", cluster), phase, site=site))
+            skeleton.note(mine, Event(act, ("cluster", cluster), phase, site=site, how=how))
 
     def passed(self, batch: Batch, threads: Array, span: Span) -> None:
         """For the skeleton: these threads have waited for the phase before this one."""

@@ -24,7 +24,7 @@ from warploom.ptx.emulate.access import Site, occupy, places
 from warploom.ptx.emulate.context import Context, Fetch, Step
 from warploom.ptx.emulate.frame import Batch, Frame
 from warploom.ptx.emulate.shape import Compile
-from warploom.ptx.emulate.skeleton import Act, Event, Skeleton
+from warploom.ptx.emulate.skeleton import NARROW, RELAXED, Act, Event, Skeleton
 from warploom.ptx.ir import Instruction, Operand, Symbol
 from warploom.ptx.types import U64
 
@@ -253,7 +253,7 @@ def ended(skeleton: Skeleton, site: Site, barrier: MBarrier | None, thread: int)
 
 def noted(
     f: Frame, site: Site, act: Act, barrier: MBarrier, thread: int, amount: int, bytes_: int,
-    phase: int | None = None, blocks: tuple[int, ...] = (),
+    phase: int | None = None, blocks: tuple[int, ...] = (), how: int = 0,
 ) -> None:  # fmt: skip
     """An event of the skeleton, in the phase that the mbarrier is in if no other is named."""
     skeleton = f.batch.skeleton
@@ -267,7 +267,14 @@ def noted(
     phase = barrier.phase if phase is None else phase
     number = skeleton.number(barrier)
     place = skeleton.site(site.span)
-    skeleton.note([thread], Event(act, number, phase, amount, bytes_, place, blocks))
+    skeleton.note([thread], Event(act, number, phase, amount, bytes_, place, blocks, how))
+
+
+def _how(f: Frame, scope: Scope, strong: bool, reaches: bool) -> int:
+    """How an arrival or a wait hands on, or hears, what was done; `reaches`: other blocks, too."""
+    assert f.batch.skeleton is not None
+    narrow = scope is Scope.BLOCK and reaches and f.batch.skeleton.cluster > 1
+    return NARROW * narrow | RELAXED * (not strong)
 
 
 def mbarrier(ctx: Context, ins: Instruction) -> Step:
@@ -336,7 +343,8 @@ def _arrive(ctx: Context, ins: Instruction) -> Step:
                 barrier.expected -= count
             before = barrier.phase
             if f.batch.skeleton is not None:
-                noted(f, site, Act.ARRIVE, barrier, thread, count, bytes_)
+                how = _how(f, scope, releases, barrier.block != f.batch.block_of[thread])
+                noted(f, site, Act.ARRIVE, barrier, thread, count, bytes_, how=how)
                 if drops:
                     message = "arrive_drop changes how many arrivals later phases wait for"
                     f.batch.skeleton.fail("mbarrier", message, site.span)
@@ -399,9 +407,9 @@ def _wait(ctx: Context, ins: Instruction) -> Step:
                 f.batch.refused.update(dict.fromkeys(threads.tolist(), refused))
             if yes and f.batch.skeleton is not None:
                 passed = barrier.phase - 1 if by_parity else token >> _PHASE
-                act = Act.WAIT if by_parity else Act.TOKEN
+                act, how = Act.WAIT if by_parity else Act.TOKEN, _how(f, scope, acquires, True)
                 for thread in threads.tolist():
-                    noted(f, site, act, barrier, thread, 0, 0, passed)
+                    noted(f, site, act, barrier, thread, 0, 0, passed, how=how)
             if yes and f.batch.races is not None:
                 barrier.passed(f, threads, scope, acquires=acquires)
         store(f, f.spread(answers))
@@ -465,7 +473,8 @@ def arrive_after_copies(ctx: Context, ins: Instruction) -> Step:
                 barrier.tells_of_copies(f.batch)
                 completion = barrier.completion(thread % f.batch.block_size)
                 f.batch.copies.track(f.batch.races, thread, completion)
-                barrier.tell(f, thread, Scope.BLOCK, releases=True)
+                if not f.batch.races.strict:  # by the manual it tells of its thread's copies alone
+                    barrier.tell(f, thread, Scope.BLOCK, releases=True)
             if f.batch.skeleton is not None:
                 noted(f, site, Act.LATER, barrier, thread, int(expected), 0)
             barrier.pending += not expected

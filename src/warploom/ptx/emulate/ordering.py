@@ -139,7 +139,7 @@ def fence(ctx: Context, ins: Instruction) -> Step:
         if f.batch.races is not None:
             f.batch.races.fence(f.index, scope, order)
         if f.batch.skeleton is not None:
-            f.batch.skeleton.orders(f.index, scope, ways)
+            f.batch.skeleton.fence(f.index, scope, ways)
 
     return step
 

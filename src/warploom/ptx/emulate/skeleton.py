@@ -20,6 +20,11 @@ from warploom.errors import Span
 Array = npt.NDArray[Any]
 MOST_EVENTS = 1 << 18  # of one batch
 ACQUIRES, RELEASES = 1, 2  # what an order does, as `bytes` of its event
+# How an arrival or a wait is written: in the scope of a block; handing on nothing. How a fence is:
+# that of one write or of one loop. How a remote access is: it only reads; it counts in a phase.
+NARROW, RELAXED = 1, 2
+OWN = 1
+READS, COUNTS = 1, 2
 NOWHERE = -1
 GRID = ("grid",)  # the group of all blocks, which meet in a driver's workspace
 TURNS = "turns"  # how a loop asks that waits for it
@@ -59,6 +64,7 @@ class Event(NamedTuple):
     bytes: int = 0
     site: int = NOWHERE  # in the list of places
     blocks: tuple[int, ...] = ()  # whose shared memory a copy or an access touches
+    how: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +265,13 @@ class Skeleton:
         if writes:
             self.writers[places] = site
 
+    # -- shared memory of other blocks ----------------------------------------------------------
+
+    def reach(self, threads: Array, block: int, span: Span, how: int) -> None:
+        """Threads access the shared memory of another block."""
+        event = Event(Act.REMOTE, None, block, site=self.site(span), blocks=(block,), how=how)
+        self.note_once(threads, event)
+
     # -- tensor maps ----------------------------------------------------------------------------
 
     def write_far(self, span: Span, region: Any, start: Array, width: int) -> None:
@@ -280,10 +293,15 @@ class Skeleton:
 
     # -- flags ----------------------------------------------------------------------------------
 
-    def orders(self, threads: Array, scope: int, ways: int) -> None:
-        """Threads pass a fence; only where some kernel's loop looks at flags is this kept."""
-        if self.loops and scope:
+    def fence(self, threads: Array, scope: int, ways: int) -> None:
+        """Threads pass a fence; kept only where it may order something that is looked into."""
+        if self.loops or self.strict or self.cluster > 1:
             self.note_once(threads, Event(Act.ORDERS, None, 0, int(scope), ways))
+
+    def _orders(self, threads: Array, scope: int, ways: int) -> None:
+        """A write of a flag releases, or a loop that looks at one acquires."""
+        if self.loops and scope:
+            self.note_once(threads, Event(Act.ORDERS, None, 0, int(scope), ways, how=OWN))
 
     def look(self, span: Span, threads: Array, region: Any, start: Array, acquires: int) -> None:
         """Threads look at places of global memory, and acquire in a scope, or in none (0)."""
@@ -329,7 +347,7 @@ class Skeleton:
                 self.fail("flags", "the driver's workspace is written in another way", span)
             self._come_to_grid(span, threads, values)
             return
-        self.orders(threads, releases, RELEASES)
+        self._orders(threads, releases, RELEASES)
         for thread, at, value in zip(
             threads.tolist(), np.asarray(start).tolist(), values.tolist(), strict=True
         ):
@@ -357,7 +375,7 @@ class Skeleton:
                     continue
                 self.passed.add(flag)
                 self.note([thread], Event(Act.GO, flag, 0, int(number), site=self.site(span)))
-                self.orders(np.array([thread]), scope, ACQUIRES)
+                self._orders(np.array([thread]), scope, ACQUIRES)
 
     def _come_to_grid(self, span: Span, threads: Array, values: Array) -> None:
         """Threads add to what their grid counts in its workspace."""

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
-from warploom.ptx.emulate.skeleton import NOWHERE, Act, Ended, Event, Recorded
+from warploom.ptx.emulate.skeleton import COUNTS, NOWHERE, Act, Ended, Event, Recorded
+from warploom.ptx.prove.handed import Excused, Manual
 from warploom.ptx.prove.order import COUNTED, Order, Place
 
 MOST_BYTES = 1 << 20  # of one phase
@@ -28,13 +30,16 @@ class Failed:
 class Conditions:
     recorded: Recorded
     order: Order = field(init=False)
+    _plain: Order | None = None  # whatever is released
+    told: dict[Excused, Order] = field(default_factory=dict)  # by what is taken for wide enough
     init: dict[int, list[Place]] = field(default_factory=dict)
     fences: dict[int, list[int]] = field(default_factory=dict)  # by agent
     exits: dict[int, list[Place]] = field(default_factory=dict)  # by block
     uses: dict[int, list[tuple[Place, Event]]] = field(default_factory=dict)  # by mbarrier
 
     def __post_init__(self) -> None:
-        self.order = Order(self.recorded.agents)
+        strict = self.recorded.strict
+        self.order = self._told(Excused.NOTHING) if strict else Order(self.recorded.agents)
         for place, event in self.order.each():
             if event.act is Act.INIT:
                 self.init.setdefault(event.where, []).append(place)
@@ -45,6 +50,22 @@ class Conditions:
             elif event.act is Act.EXIT:
                 block = self.recorded.agents[place[0]].block
                 self.exits.setdefault(block, []).append(place)
+
+    @property
+    def plain(self) -> Order:
+        """The order of what is done, whether or not anybody releases it."""
+        if self._plain is None:
+            strict = self.recorded.strict
+            self._plain = Order(self.recorded.agents) if strict else self.order
+        return self._plain
+
+    def _told(self, excused: Excused) -> Order:
+        """The order that is released and acquired all the way."""
+        if excused not in self.told:
+            homes = [each.block for each in self.recorded.mbarriers]
+            manual = Manual(homes, excused)
+            self.told[excused] = Order(self.recorded.agents, manual=manual)
+        return self.told[excused]
 
     def failed(self) -> Iterator[Failed]:
         for broken in self.recorded.broken:
@@ -134,10 +155,13 @@ class Conditions:
         name = self._barrier(event).name
         if more or first[0] < 0 or len(self.recorded.agents[first[0]].threads) > 1:
             yield Failed("init", f"{name} is initialised by several threads", event.site)
-        elif not self.order.before(first, place):
-            yield Failed("init", f"{name} may be used before it is initialised", event.site)
-        else:
-            yield from self._fenced(first, place, event)
+        elif not self.order.initialised(event.where, place):
+            unfenced = list(self._fenced(first, place, event))
+            known = self.plain if unfenced else self.order  # a fence would tell, too
+            if not known.before(first, place):
+                yield Failed("init", f"{name} may be used before it is initialised", event.site)
+            else:
+                yield from unfenced
 
     def _fenced(self, first: Place, place: Place, event: Event) -> Iterator[Failed]:
         """fence: other blocks see that an mbarrier is initialised only after a fence; so do copies,
@@ -195,11 +219,12 @@ class Conditions:
     # -- beginnings and ends ---------------------------------------------------------------------
 
     def begun(self, place: Place, event: Event) -> Iterator[Failed]:
-        """begin: a block has begun before another one touches its shared memory."""
+        """begin: a block has begun before another one touches its shared memory. That is no matter
+        of memory: whoever hears of it in any way may count on it."""
         own = self.recorded.agents[place[0]].block
         for block in set(event.blocks) - {own}:
             there = (a for a, each in enumerate(self.recorded.agents) if each.block == block)
-            if not any(self.order.before((a, 0), place) for a in there):
+            if not any(self.plain.before((a, 0), place) for a in there):
                 message = f"block {self.recorded.first + block} may not have begun when this "
                 yield Failed("begin", message + "reaches its shared memory", event.site)
 
@@ -229,13 +254,46 @@ class Conditions:
                     yield Failed("exit", message, event.site)
 
     def reached_in_time(self, place: Place, event: Event) -> Iterator[Failed]:
-        """exit: accesses of another block's shared memory are done before that block ends."""
+        """exit: accesses of another block's shared memory are done before that block ends, and what
+        tells of that releases it all the way."""
         for block in event.blocks:
-            exits = self.exits.get(block, [])
-            if not any(self.order.before(place, each) for each in exits):
-                name = f"block {self.recorded.first + block}"
-                message = f"{name} may have ended when this reaches its shared memory"
-                yield Failed("exit", message, event.site)
+            if self._done(place, event, block) is not None:
+                continue
+            name = f"block {self.recorded.first + block}"
+            message = f"{name} may have ended when this reaches its shared memory"
+            if any(self.plain.before(place, each) for each in self.exits.get(block, [])):
+                message = f"{name} may end while this is under way in its shared memory: not all"
+                message += " arrivals and waits on the way there release it, and acquire it"
+            yield Failed("exit", message, event.site)
+
+    def _done(self, place: Place, event: Event, block: int) -> Excused | None:
+        """What has to be excused for an access to be over when a block ends."""
+        ways = [Excused.NOTHING]
+        if not self.recorded.strict:
+            ways += [Excused.WAITS] + [Excused.ALL] * bool(event.how)
+        exits = self.exits.get(block, [])
+        for excused in ways:
+            order = self._told(excused)
+            if any(order.before(place, e) or self._counted(order, place, e) for e in exits):
+                return excused
+        return None
+
+    def _counted(self, order: Order, place: Place, end: Place) -> bool:
+        """Whether a phase is complete that has counted what an access of an mbarrier does."""
+        agent, at = place
+        if self.order.event(place).how != COUNTS:
+            return False
+        site = self.order.event(place).site
+        later = (e for e in order.agents[agent].events[at:] if e.act in COUNTED and e.site == site)
+        return any(order.completed((e.where, e.phase), end) for e in islice(later, 1))
+
+    def narrow(self) -> bool:
+        """Whether accesses are done only if a scope is taken for wider than it is."""
+        return any(
+            self._done(place, event, block) not in (None, Excused.NOTHING)
+            for place, event in self.order.each() if event.act is Act.REMOTE
+            for block in event.blocks
+        )  # fmt: skip
 
     def multiplied_in_time(self, place: Place, event: Event) -> Iterator[Failed]:
         """exit: products have been waited for before their threads end."""
@@ -253,6 +311,14 @@ def waived(recorded: Recorded, agent: int, at: int) -> bool:
     that initialises it passes none that is made for this."""
     later = recorded.agents[agent].events[at + 1 :]
     return not recorded.strict and not any(e.act is Act.FENCE and e.amount for e in later)
+
+
+def narrow(recorded: Recorded) -> bool:
+    """Whether it is assumed that who is told in the scope of a block knows of other blocks."""
+    if not recorded.complete or recorded.cluster == 1:
+        return False
+    made = Conditions(recorded)
+    return made.order.cycle is None and made.narrow()
 
 
 def outlives(recorded: Recorded) -> bool:

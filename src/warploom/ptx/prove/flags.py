@@ -28,7 +28,7 @@ from warploom.ptx.prove.chains import CHAIN, Chain, Holds, chain_of, check_chain
 from warploom.ptx.prove.conditions import Conditions, Failed
 from warploom.ptx.prove.grids import GridLoops, check_grids
 from warploom.ptx.prove.order import Place
-from warploom.ptx.prove.spins import Spins, is_quiet, read_keys, written_keys
+from warploom.ptx.prove.spins import Spins, is_quiet, read_keys, stale, written_keys
 
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
     "eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "lt": lambda a, b: a < b,
@@ -133,7 +133,7 @@ class FlagLoops:
                 inside = [ins for each in path for ins in self.spins.instructions(each)]
                 # The first successor is where the branch goes that is taken.
                 found = replace(asked, taken=yes == 0, holds=(yes == 0) == compared[1])
-                between = {key for ins in inside for key in written_keys(ins)}
+                between = {key for ins in (*behind, *inside) for key in written_keys(ins)}
                 if self._same(found, loop, mine, load) and not between & self._needed(mine, found):
                     self.found[id(self.code.blocks[rank])] = found
                     self.loads.add(mine.start)
@@ -187,7 +187,7 @@ class FlagLoops:
         before = inside[: inside.index(loads[0])]
         asked = next(each for each in path if loads[0] in self.spins.instructions(each))
         own = list(self.spins.instructions(asked))
-        if not self._invariant(inside) or any(written_keys(i) for i in before if i not in own):
+        if stale(inside) or any(written_keys(i) for i in before if i not in own):
             return None  # what a round leaves behind tells how many there were
         self.loads.add(loads[0].start)
         return loads[0], found
@@ -222,12 +222,6 @@ class FlagLoops:
             return None
         span = self.code.module.span(loads[0])
         return FlagLoop(span, compare, made.modifiers[-1], number, slot, holds=True, taken=True)
-
-    def _invariant(self, inside: list[Instruction]) -> bool:
-        """Whether a round changes nothing that a later one reads."""
-        before = set(self.spins.carried)
-        self.spins.carry(inside)
-        return set(self.spins.carried) == before
 
 
 _TYPES = frozenset({"u32", "s32", "b32"})

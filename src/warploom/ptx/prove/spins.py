@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from warploom.ptx.emulate.code import Code, CodeBlock
 from warploom.ptx.emulate.context import CARRY
+from warploom.ptx.emulate.mbarrier import scope_at
 from warploom.ptx.emulate.poison import PoisonTransfer
 from warploom.ptx.ir import (
     Component,
@@ -35,6 +36,16 @@ def is_wait(ins: Instruction) -> bool:
     return ins.opcode == "mbarrier" and ins.modifiers[0] in ASKS
 
 
+def _asks_alike(one: Instruction, other: Instruction) -> bool:
+    """Whether two waits ask for one phase in one way: what a yes orders is in the scope that is
+    written, and nothing after a relaxed one."""
+    said = [
+        (scope_at(ins), {"relaxed", "parity"} & set(ins.modifiers), ins.operands[1:])
+        for ins in (one, other)
+    ]
+    return said[0] == said[1]
+
+
 def written_keys(ins: Instruction) -> list[str]:
     written, _ = split_operands(ins)
     carry = [CARRY] if "cc" in ins.modifiers else []
@@ -47,6 +58,21 @@ def read_keys(ins: Instruction) -> list[str]:
     record = record_of(ins)
     keys += [CARRY] if record is not None and record.reads_carry else []
     return keys + ([] if ins.predicate is None else [ins.predicate.key])
+
+
+def stale(loop: Sequence[Instruction]) -> list[Instruction]:
+    """Those of a loop that read what the round before left, and what is made of that."""
+    written = {key for ins in loop for key in written_keys(ins)}
+    fresh: set[str] = set()
+    found: list[Instruction] = []
+    for ins in loop:
+        # What a predicate keeps from being written stays as it was.
+        kept = [] if ins.predicate is None or is_wait(ins) else written_keys(ins)
+        if any(key in written and key not in fresh for key in (*read_keys(ins), *kept)):
+            found.append(ins)
+        elif ins.predicate is None:
+            fresh |= set(written_keys(ins))
+    return found
 
 
 @dataclass(slots=True)
@@ -95,11 +121,16 @@ class Spins:
         asks = [each for each in loop.blocks for i in self.instructions(each) if is_wait(i)]
         if len(asks) != 1 or asks[0] not in loop.certain or self._wait(asks[0]).start != start:
             return
+        after = loop.from_on(asks[0])
+        round_ = [ins for each in after for ins in self.instructions(each)]
+        if any(map(is_wait, stale(round_))):
+            return  # another round may ask for something else
         self.asked.add(start)
         self.loops[rank] = (start, out)
         self.idle |= set(loop.blocks)
-        after = loop.from_on(asks[0])
-        self.carry([ins for each in after for ins in self.instructions(each)])
+        for ins in stale(round_):
+            for key in written_keys(ins):
+                self.carried.setdefault(key, ins)
         self._skip([each for each in loop.blocks if each not in after], set())
 
     def _wait(self, rank: int) -> Instruction:
@@ -130,14 +161,16 @@ class Spins:
             path = self._waiting(no, last)
             if path is None or out != yes:
                 continue
-            inside = [ins for each in path.blocks for ins in self.instructions(each)]
+            order = list(self.instructions(rank))
+            at = next((n for n, ins in enumerate(order) if ins.start == first), None)
+            if at is None:
+                return  # it is asked in a block before this one
+            mine, inside = order[at], [i for each in path.blocks for i in self.instructions(each)]
             waits = [ins for ins in inside if is_wait(ins)]
-            mine = next(ins for ins in self.instructions(rank) if ins.start == first)
-            written = {key for ins in inside for key in written_keys(ins)}
-            same = [ins.start for ins in waits] == [second] and mine.operands[1:] == (
-                waits[0].operands[1:]
-            )
-            if same and not written & set(read_keys(mine)):
+            # The place and the parity that the loop asks for are to be those of the first question.
+            between = {key for ins in (*order[at + 1 :], *inside) for key in written_keys(ins)}
+            alike = [ins.start for ins in waits] == [second] and _asks_alike(mine, waits[0])
+            if alike and not between & set(read_keys(mine)):
                 self.asked.add(first)
                 self.left_out(path.blocks, rank, mine, set(written_keys(waits[0])))
 
@@ -202,22 +235,6 @@ class Spins:
                 return None
             at = block.successors[0]
         return None
-
-    def carry(self, loop: Iterable[Instruction]) -> None:
-        """Registers that a round reads from the round before, and what it makes of them."""
-        order = list(loop)
-        written = {key for ins in order for key in written_keys(ins)}
-        fresh: set[str] = set()
-        for ins in order:
-            # What a predicate keeps from being written stays as it was.
-            kept = [] if ins.predicate is None or is_wait(ins) else written_keys(ins)
-            read = [*read_keys(ins), *kept]
-            stale = [key for key in read if key in written and key not in fresh]
-            if stale:
-                for key in written_keys(ins):
-                    self.carried.setdefault(key, ins)
-            elif ins.predicate is None:
-                fresh |= set(written_keys(ins))
 
     # -- what a branch does if the answer is yes, or no -----------------------------------------
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from warploom.errors import Span
+from warploom.machine.judges import Practice
 from warploom.machine.last import NO_CHANCE, Chance
 from warploom.machine.proof import Proof, Reach, Unproved
 from warploom.machine.race import Side
@@ -16,7 +17,7 @@ from warploom.ptx.emulate.driver import WORKSPACE
 from warploom.ptx.emulate.skeleton import MAY_DEPEND, NOWHERE, Act, Recorded
 from warploom.ptx.ir import Instruction
 from warploom.ptx.known import STRONG, keys_of, registers, space_of
-from warploom.ptx.prove.conditions import check, outlives, waived
+from warploom.ptx.prove.conditions import check, narrow, outlives, waived
 from warploom.ptx.prove.flags import FlagLoops, check_flags, counted_on
 from warploom.ptx.prove.registers import check_meetings, check_registers
 from warploom.ptx.prove.spins import Spins, is_wait
@@ -366,4 +367,12 @@ def _assumed(evidence: Evidence) -> Iterator[str]:
         yield from _starts_with(evidence)
     if evidence.benign:
         yield SAME_VALUE
-    yield from sorted(evidence.relied.union(*(each.practice for each in evidence.skeletons)))
+    yield from sorted(_relied(evidence))
+
+
+def _relied(evidence: Evidence) -> frozenset[str]:
+    """What GPUs do of which the manual says less, as far as that was needed."""
+    relied = evidence.relied.union(*(each.practice for each in evidence.skeletons))
+    if any(not each.strict and narrow(each) for each in evidence.skeletons):
+        relied |= {Practice.NARROW.value}
+    return relied
