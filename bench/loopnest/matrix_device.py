@@ -36,9 +36,8 @@ def product(
     out = bf16 if dtype is e4m3 else dtype
     A, B = nest.array("A", *first, dtype=dtype), nest.array("B", *second, dtype=dtype)
     C = nest.array("C", axes["m"], axes["n"], dtype=out)
-    value: Value = nest.sum(
-        cast(A[tuple(first)], f32) * cast(B[tuple(second)], f32), over=axes["k"]
-    )
+    a, b = cast(A[tuple(first)], f32), cast(B[tuple(second)], f32)
+    value: Value = nest.sum(a * b, over=axes["k"])
     if gelu:
         value = nest.value(value + cast(nest.array("bias", axes["n"], dtype=out)[axes["n"]], f32))
         value = 0.5 * value * (1.0 + erf(value * 0.5**0.5))
