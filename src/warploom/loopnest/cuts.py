@@ -34,7 +34,7 @@ RANKS = {"BLOCK": 0, "LOOP": 1, "THREAD": 2, "UNROLL": 3, "OUTER_VECTOR": 4, "VE
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class Dominated:
     """`require` adds the sentence to a space; `witness` says what else to decide of a removed
     implementation, and nothing of what this cut keeps."""
 
@@ -346,46 +346,46 @@ def _levels_exchanged(made: Implementation) -> Changes | None:
     return None
 
 
-CUTS: Mapping[str, Cut] = {
+CUTS: Mapping[str, Dominated] = {
     cut.name: cut
     for cut in (
-        Cut(
+        Dominated(
             "plain-rows",
             "rows of a temporary array are padded or swizzled only where threads go across them",
             _plain_rows,
             _unpadded,
         ),
-        Cut(
+        Dominated(
             "idle-processors",
             "a loop around everything is blocks, where there are fewer of these than processors",
             _idle_processors,
             _more_blocks,
         ),
-        Cut(
+        Dominated(
             "idle-lanes",
             "a block of one thread without temporary arrays has no loop around everything",
             _idle_lanes,
             _lanes,
         ),
-        Cut(
+        Dominated(
             "one-order",
             "unrolled loops around one instruction alone are in the order of their declaration",
             _one_order,
             _reordered,
         ),
-        Cut(
+        Dominated(
             "loops-outside",
             "loops around one instruction are outside its threads",
             _loops_outside,
             _moved_outside,
         ),
-        Cut(
+        Dominated(
             "full-warps",
             "a loop around one instruction is no loop where a warp has room for its iterations",
             _full_warps,
             _warps_filled,
         ),
-        Cut(
+        Dominated(
             "neighbours-inside",
             "of two levels of threads along one axis, that of neighbours is the inner one",
             _finer_inside,

@@ -24,7 +24,7 @@ from warploom.kernel.ir import Kernel
 from warploom.pipeline.matrix_nest import nest_by
 from warploom.pipeline.nest import Nest
 from warploom.runtime.compile import arch_of, compile_cuda
-from warploom.runtime.quick import Launched, Mapped
+from warploom.runtime.quick import Launched, MapOf
 from warploom.search.branching.candidate import Bits, Candidates, Index, Numbers
 from warploom.search.branching.descent import Descents, descended, seeds
 from warploom.search.engine import Watch
@@ -182,7 +182,7 @@ def _launched(kernel: Kernel, text: str, arch: str) -> Launched:
     for each in kernel.maps:
         array = arrays[each.array]
         assert isinstance(array.size, Const)
-        maps.append(Mapped(each, array.dtype, array.size.value))
+        maps.append(MapOf(each, array.dtype, array.size.value))
     sides = grid[0], grid[1], grid[2]
     return Launched(function_name(kernel, "cuda"), sides, kernel.launched, code, names, tuple(maps))
 

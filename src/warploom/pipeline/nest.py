@@ -46,7 +46,7 @@ from warploom.search.branching.explore import (
     random_improvements,
     tree_improvements,
 )
-from warploom.search.branching.fix import fixed
+from warploom.search.branching.fix import allows, fixed
 from warploom.search.branching.problem import SpaceProblem
 from warploom.search.budget import Budget, BudgetSpentError
 from warploom.search.engine import OnProgress, Progress, Result, Watch
@@ -238,7 +238,7 @@ class Nest:
             LOOPS, program, rates, target, self.fixes, tuple(decided), then, whole
         )  # fmt: skip
         self.space = NestSpace(program, target, decided)
-        if target.cuts and not _allows(self.space, fixes):  # what a user wants is not cut
+        if target.cuts and not allows(self.space.propagator, fixes):  # what a user wants is not cut
             self.target = replace(target, cuts=())
             self.space = NestSpace(program, self.target, decided)
         self.bound = Bound(self.space, rates)
@@ -307,7 +307,7 @@ class Nest:
         return Implementation(self.space, candidate, 0)
 
     def threads_of(self, candidate: Candidates) -> int:
-        """Of a block."""
+        """How many a block has."""
         return math.prod(self.implementation(candidate).levels)
 
     # -- predictions -------------------------------------------------------------------------------
@@ -588,15 +588,6 @@ class Nest:
                 least = self.least() * (1 - ROUNDING) if device is None else 0.0
                 return least <= time <= sys.float_info.max
         return False
-
-
-def _allows(space: NestSpace, fixes: Sequence[str]) -> bool:
-    """Whether a space has something of what a user decided."""
-    try:
-        fixed(space.propagator, fixes)
-    except CheckError:
-        return False
-    return True
 
 
 def recipe_of(variant: Variant, nest: Nest) -> Recipe:

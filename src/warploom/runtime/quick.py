@@ -35,7 +35,7 @@ LAUNCH = 2e4  # nanoseconds that a launch may take beside the kernel, as long as
 
 
 @dataclass(frozen=True, slots=True)
-class Mapped:
+class MapOf:
     """A tensor map that comes after the arguments: of an array of so many elements."""
 
     map: MapParam
@@ -57,7 +57,7 @@ class Launched:
     block: Sides
     code: bytes
     arguments: tuple[str, ...]
-    maps: tuple[Mapped, ...] = ()
+    maps: tuple[MapOf, ...] = ()
 
 
 class Runs(Protocol):

@@ -92,7 +92,7 @@ def _longest(axes: list[ir.Axis]) -> ir.Axis:
 
 
 @dataclass(frozen=True, slots=True)
-class _Cut:
+class _Sides:
     """Tiles of rows, columns and the sum. Where all is `near`, accesses are four neighbours wide;
     where it is `sliced`, several threads have parts of each sum of a block."""
 
@@ -113,7 +113,7 @@ def sliced_variants(program: ir.Program, free: bool) -> list[Variant]:
     found = product_of(program)
     (few, many), inner = _counts(found), (SLICES, (8, 16))
     columns: tuple[Tiles, ...] = ((many, (4,)), ((2,), many, (4,)))
-    cuts = [_Cut(((2,), few, (4,)), own, inner, near=True, sliced=True) for own in columns]
+    cuts = [_Sides(((2,), few, (4,)), own, inner, near=True, sliced=True) for own in columns]
     return _variants(program, free, found, cuts)
 
 
@@ -122,7 +122,7 @@ def _counts(found: FoldedProduct) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def _variants(
-    program: ir.Program, free: bool, found: FoldedProduct, cuts: list[_Cut]
+    program: ir.Program, free: bool, found: FoldedProduct, cuts: list[_Sides]
 ) -> list[Variant]:
     made: list[Variant] = []
     refused: NotMeantError | None = None
@@ -136,24 +136,24 @@ def _variants(
     return made
 
 
-def _tiles(found: FoldedProduct) -> list[_Cut]:
+def _tiles(found: FoldedProduct) -> list[_Sides]:
     rows, columns = found.rows.size, found.columns.size
     few, many = _counts(found)
     inner = _inner(found.inner.size)
     flat: list[Tiles] = [(few, (2, 4, 8)), (many, (2, 4, 8))]
-    listed: list[_Cut] = []
+    listed: list[_Sides] = []
     results = rows * columns * math.prod(axis.size for axis in found.others)
     is_large = results > LARGE and min(rows, columns) >= LONG
     if is_large:
         near: list[Tiles] = [((2,), few, (4,)), (few, (4,))]
         beside: list[Tiles] = [((2,), many, (4,)), (many, (4,))]
-        listed = [_Cut(r, c, (inner,), near=True) for r in near for c in beside]
+        listed = [_Sides(r, c, (inner,), near=True) for r in near for c in beside]
         if place_of(found.a).get(found.inner, 0) > 1 and place_of(found.a)[found.rows] > 1:
             wide = ((2,), (8, 16, 32, 64), (4,))  # reading the first factor costs most
-            listed += [_Cut(rows_, wide, (inner,), near=True) for rows_ in near]
-    listed.append(_Cut(flat[0], flat[1], (inner,)))
+            listed += [_Sides(rows_, wide, (inner,), near=True) for rows_ in near]
+    listed.append(_Sides(flat[0], flat[1], (inner,)))
     if not is_large:
-        listed.append(_Cut(flat[0], flat[1], ((4, 8, 16), (2, 4, 8))))
+        listed.append(_Sides(flat[0], flat[1], ((4, 8, 16), (2, 4, 8))))
     return listed
 
 
@@ -169,7 +169,7 @@ def _variant(
     program: ir.Program,
     free: bool,
     found: FoldedProduct,
-    cut: _Cut,
+    cut: _Sides,
 ) -> Variant:
     wanted: dict[ir.Axis, Tiles] = {
         found.rows: cut.rows, found.columns: cut.columns, found.inner: cut.inner
@@ -183,7 +183,7 @@ def _variant(
     return Variant(NAME, made, tuple(_fixes(made, again, cut, is_wide)))
 
 
-def _fixes(program: ir.Program, p: FoldedProduct, cut: _Cut, is_wide: bool) -> list[str]:
+def _fixes(program: ir.Program, p: FoldedProduct, cut: _Sides, is_wide: bool) -> list[str]:
     """Threads have neighbours; with a third level of tiles several groups of these, apart from each
     other."""
     found, near = [f"dim_kind({p.inner}0)=LOOP"], cut.near

@@ -34,6 +34,15 @@ def fixed(propagator: Propagator, texts: Sequence[str]) -> tuple[Decision, ...]:
     raise _contradiction(propagator, taken, every)
 
 
+def allows(propagator: Propagator, texts: Sequence[str]) -> bool:
+    """Whether there is anything of what a user decided."""
+    try:
+        fixed(propagator, texts)
+    except CheckError:
+        return False
+    return True
+
+
 def _contradiction(
     propagator: Propagator, taken: dict[str, list[Decision]], every: tuple[Decision, ...]
 ) -> CheckError:
