@@ -9,12 +9,13 @@ from random import Random
 from typing import Any
 
 import numpy as np
-from bench.common.ptx.phases import LOOKS, LOOPS, Case, Log, explore, schedule
+from bench.common.ptx.phases import LOOKS, LOOPS, RELAXES, Case, Log, explore, schedule
 from bench.common.ptx.phases_drawn import draw
 from bench.common.ptx.phases_text import text
 
 from warploom.errors import DeviceError
 from warploom.ptx import load
+from warploom.ptx.emulate.asked import Model
 from warploom.ptx.emulate.skeleton import Recorded
 from warploom.ptx.prove.conditions import check
 from warploom.ptx.prove.flags import check_flags, counted_on
@@ -35,10 +36,12 @@ def from_ptx(case: Case) -> set[str] | None:
     Its copies bring the same bytes to the same place: that they race is no matter here."""
     kernel = load(text(case), "program.ptx").kernel("k")
     source, flags = np.zeros(16, np.uint8), np.array([*case.flags, 0], np.uint32)
+    model: Model = "ptx" if case.manual else "practice"
     try:
         report = kernel.launch(
-            1, 32 * len(case.program), [source, flags], races="all", prove=True, seconds=60
-        )
+            1, 32 * len(case.program), [source, flags], races="all", prove=True, seconds=60,
+            model=model,
+        )  # fmt: skip
     except DeviceError:
         return None
     assert report.proof is not None
@@ -74,11 +77,14 @@ def _count(
     counts["same in all schedules"] += truth == "same"
     used = {op.word for ops in case.program for op in ops}
     flags, peeks = bool(used & {*LOOKS}), "peek" in used
+    relaxed = bool(used & {*RELAXES})
+    counts["with relaxed arrivals or waits"] += relaxed
     counts["with flags"] += flags
     counts["with a wait that may say no once"] += peeks
     if not broken(recorded):
         counts["accepted"] += 1
         counts["accepted with flags"] += flags
+        counts["accepted with relaxed arrivals or waits"] += relaxed
         if truth != "same":
             counts["wrong"] += 1
             wrong.append(f"{truth}: {case}")

@@ -3,7 +3,8 @@
 A program is, for each thread, a list of `Op`. `explore` says whether every schedule has the phases
 of one run; `schedule` makes that run, as a skeleton. Copies and asynchronous arrivals end at any
 time after they begin; a `try_wait` may say no whatever the phase is; what is written to a flag is
-seen later, and what no fence or release holds back is seen sooner than what stands before it. What
+seen later, and what no fence or release holds back is seen sooner than what stands before it. By
+the manual alone, relaxed arrivals and waits are done sooner than what stands before them, too. What
 the explorer has of the rules is its own: nothing of it is taken from the emulator or the proofs.
 """
 
@@ -18,6 +19,8 @@ from warploom.errors import Source, Span
 from warploom.machine.semantics import Scope
 from warploom.ptx.emulate.skeleton import (
     ACQUIRES,
+    OWN,
+    RELAXED,
     RELEASES,
     Act,
     Agent,
@@ -34,7 +37,7 @@ BYTES = 16
 WORDS = {
     "arrive": Act.ARRIVE, "full": Act.ARRIVE, "expect": Act.EXPECT, "copy": Act.COPY,
     "later": Act.LATER, "counted": Act.LATER, "wait": Act.WAIT, "peek": Act.WAIT,
-    "token": Act.TOKEN,
+    "token": Act.TOKEN, "loose": Act.ARRIVE, "glimpse": Act.WAIT,
 }  # fmt: skip
 ENDS_LATER = ("copy", "later", "counted")
 STORES, ADDS = ("set", "bare"), ("add", "more")
@@ -43,7 +46,11 @@ RELEASING = ("set", "add")
 LOOKS = ("look", "equal", "glance")  # at a flag, again and again
 FLYING = (*ENDS_LATER, *WRITES, "glance")  # what began may end when its thread is further on
 OF_FLAGS = frozenset(("fence", *WRITES, *LOOKS))
-HELD_BACK = ("wait", "peek", "token", "look", "equal", "fence", "sync", "come")  # what comes later
+RELAXES = ("loose", "glimpse")
+ALONE = ("arrive", "loose")  # arrivals that expect no bytes
+ACQUIRING = ("wait", "peek", "token", "fence", "sync", "come")  # nothing is done before them
+HURRIES = (*RELAXES, "expect", "wait")  # no release: what stands before may be done after it
+HELD_BACK = (*ACQUIRING, "glimpse", "look", "equal")  # what comes later
 
 
 class Op(NamedTuple):
@@ -52,7 +59,8 @@ class Op(NamedTuple):
     names; `peek` asks once, and waits after a no; `sync` and `come` are bar.sync and bar.arrive of
     a named barrier. `set` stores `number` to a flag and `add` adds it, with release; `bare` and
     `more` do it without. `look` waits for that number at least, `equal` for that very one, with
-    acquire; `glance` is a `look` without. `fence` is one for all threads of the GPU."""
+    acquire; `glance` is a `look` without. `fence` is one for all threads of the GPU. `loose` is a
+    relaxed arrival, and `glimpse` a relaxed wait."""
 
     word: str
     where: int
@@ -68,6 +76,7 @@ class Case:
     counts: tuple[int, ...]  # arrivals of each mbarrier
     needed: tuple[int, ...] = ()  # threads of each named barrier
     flags: tuple[int, ...] = ()  # what each flag begins with
+    manual: bool = False  # nothing else orders than the manual says; without flags
 
 
 # -- what a schedule does -------------------------------------------------------------------------
@@ -123,16 +132,14 @@ def steps(case: Case, state: State) -> Iterator[Step | Overrun]:
         if i >= len(ops):
             continue
         op = ops[i]
-        if op.word in ("sync", "come"):
-            yield from _meets(case, state, t, i, op)
-        elif op.word in ("wait", "peek", "token"):
-            yield from _waits(state, t, i, op)
-        elif op.word in OF_FLAGS:
-            yield from _flags(case, state, t, i, op)
-        else:
-            yield from _counts(case, state, t, i, op)
+        if case.manual and (t, i) in state.early:
+            yield Step((t, i, "s"), 0, _on(state._replace(early=state.early - {(t, i)}), t))
+            continue
+        yield from _next(case, state, t, i, op)
         if case.flags:
             yield from _sooner(case, state, t)
+        elif case.manual:
+            yield from _hurried(case, state, t)
     for t, i in state.flying:
         op = case.program[t][i]
         if op.word in ENDS_LATER:
@@ -141,6 +148,38 @@ def steps(case: Case, state: State) -> Iterator[Step | Overrun]:
             yield from _sees(state, (t, i, "e"), op)
         elif not _kept_back(case, state, t, i):
             yield _seen(state, (t, i), op, state.flying - {(t, i)}, state.early)
+
+
+def _next(case: Case, state: State, t: int, i: int, op: Op) -> Iterator[Step | Overrun]:
+    if op.word in ("sync", "come"):
+        yield from _meets(case, state, t, i, op)
+    elif op.word in ("wait", "peek", "token", "glimpse"):
+        yield from _waits(state, t, i, op)
+    elif op.word in OF_FLAGS:
+        yield from _flags(case, state, t, i, op)
+    else:
+        yield from _counts(case, state, t, i, op)
+
+
+def _hurried(case: Case, state: State, t: int) -> Iterator[Step | Overrun]:
+    """What is done before its thread comes to it, as nothing that stands before holds it back."""
+    ops, i = case.program[t], state.at[t]
+    passed: set[int] = set()
+    for j in range(i, len(ops)):
+        op = ops[j]
+        if (t, j) in state.early:
+            continue
+        if j > i and op.word in HURRIES and op.where not in passed:
+            there = state._replace(at=_put(state.at, t, j))
+            for step in _next(case, there, t, j, op):
+                if isinstance(step, str):
+                    yield step
+                elif step.who[2] != "n":
+                    early = state.early | {(t, j)}
+                    yield step._replace(state=step.state._replace(at=state.at, early=early))
+        if op.word in ACQUIRING:
+            return
+        passed.add(op.where)
 
 
 def _on(state: State, t: int) -> State:
@@ -154,7 +193,7 @@ def _waits(state: State, t: int, i: int, op: Op) -> Iterator[Step | Overrun]:
     if op.word != "token":
         if phase & 1 != op.number:
             yield Step((t, i, "b"), phase - 1, _on(state, t))
-        again = op.word == "wait" or state.held[t] == 0
+        again = op.word != "peek" or state.held[t] == 0
         asked = state if again else state._replace(held=_put(state.held, t, 0))
         yield Step((t, i, "n"), 0, asked)  # it may say no, whatever the phase is
         return
@@ -173,7 +212,7 @@ def _counts(case: Case, state: State, t: int, i: int, op: Op) -> Iterator[Step |
         after = after._replace(flying=state.flying | {(t, i)})
     else:
         pending -= op.word != "expect"
-        missing += BYTES * (op.word != "arrive")
+        missing += BYTES * (op.word not in ALONE)
     if pending < 0:
         yield "too many arrivals"
         return
@@ -326,10 +365,13 @@ SITES = tuple(loop.load for loop in LOOPS.values())
 
 
 def schedule(case: Case, r: Random) -> tuple[Log, Recorded] | None:
-    """A run by chance; None where it does not come to its end."""
+    """A run by chance, of each thread in its order; None where it does not come to its end."""
     state, log = start(case), Log()
     while True:
-        found = list(steps(case, state))
+        found = [
+            each for each in steps(case, state)
+            if not case.manual or isinstance(each, str) or _in_turn(state, each.who)
+        ]  # fmt: skip
         if any(isinstance(each, str) for each in found):
             return None
         going = [each for each in found if isinstance(each, Step) and each.state is not state]
@@ -339,6 +381,10 @@ def schedule(case: Case, r: Random) -> tuple[Log, Recorded] | None:
         assert isinstance(step, Step)
         log[step.who], state = step.phase, step.state
     return (log, _skeleton(case, log, state)) if ended(case, state) else None
+
+
+def _in_turn(state: State, who: tuple[int, int, str]) -> bool:
+    return who[2] == "e" or state.at[who[0]] == who[1]
 
 
 def _skeleton(case: Case, log: Log, state: State) -> Recorded:
@@ -362,7 +408,7 @@ def _skeleton(case: Case, log: Log, state: State) -> Recorded:
     initial: dict[Any, int] = {("flag", 0, where): each for where, each in enumerate(case.flags)}
     return Recorded(
         tuple(agents), bars, SITES, tuple(broken), 1, 0, True, initial=initial,
-        regions={0: "flags"}, block_threads=WARP * warps,
+        regions={0: "flags"}, block_threads=WARP * warps, strict=case.manual,
     )  # fmt: skip
 
 
@@ -375,10 +421,11 @@ def _events(case: Case, op: Op, log: Log, t: int, i: int) -> list[Event]:
     if op.word in OF_FLAGS:
         return _flag_events(op)
     act = WORDS[op.word]
-    amount = {"arrive": 1, "full": 1, "counted": 1}.get(op.word, 0)
+    amount = {"arrive": 1, "full": 1, "counted": 1, "loose": 1}.get(op.word, 0)
     bytes_ = BYTES if op.word in ("full", "expect", "copy") else 0
     blocks = (0,) if act is Act.COPY else ()
-    return [Event(act, op.where, phase, amount, bytes_, blocks=blocks)]
+    how = RELAXED * (op.word in RELAXES)
+    return [Event(act, op.where, phase, amount, bytes_, blocks=blocks, how=how)]
 
 
 def _flag_events(op: Op) -> list[Event]:
@@ -386,6 +433,7 @@ def _flag_events(op: Op) -> list[Event]:
     orders = Event(Act.ORDERS, None, amount=Scope.GRID, bytes=ACQUIRES | RELEASES)
     if op.word == "fence":
         return [orders]
+    orders = orders._replace(how=OWN)
     if op.word in WRITES:
         write = Event(Act.COME, flag, 0, op.number, int(op.word in ADDS))
         return [orders, write] if op.word in RELEASING else [write]

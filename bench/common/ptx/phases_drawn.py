@@ -19,7 +19,25 @@ def draw(r: Random) -> Case:
         case = _peeking(case, r)
     for _ in range(r.choice((0, 0, 1, 1, 2))):
         case = _mistaken(case, r)
-    return case
+    return _relaxed(case, r) if not case.flags and r.random() < 0.3 else case
+
+
+def _relaxed(case: Case, r: Random) -> Case:
+    """The same by the manual, with relaxed arrivals and waits, of which some have a fence."""
+    few = r.choice((0.0, 0.1, 0.3, 0.6))
+    program = []
+    for ops in case.program:
+        made: list[Op] = []
+        for op in ops:
+            relaxes, fence = r.random() < few, [Op("fence", 0)] * (r.random() < 0.5)
+            if relaxes and op.word == "arrive" and all(each.word != "token" for each in ops):
+                made += [*fence, op._replace(word="loose")]
+            elif relaxes and op.word == "wait":
+                made += [op._replace(word="glimpse"), *fence]
+            else:
+                made.append(op)
+        program.append(tuple(made))
+    return replace(case, program=tuple(program), manual=True)
 
 
 def _ring(r: Random) -> Case:

@@ -32,10 +32,11 @@ def text(case: Case) -> str:
 
 def _lines(case: Case, op: Op, t: int, i: int) -> list[str]:
     at, token = f"[%r2+{8 * op.where}]", f"%rd{4 + i}"
-    if op.word in ("wait", "peek", "token"):
+    if op.word in ("wait", "peek", "token", "glimpse"):
         by, given = (
             ("", f"%rd{4 + op.number}") if op.word == "token" else (".parity", str(op.number))
         )
+        by += ".relaxed.cta" * (op.word == "glimpse")
         asks = f"mbarrier.try_wait{by}.shared::cta.b64 %p2, {at}, {given};"
         first = [asks, f"@%p2 bra P{t}_{i};"] if op.word == "peek" else []
         return [*first, f"W{t}_{i}:", asks, f"@!%p2 bra W{t}_{i};", f"P{t}_{i}:"]
@@ -46,6 +47,7 @@ def _lines(case: Case, op: Op, t: int, i: int) -> list[str]:
         return [f"bar.{word} {op.where + 1}, {32 * case.needed[op.where]};"]
     return [{
         "arrive": f"mbarrier.arrive.shared::cta.b64 {token}, {at};",
+        "loose": f"mbarrier.arrive.relaxed.cta.shared::cta.b64 {token}, {at};",
         "full": f"mbarrier.arrive.expect_tx.shared::cta.b64 {token}, {at}, {BYTES};",
         "expect": f"mbarrier.expect_tx.relaxed.cta.shared::cta.b64 {at}, {BYTES};",
         "copy": "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
