@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from warploom.ptx.emulate.skeleton import COUNTS, NOWHERE, Act, Ended, Event, Recorded
-from warploom.ptx.prove.handed import Excused, Manual
+from warploom.ptx.prove.handed import Allowed, Manual
 from warploom.ptx.prove.order import COUNTED, Order, Place
 
 MOST_BYTES = 1 << 20  # of one phase
@@ -31,7 +31,7 @@ class Conditions:
     recorded: Recorded
     order: Order = field(init=False)
     _plain: Order | None = None  # whatever is released
-    told: dict[Excused, Order] = field(default_factory=dict)  # by what is taken for wide enough
+    told: dict[Allowed, Order] = field(default_factory=dict)  # by what is taken for wide enough
     init: dict[int, list[Place]] = field(default_factory=dict)
     fences: dict[int, list[int]] = field(default_factory=dict)  # by agent
     exits: dict[int, list[Place]] = field(default_factory=dict)  # by block
@@ -39,7 +39,7 @@ class Conditions:
 
     def __post_init__(self) -> None:
         strict = self.recorded.strict
-        self.order = self._told(Excused.NOTHING) if strict else Order(self.recorded.agents)
+        self.order = self._told(Allowed.NOTHING) if strict else Order(self.recorded.agents)
         for place, event in self.order.each():
             if event.act is Act.INIT:
                 self.init.setdefault(event.where, []).append(place)
@@ -59,7 +59,7 @@ class Conditions:
             self._plain = Order(self.recorded.agents) if strict else self.order
         return self._plain
 
-    def _told(self, excused: Excused) -> Order:
+    def _told(self, excused: Allowed) -> Order:
         """The order that is released and acquired all the way."""
         if excused not in self.told:
             homes = [each.block for each in self.recorded.mbarriers]
@@ -266,11 +266,11 @@ class Conditions:
                 message += " arrivals and waits on the way there release it, and acquire it"
             yield Failed("exit", message, event.site)
 
-    def _done(self, place: Place, event: Event, block: int) -> Excused | None:
+    def _done(self, place: Place, event: Event, block: int) -> Allowed | None:
         """What has to be excused for an access to be over when a block ends."""
-        ways = [Excused.NOTHING]
+        ways = [Allowed.NOTHING]
         if not self.recorded.strict:
-            ways += [Excused.WAITS] + [Excused.ALL] * bool(event.how)
+            ways += [Allowed.WAITS] + [Allowed.ALL] * bool(event.how)
         exits = self.exits.get(block, [])
         for excused in ways:
             order = self._told(excused)
@@ -290,7 +290,7 @@ class Conditions:
     def narrow(self) -> bool:
         """Whether accesses are done only if a scope is taken for wider than it is."""
         return any(
-            self._done(place, event, block) not in (None, Excused.NOTHING)
+            self._done(place, event, block) not in (None, Allowed.NOTHING)
             for place, event in self.order.each() if event.act is Act.REMOTE
             for block in event.blocks
         )  # fmt: skip

@@ -70,7 +70,7 @@ def begun_by(inits: Iterable[tuple[tuple[int, int], int]], known: Known) -> Know
 
 
 @dataclass(slots=True)
-class Told:
+class HandedOn:
     """What a phase hands on: of its own block, of others to all of the cluster, and of others who
     arrived in the scope of their block. Without the manual all of it is `near`."""
 
@@ -79,7 +79,7 @@ class Told:
     narrow: Known | None = None
 
 
-class Excused(IntEnum):
+class Allowed(IntEnum):
     """What is taken for wide enough: nothing, waits in the scope of a block, or arrivals, too."""
 
     NOTHING = 0
@@ -90,7 +90,7 @@ class Excused(IntEnum):
 @dataclass(frozen=True, slots=True)
 class Manual:
     homes: Sequence[int]  # the blocks of mbarriers
-    excused: Excused = Excused.NOTHING
+    excused: Allowed = Allowed.NOTHING
 
     def of(self, agent: Agent, nothing: Known) -> Hands:
         return Hands(self, agent.block, *[nothing] * 5)
@@ -109,7 +109,7 @@ class Hands:
     heard: Known
     heard_far: Known
 
-    def tell(self, event: Event, known: Known, told: Told) -> None:
+    def tell(self, event: Event, known: Known, told: HandedOn) -> None:
         """A thread comes to a barrier of threads or an mbarrier, and hands on what it may."""
         if event.act is Act.COME:
             some = self._relaxed(self.fenced_far, known) if event.how & RELAXED else known
@@ -131,12 +131,12 @@ class Hands:
     def _relaxed(self, fenced: Known, known: Known) -> Known:
         return replace(fenced, begun=fenced.begun | known.begun)
 
-    def hear(self, event: Event, known: Known, told: Told) -> Known:
+    def hear(self, event: Event, known: Known, told: HandedOn) -> Known:
         """A thread goes on from there; gives what it knows then."""
         far: list[Known | None] = [told.far]
-        if event.how & NARROW and self.manual.excused < Excused.WAITS:
+        if event.how & NARROW and self.manual.excused < Allowed.WAITS:
             far = []
-        if self.manual.excused is Excused.ALL:
+        if self.manual.excused is Allowed.ALL:
             far.append(told.narrow)
         if event.how & RELAXED:
             self.heard = self.heard.joined(told.near)

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.ptx.emulate.skeleton import RELAXED, Act, Agent, Event
-from warploom.ptx.prove.handed import Known, Manual, Told, begun_by
+from warploom.ptx.prove.handed import HandedOn, Known, Manual, begun_by
 
 Array = npt.NDArray[Any]
 Phase = tuple[Any, int]  # an mbarrier or a group of threads, and which of its phases
@@ -109,7 +109,7 @@ class Order:
         missing = {phase: len(places) for phase, places in self.contributions.items()}
         none = np.full(len(self.agents), -1)
         nothing = Known(none, none)
-        told, bits = {phase: Told(nothing) for phase in missing}, self._bits()
+        told, bits = {phase: HandedOn(nothing) for phase in missing}, self._bits()
         waiting: dict[Phase, list[int]] = {}
         inits = [(place, event.where) for place, event in self.each() if event.act is Act.INIT]
         ready = list(range(len(self.agents)))
