@@ -298,9 +298,8 @@ SHORT = ("name", "reference_us", "best_us", "times_faster", "wanted_times_faster
 
 
 def main(
-    doc: str | None = __doc__, rows: Mapping[str, Row] = ROWS, records_file: str = RECORDS
+    parser: argparse.ArgumentParser, rows: Mapping[str, Row] = ROWS, records_file: str = RECORDS
 ) -> None:
-    parser = arguments(doc, dry="no GPU")
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--seconds", type=float, default=60.0, help="of each row")
     parser.add_argument("--only", nargs="*", default=[])
@@ -330,6 +329,6 @@ def main(
 
 
 if __name__ == "__main__":
-    main()
+    main(arguments(__doc__, dry="no GPU"))
     sys.stdout.flush()
     os._exit(0)  # threads that hand out tasks may wait for workers that were ended

@@ -16,6 +16,7 @@ import sys
 from functools import partial
 from typing import Any
 
+from bench.harness import arguments
 from bench.loopnest.command_device import Call, Row, main
 
 from warploom.kernel.dtype import DType, bf16, e4m3, f16, f32
@@ -93,6 +94,6 @@ ROWS: dict[str, Row] = {
 
 
 if __name__ == "__main__":
-    main(__doc__, ROWS, RECORDS)
+    main(arguments(__doc__, dry="no GPU"), ROWS, RECORDS)
     sys.stdout.flush()
     os._exit(0)  # threads that hand out tasks may wait for workers that were ended

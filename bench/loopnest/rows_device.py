@@ -16,6 +16,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from bench.harness import arguments
 from bench.loopnest.command_device import Call, Row, copy, main
 
 from warploom.kernel.dtype import DType, bf16, f16, f32, i32
@@ -161,6 +162,6 @@ ROWS: dict[str, Row] = {
 
 
 if __name__ == "__main__":
-    main(__doc__, ROWS, RECORDS)
+    main(arguments(__doc__, dry="no GPU"), ROWS, RECORDS)
     sys.stdout.flush()
     os._exit(0)  # threads that hand out tasks may wait for workers that were ended

@@ -34,6 +34,7 @@ from warploom.machine.times import Times, predicted
 from warploom.machine.work import Work, stacked
 from warploom.pipeline.drawn import made_again
 from warploom.pipeline.exploring import nest_of
+from warploom.pipeline.matrix_nest import nest_by
 from warploom.pipeline.nest import Nest
 from warploom.pipeline.raced import entries_of
 from warploom.pipeline.strategic import strategies_of
@@ -79,7 +80,7 @@ def counted(row: str, asked: list[list[Any]]) -> list[tuple[str, list[float] | N
     for entry, key, leaf, *_ in asked:
         try:
             if (row, entry) not in _nests:
-                _nests[row, entry] = Nest(*whole[entry])
+                _nests[row, entry] = nest_by(whole[entry])
             nest = _nests[row, entry]
             made = outlined(nest.implementation(made_again(nest, {"leaf": leaf})))
             found.append((key, [float(each) for each in astuple(work_of(made))]))

@@ -22,7 +22,7 @@ from bench.loopnest.command_device import RECORDS, ROWS
 
 import warploom
 from warploom.pipeline.drawn import made_again, made_of, packed
-from warploom.pipeline.nest import Nest
+from warploom.pipeline.matrix_nest import nest_by
 from warploom.pipeline.raced import quick_gpu
 
 ENOUGH = 1.3  # times the best
@@ -54,7 +54,7 @@ def found(name: str, seconds: float) -> dict[str, Any]:
 def timed(row: dict[str, Any]) -> dict[str, Any]:
     """With its time on this machine's GPU."""
     recipe, leaf, program = row.pop("recipe"), row.pop("leaf"), row.pop("program")
-    nest = Nest(*recipe)
+    nest = nest_by(recipe)
     quick = quick_gpu(program)
     made = made_of(nest, made_again(nest, {"leaf": leaf}), 0, quick.arch, set())
     assert made is not None

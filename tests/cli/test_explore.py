@@ -75,7 +75,7 @@ def test_another_name_of_a_kernel(cli: Cli) -> None:
 
 
 def test_estimates_are_records_too(cli: Cli) -> None:
-    ran = cli("explore", "axpy", "--size", "n=2", "--estimate", "--walks", "4", "--json", "-")
+    ran = cli("explore", "axpy", "--size", "n=4", "--estimate", "--walks", "4", "--json", "-")
     (record,) = json.loads(ran.out)
     assert record["space"] > 10
     assert 0 <= record["dead_ends"] < 1

@@ -28,6 +28,7 @@ from warploom.loopnest.target import everything
 from warploom.loopnest.trial import some_inputs
 from warploom.machine.record import H200
 from warploom.pipeline.drawn import Asked, leaves_of
+from warploom.pipeline.matrix_nest import nest_by
 from warploom.pipeline.nest import Nest, recipe_of
 from warploom.search.branching.candidate import Candidates
 
@@ -135,7 +136,7 @@ def implementation(program: Program, strategy: str) -> tuple[Nest, Candidates]:
     """One that a strategy leaves open."""
     whole = Nest(program, H200.rates, everything(H200))
     variants = [each for each in variants_of(program, free=True)[0] if each.strategy == strategy]
-    nest = Nest(*recipe_of(variants[0], whole))
+    nest = nest_by(recipe_of(variants[0], whole))
     drawn = leaves_of(nest, Asked(4, (1,)))
     row = int(np.flatnonzero(drawn.arrived)[0])
     return nest, drawn.leaves.take(slice(row, row + 1))

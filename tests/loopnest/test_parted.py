@@ -25,6 +25,7 @@ from warploom.loopnest.target import everything
 from warploom.loopnest.trial import some_inputs
 from warploom.machine.record import H200
 from warploom.pipeline.drawn import Asked, leaves_of
+from warploom.pipeline.matrix_nest import nest_by
 from warploom.pipeline.nest import Nest, recipe_of
 from warploom.search.branching.candidate import Candidates
 
@@ -165,7 +166,7 @@ def test_its_kernels_are_right_and_have_no_races(program: Program) -> None:
     """On the simulator, one after the other: what is between them is no number before."""
     whole = Nest(program, H200.rates, everything(H200))
     variant = variants(program)[-1]
-    nest = Nest(*recipe_of(variant, whole))
+    nest = nest_by(recipe_of(variant, whole))
     leaf = decided(nest, 1)
     kernels = nest.lowered(leaf)
     assert len(kernels) == 2

@@ -56,7 +56,7 @@ def test_what_has_no_kernel_is_not_the_answer(monkeypatch: pytest.MonkeyPatch) -
     predict, asked = Nest.predicted_time, list[float]()
 
     def sometimes(nest: Nest, candidate: Candidates) -> float:
-        if not nest.recipe[3]:  # the nest itself has no decisions
+        if not nest.fixes:  # the nest itself has no decisions
             raise UnsupportedError("this has no kernel")
         asked.append(predict(nest, candidate))
         return asked[-1]
