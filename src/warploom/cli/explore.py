@@ -107,7 +107,7 @@ def _explored(asked: Explore, context: Context) -> Status:
 def _nest(asked: Explore, answer: Answer) -> tuple[Nest, Budget]:
     """The space, after its program was shown, and what is left of the time."""
     budget = budget_of(asked.seconds)
-    program = find_program(asked.kernel, asked.size, asked.space)
+    program = find_program(asked.kernel, asked.size, asked.space, asked.type)
     answer.made(program)
     echo(show(program))
     with budget.interruptible(), budget.governing():  # the space takes a while to be built
@@ -215,7 +215,7 @@ def _before(best: Record | None) -> tuple[tuple[str, bytes], ...]:
 # -- what is asked ---------------------------------------------------------------------------------
 
 
-def find_program(text: str, sizes: list[str], space: str) -> Program:
+def find_program(text: str, sizes: list[str], space: str, of_type: str | None = None) -> Program:
     """One of the known kernels, or a program of the user's own."""
     for part in (part for each in sizes for part in each.split(",")):
         if re.fullmatch(r"\s*\w+\s*=\s*-?\d+\s*", part):
@@ -223,8 +223,8 @@ def find_program(text: str, sizes: list[str], space: str) -> Program:
     given = parse_parameters(sizes, digits=10)
     if "::" in text:
         found = python_value(text, given, (Program, LoopNest))
-        return own_nest(found, text, space, other_kind(found))
-    return named_nest(text, given, space, other_command)
+        return own_nest(found, text, space, other_kind(found), of_type)
+    return named_nest(text, given, space, other_command, of_type)
 
 
 def _kept(nest: Nest, file: Path | None, device: str | None) -> Kept:
