@@ -236,7 +236,7 @@ class _Count:
                 self._values(stmt, times, active)
 
     def _box_bytes(self, stmt: ir.Fill | ir.BulkStore) -> float:
-        """Of the part that a block brings itself, where blocks of a cluster share."""
+        """Bytes of the part that a block brings itself, where blocks of a cluster share."""
         map = next(each for each in self.kernel.maps if each.name == stmt.map)
         groups = self.kernel.threads // GROUP
         many = groups if isinstance(stmt, ir.BulkStore) and stmt.scope == "group" else 1

@@ -44,7 +44,8 @@ STRATEGIES
 \b
 --estimate   estimate how many implementations there are, and how many random descents fail
 --explain    show the terms of the lower bound: which resource, in which loop
---fix        decide something yourself; repeatable: 'size(m1)=16', 'dim_kind(sum_1.k1)=LOOP|UNROLL'
+--fix        decide something yourself; repeatable: 'size(m1)=16', 'dim_kind(sum_1.k1)=LOOP|UNROLL';
+             rows=128 or stages=4 with --strategy warp-group-tile, which has its own decisions
 
 \b
 Examples:

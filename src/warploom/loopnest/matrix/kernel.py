@@ -208,7 +208,7 @@ class _Made:
         return self._line(part) + self.k.warp % 4 * 16
 
     def _place(self, down: Expr, across: Expr, many: int) -> _Place:
-        """Of results beside each other."""
+        """Where results beside each other are."""
         p, t = self.product, self.tiling
         inside: Expr | None = None
         if self.m % (t.rows * t.down):
