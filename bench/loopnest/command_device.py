@@ -330,6 +330,6 @@ def main(
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__)
     sys.stdout.flush()
     os._exit(0)  # threads that hand out tasks may wait for workers that were ended
