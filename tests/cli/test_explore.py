@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Cli
 
+from warploom.cli.explore import find_program
+
 PAGE = (Path(__file__).parents[2] / "docs" / "loopnests.md").read_text()
 BLOCKS = [text.split("\n", 1) for text in PAGE.split("```")[1::2]]
 SMALL = ("explore", "axpy", "--size", "n=6", "--evaluations", "8")
@@ -75,7 +77,7 @@ def test_another_name_of_a_kernel(cli: Cli) -> None:
 
 
 def test_estimates_are_records_too(cli: Cli) -> None:
-    ran = cli("explore", "axpy", "--size", "n=4", "--estimate", "--walks", "4", "--json", "-")
+    ran = cli("explore", "axpy", "--size", "n=8", "--estimate", "--walks", "4", "--json", "-")
     (record,) = json.loads(ran.out)
     assert record["space"] > 10
     assert 0 <= record["dead_ends"] < 1
@@ -176,3 +178,72 @@ def test_decisions_that_no_implementation_has_are_named(cli: Cli) -> None:
     ran = cli("explore", "axpy", "--size", "n=64", *words)
     assert ran.status == 2
     assert "size(n1)=32 and size(n2)=4 contradict each other" in ran.err
+
+
+def test_a_product_of_bf16_stated_by_the_page(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "layer.py"
+    file.write_text(next(text for kind, text in BLOCKS if kind == "python" and "layer" in text))
+    ran = cli("explore", f"{file}::layer", "--size", "m=72,n=72,k=72", "--evaluations", "2")
+    assert ran.status == 0, ran.err
+    assert "wgmma (bf16)" in ran.out
+    assert "it equals the reference evaluator on the simulator" in ran.out
+    typed = cli("explore", f"{file}::layer", "--size", "m=72,n=72,k=72", "--type", "bf16")
+    assert (typed.status, "says its types itself" in typed.err) == (2, True)
+
+
+PRODUCT = ("explore", "matmul", "--size", "m=72,n=72,k=80,transposed=B,activation=relu")
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize(
+    ("of_type", "stored"),
+    [
+        ("f32", "f32"),
+        ("f16", "f16"),
+        ("bf16", "bf16"),
+        ("e4m3", "bf16"),
+        ("e5m2", "bf16"),
+        ("i8", "i32"),
+    ],
+)
+def test_products_have_factors_of_a_type(cli: Cli, of_type: str, stored: str) -> None:
+    ran = cli(*PRODUCT, "--type", of_type, "--evaluations", "1")
+    assert ran.status == 0, ran.err
+    assert "it equals the reference" in ran.out
+    assert ("wgmma" in ran.out) is (of_type != "f32")
+    typed = find_program("matmul", ["m=8,n=8,k=8"], "default", of_type)
+    assert [repr(each.dtype) for each in typed.arrays] == [of_type, of_type, stored]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("axpy", "--type", "bf16", "--size", "n=8"), "matmul and batched-matmul have one"),
+        (("matmul", "--type", "f64", "--size", "m=8,n=8,k=8"), "Invalid value for '--type'"),
+        (
+            ("matmul", "--type", "i8", "--size", "m=8,n=8,k=8,activation=sigmoid"),
+            "a sigmoid of i32",
+        ),
+        ((*PRODUCT[1:], "--strategy", "warp-group-tile"), "no sum of products of two converted"),
+    ],
+)
+def test_types_that_are_not_there_are_named(
+    cli: Cli, arguments: tuple[str, ...], said: str
+) -> None:
+    ran = cli("explore", *arguments)
+    assert (ran.status, said in ran.err) == (2, True)
+
+
+def test_decisions_of_warp_groups(cli: Cli) -> None:
+    own = (*PRODUCT, "--type", "bf16", "--strategy", "warp-group-tile", "--fix")
+    ran = cli(*own, "rows=128", "--evaluations", "1")
+    assert ran.status == 0, ran.err
+    assert re.search(r"tiles of (128×\d+|\d+×\d+) of C", ran.out)
+    assert "tensor cores: " in cli(*own, "rows=64", "--explain").out
+    for more, said in (
+        (("rows=63",), "'63' is not a value of the choice 'rows'"),
+        (("rows=64", "--estimate"), "--estimate is of loops, which rows=64 does not decide"),
+        (("rows=64", "--engine", "exact"), "--engine exact is of loops"),
+    ):
+        wrong = cli(*own, *more)
+        assert (wrong.status, said in wrong.err) == (2, True), wrong.err

@@ -259,6 +259,10 @@ _TOOLS = (
                 python=True,
             ),
             sizes("size", "--size", 'Sizes: {"m": 1024, "n": 1024, "k": 1024}.'),
+            choice(
+                "type", "--type", ("f32", "f16", "bf16", "e4m3", "e5m2", "i8"),
+                "Type of the factors of matmul and batched-matmul.",
+            ),
             _MACHINE,
             choice(
                 "space", "--space", ("default", "paper", "tensor", "tensor-bf16"),

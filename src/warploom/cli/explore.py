@@ -42,7 +42,7 @@ from warploom.pipeline.modelled import modelled
 from warploom.pipeline.named_nest import check_number, named_nest, own_nest, target_for
 from warploom.pipeline.nest import FREE, Explored, Kept, Nest
 from warploom.pipeline.raced import Wanted, raced
-from warploom.pipeline.strategic import First, strategies_of
+from warploom.pipeline.strategic import First, check_alone, nest_for, spaces_asked, strategies_of
 from warploom.pipeline.timed_nest import Timer
 from warploom.runtime.quick import Quick
 from warploom.runtime.rig import Bench, Built
@@ -76,6 +76,7 @@ def _explored(asked: Explore, context: Context) -> Status:
         first = strategies_of(nest, asked.strategy, asked.space.value, free=named)
         status, best = Status.FOUND, None
         answer.whole = True
+        _check_alone(nest, asked, crew)
         if not nest.is_possible:
             status = Status.IMPOSSIBLE
         elif asked.explain or asked.estimate:
@@ -107,13 +108,14 @@ def _explored(asked: Explore, context: Context) -> Status:
 def _nest(asked: Explore, answer: Answer) -> tuple[Nest, Budget]:
     """The space, after its program was shown, and what is left of the time."""
     budget = budget_of(asked.seconds)
-    program = find_program(asked.kernel, asked.size, asked.space)
+    program = find_program(asked.kernel, asked.size, asked.space, asked.type)
     answer.made(program)
     echo(show(program))
     with budget.interruptible(), budget.governing():  # the space takes a while to be built
         own = machine_named(asked.machine)
         target = replace(target_for(own, asked.space), between=asked.memory)
-        return Nest(program, own.rates, target, asked.fix), budget
+        free = "::" not in asked.kernel
+        return nest_for(program, own.rates, target, asked.fix, asked.strategy, free), budget
 
 
 def _check_asked(asked: Explore, context: Context) -> None:
@@ -132,6 +134,17 @@ def _check_asked(asked: Explore, context: Context) -> None:
         check_meant(context, ("processes", "cluster"), alone)
     if asked.explain and not asked.estimate:
         check_meant(context, ("processes", "cluster"), "with --explain: nothing takes long")
+
+
+def _check_alone(nest: Nest, asked: Explore, crew: Farm | Cluster | None) -> None:
+    """Nothing that knows loops alone beside decisions of a strategy's own space."""
+    for meant, what in (
+        (asked.estimate, "--estimate"),
+        (asked.engine is Engine.exact, "--engine exact"),
+        (isinstance(crew, Cluster) and crew.measures, "a cluster that measures"),
+    ):
+        if meant:
+            check_alone(nest, what)
 
 
 def _bounded(nest: Nest) -> dict[str, Any]:
@@ -215,7 +228,7 @@ def _before(best: Record | None) -> tuple[tuple[str, bytes], ...]:
 # -- what is asked ---------------------------------------------------------------------------------
 
 
-def find_program(text: str, sizes: list[str], space: str) -> Program:
+def find_program(text: str, sizes: list[str], space: str, of_type: str | None = None) -> Program:
     """One of the known kernels, or a program of the user's own."""
     for part in (part for each in sizes for part in each.split(",")):
         if re.fullmatch(r"\s*\w+\s*=\s*-?\d+\s*", part):
@@ -223,8 +236,8 @@ def find_program(text: str, sizes: list[str], space: str) -> Program:
     given = parse_parameters(sizes, digits=10)
     if "::" in text:
         found = python_value(text, given, (Program, LoopNest))
-        return own_nest(found, text, space, other_kind(found))
-    return named_nest(text, given, space, other_command)
+        return own_nest(found, text, space, other_kind(found), of_type)
+    return named_nest(text, given, space, other_command, of_type)
 
 
 def _kept(nest: Nest, file: Path | None, device: str | None) -> Kept:
@@ -275,7 +288,8 @@ def _strategies_said(first: First) -> None:
 
 def _explain(nest: Nest, first: First) -> list[dict[str, Any]]:
     _strategies_said(first)
-    reasons = [each for each in nest.reasons() if each.nanoseconds > 0]
+    own = min(spaces_asked(first.variants, nest), key=Nest.least) if nest.asked else nest
+    reasons = [each for each in own.reasons() if each.nanoseconds > 0]
     for each in reasons:
         echo(f"  {time_words(each.nanoseconds):>10}  {resource_words(each)}: {each.why}")
     return [

@@ -1,6 +1,8 @@
 """The computations that loop nests are known by: axpy, matrix products and what is made of them.
 
 Each takes sizes and gives a program. Tiles are those of the paper; a tail lets the last be partial.
+Some take factors of a type in which nothing is computed: they are converted where they are
+multiplied, and results where they are stored.
 """
 
 from __future__ import annotations
@@ -10,7 +12,9 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar
 
 from warploom.errors import CheckError
-from warploom.loopnest.build import LoopNest, Tensor, Term, exp, maximum
+from warploom.kernel.dtype import DType, bf16, e4m3, e5m2, f16, f32, i8, i32
+from warploom.kernel.ir import dtype_of
+from warploom.loopnest.build import LoopNest, Tensor, Term, cast, exp, maximum
 from warploom.loopnest.ir import Axis, Linear, Program
 
 Tiles: TypeAlias = Sequence[int | Sequence[int]]
@@ -27,6 +31,8 @@ class Cut:
 
 
 WHOLE = Cut()
+# Types of factors, and in which results are stored. Sums of i8 are i32, all others f32.
+STORED: dict[DType, DType] = {f32: f32, f16: f16, bf16: bf16, e4m3: bf16, e5m2: bf16, i8: i32}
 # Tiles of the rows of a matrix, and of the elements of a row.
 ROWS: Tiles = (128, 16)
 ROW: Tiles = (128,)
@@ -122,11 +128,13 @@ def matmul(
     transposed: str = "",
     activation: Activation = "none",
     splits: int = 1,
+    dtype: DType = f32,
     cut: Cut = WHOLE,
 ) -> Program:
     """C = activation(A·B). `stride` is the distance of neighbours in A; `transposed` names those of
     A and B that are stored by columns. With `splits` (which divide k) it is P[z] = A[z]·B[z] for as
-    many parts of k beside each other, which `add_parts` adds up: another kernel."""
+    many parts of k beside each other, which `add_parts` adds up: another kernel. `dtype` is that of
+    A and B; P has the type of sums."""
     nest = LoopNest("matmul")
     if splits < 1 or k % splits or (splits > 1 and activation != "none"):
         raise CheckError(
@@ -137,16 +145,33 @@ def matmul(
         _axis(nest, name, size, own, cut)
         for name, size, own in zip("mnk", (m, n, k // splits), tiles, strict=True)
     )
-    A = nest.array("A", m, k, strides=_strides(m, k, "A" in transposed, stride))
-    B = nest.array("B", k, n, strides=_strides(k, n, "B" in transposed))
+    A = nest.array("A", m, k, dtype=dtype, strides=_strides(m, k, "A" in transposed, stride))
+    B = nest.array("B", k, n, dtype=dtype, strides=_strides(k, n, "B" in transposed))
     if splits == 1:
-        C = nest.array("C", i, j)
-        C[i, j] = activated(nest.sum(A[i, over] * B[over, j], over=over), activation)
+        C = nest.array("C", i, j, dtype=STORED[dtype])
+        total = nest.sum(_product(A[i, over], B[over, j]), over=over)
+        C[i, j] = _as(activated(total, activation), STORED[dtype])
         return nest.done()
     z = _axis(nest, "z", splits, (), cut)
-    at, P = z * (k // splits) + over, nest.array("P", z, i, j)
-    P[z, i, j] = nest.sum(A[i, at] * B[at, j], over=over)
+    at, P = z * (k // splits) + over, nest.array("P", z, i, j, dtype=sums_of(dtype))
+    P[z, i, j] = nest.sum(_product(A[i, at], B[at, j]), over=over)
     return nest.done()
+
+
+def sums_of(dtype: DType) -> DType:
+    """The type in which products of factors are added up."""
+    return f32 if dtype.is_real else i32
+
+
+def _product(a: Term, b: Term) -> Term:
+    """Two elements multiplied in the type of their sum."""
+    sums = sums_of(dtype_of(a))
+    return _as(a, sums) * _as(b, sums)
+
+
+def _as(value: Term, dtype: DType) -> Term:
+    """A value in a type, which it may have already."""
+    return value if dtype_of(value) is dtype else cast(value, dtype)
 
 
 def add_parts(
@@ -178,6 +203,10 @@ def activated(value: Term, activation: Activation) -> Term:
         case "relu":
             return maximum(value, 0)
         case "sigmoid":
+            if not dtype_of(value).is_float:
+                raise CheckError(
+                    f"a sigmoid of {dtype_of(value)!r}", advice="relu, or no activation"
+                )
             return 1 / (1 + exp(-value))
         case _:
             raise CheckError(f"no activation is called {activation!r}", advice="relu, sigmoid")
@@ -192,19 +221,21 @@ def batched_matmul(
     batch_tiles: Tiles = (128,),
     *,
     shared_b: bool = False,
+    dtype: DType = f32,
     cut: Cut = WHOLE,
 ) -> Program:
-    """C[b] = A[b]·B[b], or with one B for all."""
+    """C[b] = A[b]·B[b], or with one B for all; `dtype` is that of A and B."""
     nest = LoopNest("batched_matmul")
     b = _axis(nest, "b", batch, batch_tiles, cut)
     i, j, over = (
         _axis(nest, name, size, tiles, cut) for name, size in zip("mnk", (m, n, k), strict=True)
     )
-    A = nest.array("A", b, i, over)
-    B = nest.array("B", over, j) if shared_b else nest.array("B", b, over, j)
-    C = nest.array("C", b, i, j)
-    element = B[over, j] if shared_b else B[b, over, j]
-    C[b, i, j] = nest.sum(A[b, i, over] * element, over=over)
+    A = nest.array("A", b, i, over, dtype=dtype)
+    place = (over, j) if shared_b else (b, over, j)
+    B = nest.array("B", *place, dtype=dtype)
+    C = nest.array("C", b, i, j, dtype=STORED[dtype])
+    total = nest.sum(_product(A[b, i, over], B[place]), over=over)
+    C[b, i, j] = _as(total, STORED[dtype])
     return nest.done()
 
 

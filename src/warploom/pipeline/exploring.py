@@ -16,7 +16,7 @@ from warploom.pipeline.modelled import modelled
 from warploom.pipeline.named_nest import check_number, named_nest, own_nest, target_for
 from warploom.pipeline.nest import ENGINES, FREE, Explored, Nest
 from warploom.pipeline.raced import Wanted, quick_gpu, raced
-from warploom.pipeline.strategic import strategies_of
+from warploom.pipeline.strategic import check_alone, nest_for, strategies_of
 from warploom.pipeline.timed_nest import far_nest_bench
 from warploom.runtime.gpu import gpu_name
 from warploom.runtime.quick import Quick
@@ -36,6 +36,7 @@ def explored(
     kernel: str | LoopNest | Program,
     size: Mapping[str, int] | None = None,
     *,
+    type: str | None = None,  # noqa: A002 - as the option of the command is called
     machine: str = "h200",
     space: str = "default",
     fix: Sequence[str] = (),
@@ -50,12 +51,12 @@ def explored(
 ) -> Explored:
     """Searches all implementations of a loop nest: orders, fusions, tiles, threads, memories.
 
-    `kernel` is a name that `warploom explore` knows, with its `size`, or a `LoopNest`. The other
-    arguments are the options of that command. On a machine with a GPU implementations are measured,
-    unless `model` says otherwise, and the store of this user keeps what was measured. Without a GPU
-    the lower bound of the model is minimised. Strategies that a program has come first, unless
-    `strategy` is "none" or names one. Of `memory` kernels use at most so many bytes beside their
-    arguments. The best implementation was run on the simulator.
+    `kernel` is a name that `warploom explore` knows, with its `size` and the `type` of its factors,
+    or a `LoopNest`. The other arguments are the options of that command. On a machine with a GPU
+    implementations are measured, unless `model` says otherwise, and the store of this user keeps
+    what was measured. Without a GPU the lower bound of the model is minimised. Strategies that a
+    program has come first, unless `strategy` is "none" or names one. Of `memory` kernels use at
+    most so many bytes beside their arguments. The best implementation was run on the simulator.
 
     >>> import numpy as np, warploom
     >>> found = warploom.explore("axpy", {"n": 256}, evaluations=1, model=True, space="paper")
@@ -77,9 +78,11 @@ def explored(
     budget = Budget(seconds)
     with budget.interruptible(), budget.governing():  # the space takes a while to be built
         fixes = (fix,) if isinstance(fix, str) else tuple(fix)
-        nest = nest_of(kernel, size, machine, space, fixes, memory)
+        nest = nest_of(kernel, size, machine, space, fixes, memory, type, strategy)
     if not nest.is_possible:
         return impossible(nest)
+    if engine == "exact":
+        check_alone(nest, "branch and bound")
     kept = users_store() if store is True else store or None
     first = strategies_of(nest, strategy, space, free=isinstance(kernel, str))
     quick = quick_for(nest, model, engine)
@@ -100,10 +103,14 @@ def nest_of(
     space: str = "default",
     fixes: Sequence[str] = (),
     memory: int | None = None,
+    of_type: str | None = None,
+    strategy: str | None = None,
 ) -> Nest:
     """The space of a loop nest, as `explored` has it."""
-    program, own = _program(kernel, dict(size or {}), space), machine_named(machine)
-    return Nest(program, own.rates, replace(target_for(own, space), between=memory), fixes)
+    program = _program(kernel, dict(size or {}), space, of_type)
+    own = machine_named(machine)
+    target, free = replace(target_for(own, space), between=memory), isinstance(kernel, str)
+    return nest_for(program, own.rates, target, fixes, strategy, free)
 
 
 def check_engine(engine: str) -> None:
@@ -133,17 +140,17 @@ def quick_for(nest: Nest, model: bool, engine: str) -> Quick | None:
     return quick_gpu(nest.program, nest.target.tensor)
 
 
-def _program(kernel: Any, sizes: dict[str, Any], space: str) -> Program:
+def _program(kernel: Any, sizes: dict[str, Any], space: str, of_type: str | None) -> Program:
     if not isinstance(kernel, str):
         if sizes:
             raise CheckError(
                 "a loop nest of your own says its sizes itself", advice="leave size out"
             )
-        return own_nest(kernel, "what is explored", space)
+        return own_nest(kernel, "what is explored", space, of_type=of_type)
     given = {name: _number(value) for name, value in sizes.items()}
     for value in given.values():
         check_number(value, 0)
-    return named_nest(kernel, given, space)
+    return named_nest(kernel, given, space, of_type=of_type)
 
 
 def _number(value: Any) -> Any:

@@ -18,7 +18,7 @@ from warploom.loopnest.decided import Implementation
 from warploom.loopnest.ir import Axis, Program
 from warploom.loopnest.matrix.bound import MatrixBound, expected
 from warploom.loopnest.matrix.kernel import kernel_of
-from warploom.loopnest.matrix.product import matrix_product
+from warploom.loopnest.matrix.product import MatrixProduct, matrix_product
 from warploom.loopnest.matrix.space import MatrixSpace
 from warploom.loopnest.matrix.tiling import Tiling
 from warploom.loopnest.matrix.words import tiling_words
@@ -122,22 +122,23 @@ class MatrixNest(Nest):
         return self.right(trial)
 
     def _tried(self, tiling: Tiling) -> Tried:
-        sizes = shortened(self.product.rows, self.product.columns, self.product.over, tiling)
+        sizes = shortened(self.product, tiling)
         kernel = kernel_of(self.product, tiling, self.target.machine, sizes)
         return tried_kernel(self.program, kernel, sizes)
 
 
-def shortened(rows: Axis, columns: Axis, over: Axis, tiling: Tiling) -> Mapping[Axis, int]:
-    """Two tiles along results, and one turn of the ring more than it has stages."""
+def shortened(product: MatrixProduct, tiling: Tiling) -> Mapping[Axis, int]:
+    """Two tiles along results, one turn of the ring more than it has stages, and two batches."""
 
     def cut(axis: Axis, tile: int, whole: int) -> int:
         rest = axis.size % tile
         return min(axis.size, whole * tile + rest)
 
     return {
-        rows: cut(rows, tiling.rows * tiling.down, 1),
-        columns: cut(columns, tiling.columns * tiling.across, 1),
-        over: cut(over, tiling.deep, tiling.stages + 1),
+        product.rows: cut(product.rows, tiling.rows * tiling.down, 1),
+        product.columns: cut(product.columns, tiling.columns * tiling.across, 1),
+        product.over: cut(product.over, tiling.deep, tiling.stages + 1),
+        **({} if product.batch is None else {product.batch: min(2, product.batches)}),
     }
 
 

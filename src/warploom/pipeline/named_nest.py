@@ -11,16 +11,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from warploom.errors import CheckError, ParseError, one_of, spelled
+from warploom.kernel.dtype import DType
 from warploom.loopnest.build import LoopNest
 from warploom.loopnest.computation import Computation
 from warploom.loopnest.instructions import program_of
 from warploom.loopnest.ir import Program
-from warploom.loopnest.kernels import KERNELS, Cut
+from warploom.loopnest.kernels import KERNELS, STORED, Cut
 from warploom.loopnest.target import Target, everything, paper, with_tensor_cores
 from warploom.machine.record import Machine
 
 # What a function takes beside sizes.
-INTERNAL = ("tiles", "inner", "batch_tiles", "cut")
+INTERNAL = ("tiles", "inner", "batch_tiles", "dtype", "cut")
 FROM_ZERO = ("padding",)
 SPACES: Mapping[str, Callable[[Machine], Target]] = {
     "default": everything,
@@ -42,8 +43,10 @@ def named_nest(
     sizes: Mapping[str, Any],
     space: str,
     otherwise: Callable[[str], str] | None = None,
+    of_type: str | None = None,
 ) -> Program:
-    """One of the known computations; `otherwise` may know what to do with another name."""
+    """One of the known computations, perhaps of factors of a type; `otherwise` may know what to do
+    with another name."""
     if name not in KERNELS:
         raise ParseError(
             f"no loop nest is called '{name[:80]}'",
@@ -56,7 +59,22 @@ def named_nest(
             raise CheckError(f"{name} has no '{each}'", advice=one_of(each, names))
     _check_complete(name, function, sizes, names)
     cut = Cut(proper=True) if space == "paper" else Cut(tail=True)
-    return in_form(function(**sizes, cut=cut), space)
+    typed = {} if of_type is None else {"dtype": _factors(name, of_type)}
+    return in_form(function(**sizes, **typed, cut=cut), space)
+
+
+def _factors(name: str, of_type: str) -> DType:
+    """The type of the factors of a known computation."""
+    known = {repr(each): each for each in STORED}
+    if of_type not in known:
+        raise CheckError(f"no factors are of type '{of_type!s:.40}'",
+                         advice=one_of(str(of_type), known))  # fmt: skip
+    if "dtype" not in inspect.signature(KERNELS[name]).parameters:
+        some = [
+            each for each, made in KERNELS.items() if "dtype" in inspect.signature(made).parameters
+        ]
+        raise CheckError(f"{name} has no type of factors", advice=f"{' and '.join(some)} have one")
+    return known[of_type]
 
 
 def in_form(program: Program, space: str) -> Program:
@@ -92,8 +110,13 @@ def check_number(value: object, least: int = 1) -> None:
         raise CheckError(f"a size of {value}", advice="sizes are from 1 to 2**31 - 1")
 
 
-def own_nest(found: object, what: str, space: str, otherwise: str = "") -> Program:
-    """The program of what a user has built."""
+def own_nest(
+    found: object, what: str, space: str, otherwise: str = "", of_type: str | None = None
+) -> Program:
+    """The program of what a user has built, which says its types itself."""
+    if of_type is not None:
+        raise CheckError("a loop nest of your own says its types itself",
+                         advice=f"leave {spelled('--type', 'type')} out")  # fmt: skip
     match found:
         case LoopNest():
             return in_form(found.done(), space)

@@ -35,6 +35,7 @@ from warploom.loopnest.trial import Tried, tried
 from warploom.machine.rates import Rates
 from warploom.machine.times import Prediction, predicted, time_words
 from warploom.pictured import PublicResult
+from warploom.pipeline.ended import ended_words
 from warploom.search.branching.bound import Best, minimise
 from warploom.search.branching.candidate import Bits, Candidates, Decision, Flags, Numbers
 from warploom.search.branching.decided import decision_from, decision_record, decisions_of
@@ -51,8 +52,7 @@ from warploom.search.branching.problem import SpaceProblem
 from warploom.search.budget import Budget, BudgetSpentError
 from warploom.search.engine import OnProgress, Progress, Result, Watch
 from warploom.search.history import History
-from warploom.search.outcome import Found, NothingFoundError, Outcome, Undecided
-from warploom.search.outcome import Reason as Stopped
+from warploom.search.outcome import Found, NothingFoundError, Outcome
 from warploom.search.outcome_json import Record, outcome_record, statistics_record
 from warploom.search.statistics import Statistics
 from warploom.search.storage.content import content_digest
@@ -197,19 +197,6 @@ class Explored(PublicResult):
         return {**head, **nest.record(self, NOTHING_KEPT, self.device)}
 
 
-def _ended(outcome: Outcome[Best], count: int, asked: int | None) -> str:
-    """Why no more were looked at, of as many as were asked for; None: of all."""
-    if isinstance(outcome, Found) and outcome.stopped is not None:
-        return outcome.stopped.value
-    if asked is not None and count >= asked:
-        return "as many as asked for"
-    if isinstance(outcome, Undecided) and outcome.reason is not Stopped.EVALUATIONS:
-        return str(outcome.reason.value)
-    if asked is None:
-        return "no other can be faster"
-    return f"at most {asked} were asked for, but no other that may be faster was found"
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Then:
     """The program of a kernel that runs after another one, with what is decided of it."""
@@ -220,7 +207,10 @@ class Then:
 
 class Nest:
     """A space with a bound, after the decisions that a user has taken; `then` is of a kernel that
-    runs after those of the space, `whole` what a strategy made the program of."""
+    runs after those of the space, `whole` what a strategy made the program of. What a user has
+    `asked` of a strategy's space is none of the decisions here."""
+
+    asked: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -307,7 +297,7 @@ class Nest:
         return Implementation(self.space, candidate, 0)
 
     def threads_of(self, candidate: Candidates) -> int:
-        """How many a block has."""
+        """How many threads a block has."""
         return math.prod(self.implementation(candidate).levels)
 
     # -- predictions -------------------------------------------------------------------------------
@@ -422,7 +412,7 @@ class Nest:
             result = explore(ENGINES[engine], wanted, budget, on_progress)
         left = whole.at_least(TRIAL_LEAST) if tries else None
         found = self._explored(result, kept, count, history, left)
-        ended = _ended(result.outcome, count, None if engine == "exact" else evaluations)
+        ended = ended_words(result.outcome, count, None if engine == "exact" else evaluations)
         return replace(found, ended=f"{count} in this run: {ended}" if kept.runs else ended)
 
     def _explored(
@@ -541,7 +531,7 @@ class Nest:
             "program": show(self.program),
             "machine": self.rates.name,
             "space": [*self.target.kinds, *map(str, (*self.target.stages, *self.target.paddings))],
-            "fixed": [decision_record(each) for each in self.decisions],
+            "fixed": [*(decision_record(each) for each in self.decisions), *self.asked],
             "device": device,
             # Types, strides, constants to the last bit, limits: what the words above do not say.
             "details": content_digest((self.program, self.rates, self.target)),

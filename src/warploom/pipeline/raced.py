@@ -168,7 +168,7 @@ class _Kept:
         asked = {
             "program": show(nest.program),
             "details": details,
-            "fixed": [str(each) for each in nest.decisions],
+            "fixed": [*map(str, nest.decisions), *nest.asked],
         }
         self.key = Key("race", asked, device, f"{nest.program.name}: measured")
         self.runs, self.measured = 0, list[Measured]()

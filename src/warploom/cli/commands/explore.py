@@ -24,7 +24,9 @@ in the use of memories and caches. The lower bound covers everything that is sti
 
 KERNEL is axpy, matvec, gesummv, matmul, batched-matmul, two-matmuls, doitgen, convolution, or
 FILE.py::NAME (a LoopNest, its program, or a function of sizes that returns one; see
-docs/loopnests.md). With splits=N, matmul is split along k, and add-parts adds up the parts.
+docs/loopnests.md). With splits=N, matmul is split along k, and add-parts adds up the parts. With
+--type, factors are converted where they are multiplied, and sums are f32 (of i8: i32). Results have
+the type of the factors; bf16 for e4m3 and e5m2, i32 for i8.
 
 On a machine with a GPU (and PyTorch or CuPy) all cores draw and compile implementations. The GPU
 checks and times them. Strategies come first; later the nest as it is has its share. The store keeps
@@ -42,11 +44,13 @@ STRATEGIES
 \b
 --estimate   estimate how many implementations there are, and how many random descents fail
 --explain    show the terms of the lower bound: which resource, in which loop
---fix        decide something yourself; repeatable: 'size(m1)=16', 'dim_kind(sum_1.k1)=LOOP|UNROLL'
+--fix        decide something yourself; repeatable: 'size(m1)=16', 'dim_kind(sum_1.k1)=LOOP|UNROLL';
+             rows=128 or stages=4 with --strategy warp-group-tile, which has its own decisions
 
 \b
 Examples:
   $ warploom explore matmul --size m=1024,n=1024,k=1024 --explain
+  $ warploom explore matmul --type bf16 --size m=4096,n=4096,k=4096 --seconds 30
   $ warploom explore axpy --size n=1048576 --seconds 10 --emit cuda -o axpy.cu
   $ warploom explore matvec --size m=512,n=512 --fix 'dim_kind(n0)=LOOP' --keep found.json
 
@@ -77,12 +81,27 @@ class Space(StrEnum):
     bf16 = "tensor-bf16"
 
 
+class Type(StrEnum):
+    f32 = "f32"
+    f16 = "f16"
+    bf16 = "bf16"
+    e4m3 = "e4m3"
+    e5m2 = "e5m2"
+    i8 = "i8"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Explore:
     """The options of one call."""
 
     kernel: str = argument(REQUIRED, metavar="KERNEL")
     size: list[str] = option([], "--size", metavar="K=V", help="Set a size or another parameter.")
+    type: Type | None = option(
+        None,
+        "--type",
+        metavar="T",
+        help="Type of the factors of matmul and batched-matmul: f32, f16, bf16, e4m3, e5m2, i8.",
+    )
     machine: str = option(
         "h200",
         "--machine",

@@ -69,7 +69,7 @@ class Sides:
     beside: Numbers
 
     def tiles(self, product: MatrixProduct) -> tuple[Numbers, Numbers]:
-        """How many tiles clusters make, down and across."""
+        """How many tiles clusters have, down and across."""
         down = self.rows * np.where(self.beside, 1.0, self.cluster)
         across = self.columns * np.where(self.beside, self.cluster, 1.0)
         return np.ceil(product.rows.size / down), np.ceil(product.columns.size / across)

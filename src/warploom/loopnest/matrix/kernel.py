@@ -56,9 +56,10 @@ class _Made:
         self.parts = t.own // ROWS  # products of a warp group below each other
         axes = (p.rows, p.columns, p.over)
         self.m, self.n, self.depth = (self.sizes.get(axis, axis.size) for axis in axes)
+        self.batches = 1 if p.batch is None else self.sizes.get(p.batch, p.batches)
         self.high = -(-self.m // (t.rows * t.down))  # tiles of a cluster, down and across
         self.wide = -(-self.n // (t.columns * t.across))
-        self.tiles = self.high * self.wide * p.batches
+        self.tiles = self.high * self.wide * self.batches
         room = self.machine.multiprocessors // t.cluster
         self.clusters = max(1, min(self.tiles, 1 if self.sizes else room))
         self.k = Builder(p.source.name, block=128 * t.consumers)
@@ -98,17 +99,17 @@ class _Made:
         self._map("b_map", p.b, self.n, t.columns, t.down)
         if t.boxes:
             steps = (p.step(p.batch), p.step(p.rows))
-            sizes = (p.batches, self.m, self.n)
+            sizes = (self.batches, self.m, self.n)
             self._view("c_map", p.out.name, sizes, steps, (t.own, OUT), OUT * p.out.dtype.bytes)
 
     def _map(self, name: str, factor: Factor, lines: int, tall: int, share: int) -> None:
         """`share` blocks of a cluster bring a part of each tile."""
         deep = self.tiling.deep
         if factor.dense == "k":
-            sizes, box = (self.product.batches, lines, self.depth), (tall // share, self.line)
+            sizes, box = (self.batches, lines, self.depth), (tall // share, self.line)
             steps = (factor.batch, factor.line)
         else:
-            sizes, box = (self.product.batches, self.depth, lines), (deep // share, self.line)
+            sizes, box = (self.batches, self.depth, lines), (deep // share, self.line)
             steps = (factor.batch, factor.deep)
         self._view(name, factor.array.name, sizes, steps, box, LINE)
 
@@ -208,7 +209,7 @@ class _Made:
         return self._line(part) + self.k.warp % 4 * 16
 
     def _place(self, down: Expr, across: Expr, many: int) -> _Place:
-        """Where some results beside each other are."""
+        """Where results beside each other are."""
         p, t = self.product, self.tiling
         inside: Expr | None = None
         if self.m % (t.rows * t.down):

@@ -48,7 +48,7 @@ class MatrixSpace:
         self.branch: Branch = in_order(self.propagator)
 
     def tiling(self, candidates: Candidates, row: int = 0) -> Tiling:
-        """What a candidate is of which all is decided."""
+        """The tiling of a candidate of which all is decided."""
         found = {name: self.values(candidates, name)[row] for name in NAMES}
         choice = self.choices
         return Tiling(**{n: int(choice[n].values[int(np.argmax(found[n]))]) for n in NAMES})
