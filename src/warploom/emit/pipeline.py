@@ -13,6 +13,7 @@ arrays; counters of stages go on from ring to ring, and a phase turns when they 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
 import numpy as np
@@ -32,12 +33,14 @@ from warploom.kernel.roles import filling
 from warploom.kernel.tensor import DEPTH
 from warploom.kernel.warpgroup import GROUP, Fill, Hopper, Ring
 
+
 if TYPE_CHECKING:
     from warploom.emit.cuda import CudaPrinter
 
 _MODE = {0: 0, 128: 1, 64: 2, 32: 3}  # of a swizzle, in a descriptor
 _PLAIN = (ir.Let, ir.For, ir.Comment, ir.WarpgroupProduct)  # as part of a group of products
 _OWN = f"(int)threadIdx.x / {GROUP}"  # the number of a thread's warp group
+WORD = 4  # bytes of a register
 CONSUMERS, GROUPS = 1, 2  # the barriers at which they meet, and each warp group of them
 
 
@@ -64,6 +67,8 @@ class Pipeline:
         turns = [each for each in stmts if isinstance(each, ir.PingPong)]
         self.taken = {id(e) for turn in turns for e in turn.body if isinstance(e, Ring)}
         self.ordered_turns = bool(self.taken)
+        held = {e.a.name for e in _products(kernel.body) if isinstance(e.a, ir.Cell)}
+        self.words = {each: fresh.name(f"{each}_words") for each in sorted(held)}
         self.whose = fresh.name("whose")
         self.last_of_turn: Ring | None = None
         self.met = False  # since the last statement that is no box
@@ -379,10 +384,48 @@ class Pipeline:
 
     def _group(self, body: tuple[ir.Stmt, ...], pending: int) -> None:
         """Products in one group, after which at most so many groups are pending."""
-        self.asm("wgmma.fence.sync.aligned;")
+        products = list(_products(body))
+        factors = {each.a.name: each for each in products if isinstance(each.a, ir.Cell)}
+        if factors:
+            self.printer.lines.open("")
+            words = [self._packed(each) for each in factors.values()]
+            self._fenced(products, words)
+        else:
+            self.asm("wgmma.fence.sync.aligned;")
         self._multiplied(body, ())
+        if factors:
+            self.printer.lines.close()
         self.asm("wgmma.commit_group.sync.aligned;")
-        self._awaited(pending, list(_products(body)))
+        self._awaited(pending, products)
+
+    def _packed(self, stmt: ir.WarpgroupProduct) -> tuple[str, int]:
+        """A factor in registers as words, all of its array."""
+        assert isinstance(stmt.a, ir.Cell)
+        name, each = stmt.a.name, WORD // stmt.a.dtype.bytes
+        count = self.sizes[name] // each
+        cells = [self.printer.cell(replace(stmt.a, index=Const(at))) for at in range(count * each)]
+        if stmt.kind == "tf32":
+            words = [f"__float_as_uint({cell})" for cell in cells]
+        else:
+            words = self.printer.words_of(cells, 8 * stmt.a.dtype.bytes)
+        own = self.words[name]
+        self.add(f"unsigned int {own}[{count}] = {{")
+        for at in range(0, count, 2):
+            self.add(f"  {', '.join(words[at : at + 2])},")
+        self.add("};")
+        return own, count
+
+    def _fenced(
+        self, products: list[ir.WarpgroupProduct], words: list[tuple[str, int]]
+    ) -> None:  # fmt: skip
+        """What registers hold is there before the fence, which seems to write them: else what
+        packs a factor, or scales a sum, might be done after it."""
+        held = [f'"+r"({name}[{at}])' for name, count in words for at in range(count)]
+        for name, cell in {each.target.name: each.target for each in products}.items():
+            kind = "f" if cell.dtype.is_float else "r"
+            held += [f'"+{kind}"({name}[{at}])' for at in range(self.sizes[name])]
+        self.add('asm volatile("wgmma.fence.sync.aligned;"')
+        self.add(f'  : {", ".join(held)} :: "memory");')
 
     def _awaited(self, pending: int, products: list[ir.WarpgroupProduct]) -> None:
         """Registers are read after the wait only, so it seems to write them. ptxas 13.0 moves
@@ -433,10 +476,15 @@ class Pipeline:
     def _words(self, stmt: ir.WarpgroupProduct) -> list[str]:
         """A factor in registers, four words of a thread."""
         assert isinstance(stmt.a, ir.Cell)
-        cells = [self.printer.neighbour(stmt.a, at) for at in range(DEPTH[stmt.kind] // 2)]
-        if stmt.kind == "tf32":
-            return [f"__float_as_uint({each})" for each in cells]
-        return self.printer.words_of(cells, 8 * stmt.a.dtype.bytes)
+        assert stmt.a.index is not None
+        each = WORD // stmt.a.dtype.bytes
+        if simplify(stmt.a.index % each) is not Const(0):
+            raise EmitError(
+                f"a factor in '{stmt.a.name}' begins inside a word",
+                advice=f"let it begin at a multiple of {each} registers",
+            )
+        first = simplify(stmt.a.index // each)
+        return [f"{self.words[stmt.a.name]}[{self.index(first + at)}]" for at in range(4)]
 
     def _descriptor(self, tile: ir.Tile, loops: tuple[ir.For, ...]) -> str:
         """Where a factor begins, in units of 16 bytes, beside what is known of it beforehand. How
