@@ -17,7 +17,10 @@ from warploom.emit.literal import number_text
 from warploom.errors import InternalError
 from warploom.kernel.dtype import DType
 
-_NAME = re.compile(r"(min|max|divide|abs|rsqrt|exp|exp2_ftz|exp2|tanh|erf|sin|cos)_(\w+)|(\w+)_from_(\w+)")
+_NAME = re.compile(
+    r"(min|max|divide|abs|rsqrt|exp|exp2_ftz|exp2|tanh|erf|sin|cos)_(\w+)"
+    r"|(\w+)_from_(\w+)"
+)
 BF16_PAIR = "bf16_pair"  # two numbers rounded to bf16, in one word
 BYTES = "pick_bytes"  # four bytes of two words, by a selector
 INSIDE = "inside"  # of checked C texts: an index, or 0 where it is outside of its array

@@ -30,9 +30,7 @@ from warploom.kernel.descriptor import UNIT
 from warploom.kernel.names import Fresh, names_of
 from warploom.kernel.pool import BARRIER_BYTES, barriers_at, offsets, turn_barrier_at
 from warploom.kernel.roles import filling
-from warploom.kernel.tensor import DEPTH
 from warploom.kernel.warpgroup import GROUP, Fill, Hopper, Ring
-
 
 if TYPE_CHECKING:
     from warploom.emit.cuda import CudaPrinter

@@ -10,7 +10,8 @@ Queries lie in shared memory, keys and values go through rings, all else is in r
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import inf, log, log2, e as base
+from math import e as base
+from math import inf, log, log2
 
 from warploom.index.ir import Const, Expr, Var, maximum, minimum
 from warploom.index.laws import simplify

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from warploom.loopnest.attention.problem import Attention
 from warploom.loopnest.matrix.tiling import BARRIERS, REGISTERS, ROWS, SLACK
 
-OWN = 40  # registers of a thread for what is no matrix
+OWN = 24  # registers of a thread for what is no matrix
 STEP = 16  # terms of a sum in one product
 
 
