@@ -49,21 +49,22 @@ WORKS = {
     for each in SHAPES
     for causal in (False, True)
 }
-KEYS = {64: (96, 128, 160, 192), 128: (64, 80, 96, 128, 160, 176)}
+KEYS = {  # by the size of a head and the warp groups that consume
+    (64, 2): (128, 192), (64, 3): (96, 128), (128, 2): (96, 128, 160, 176), (128, 3): (64, 80),
+}  # fmt: skip
 
 
 def tilings(attention: Attention) -> Iterator[Tiling]:
-    """As many stages as there is room for, and two."""
+    """As few stages as go on, and one more where there is room."""
     most = H200.shared_bytes_most
     together = (1, 8) if attention.causal else (1,)
-    for consumers, keys, some in product((2, 3), KEYS[attention.head], together):
-        for persistent, resident in ((True, 1), (True, 2), (False, 1)):
-            made = [
-                Tiling(consumers, keys, stages, some, persistent, resident)
-                for stages in (2, 3, 4)
-            ]  # fmt: skip
-            fits = [each for each in made if each.is_possible(attention, most)]
-            yield from fits[:1] if resident == 1 and len(fits) == 1 else fits[:2]
+    for consumers, some, ahead in product((2, 3), together, (False, True)):
+        for keys in KEYS[attention.head, consumers]:
+            for persistent, resident in ((True, 1), (True, 2), (False, 1)):
+                for stages in (2, 3):
+                    made = Tiling(consumers, keys, stages, some, persistent, resident, ahead)
+                    if made.is_possible(attention, most) and (not persistent or ahead):
+                        yield made
 
 
 # -- what is compiled ------------------------------------------------------------------------------

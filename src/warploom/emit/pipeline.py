@@ -37,6 +37,7 @@ from warploom.kernel.pool import (
     turn_barrier_at,
 )
 from warploom.kernel.roles import filling
+from warploom.kernel.traverse import exprs_of
 from warploom.kernel.warpgroup import GROUP, Fill, Hopper, Ring
 
 if TYPE_CHECKING:
@@ -356,7 +357,11 @@ class Pipeline:
         """The one iteration of a ring, whose products are waited for where they are used."""
         stage = self.fresh.name(self.lasts[ring.stage])
         self.add(f"const int {stage} = {ring.stage};")
-        self.add(f"const int {ring.var} = 0;")
+        used = {
+            name for each in ir.walk(ring.rest) for e in exprs_of(each) for name in variables(e)
+        }
+        if ring.var in used:
+            self.add(f"const int {ring.var} = 0;")
         self.printer.bounds[ring.var] = (0, 0)
         self.around.append(ring)
         self._wait(ring, False, self.phases[ring.stage])
@@ -367,13 +372,14 @@ class Pipeline:
         self.under_way.append(Group(ring, stage, targets, words))
 
     def _finish(self, count: int) -> None:
-        """The first so many groups of those under way; then their stages are empty."""
+        """The first so many groups of those under way; then their stages are empty. ptxas 13.0
+        moves a wait above what is computed before it, but not above an event either."""
         if not count:
             return
         done, self.under_way = self.under_way[:count], self.under_way[count:]
         held = [each for group in done for each in self._held(group.targets, group.words)]
         wait = f"wgmma.wait_group.sync.aligned {len(self.under_way)};"
-        self._pinned(f"{wait} pmevent 0;", held)
+        self._pinned(f"pmevent 0; {wait} pmevent 0;", held)
         for group in done:
             self._released(group.ring, group.stage, "")
 
@@ -550,12 +556,12 @@ class Pipeline:
                 if earlier.target.index is not stmt.target.index:
                     raise EmitError(f"'{stmt.target.name}' is summed by several products of a ring")
                 return "1"
-            first = [f"{ring.var} > 0"]
+            first = [] if at_once(ring) else [f"{ring.var} > 0"]
             first += [f"{outer.var} > 0" for outer in self.around[self.around.index(ring) + 1 :]]
             assert stmt.target.index is not None
             named = variables(stmt.target.index)
             first += [f"{e.var} > {self.index(e.start)}" for e in loops if e.var not in named]
-            return " || ".join(first)
+            return " || ".join(first) or "0"
         return "1"
 
     # -- matrices and boxes

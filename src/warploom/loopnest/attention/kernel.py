@@ -101,8 +101,7 @@ class _Made:
         self._registers()
         with k.ring("q_turn", 1, t.resident, stage="q_stage") as (_, stage):
             self._fill("q", Var("head"), Var("row"), t.queries, stage)
-            with k.loop("t", Var("begin"), Var("end")) as turn:
-                self._block(turn, stage)
+            self._over_keys(stage)
         self._results()
 
     def _blocks(self) -> None:
@@ -112,7 +111,7 @@ class _Made:
         end: Expr = Const(-(-a.keys // t.keys))
         if a.causal:
             seen = maximum(minimum(Var("row") + (t.queries + a.shift), a.keys), 0)
-            end = (seen + (t.keys - 1)) // t.keys
+            end = maximum((seen + (t.keys - 1)) // t.keys, 1)
         if a.window is not None:
             begin = maximum(Var("row") + (a.shift - a.window + 1), 0) // t.keys
         k.let("begin", begin)
@@ -125,6 +124,8 @@ class _Made:
         self.p = k.registers("weights", a.dtype, t.keys // 2)
         self.most = k.registers("most", f32, HALVES, -inf)
         self.total = k.registers("total", f32, HALVES, 0.0)
+        self.change = k.registers("change", f32, HALVES, 0.0)
+        self.less = k.registers("less", f32, HALVES)
 
     # -- a block of keys
 
@@ -134,26 +135,58 @@ class _Made:
             at = (head, row, Const(part * self.line))
             self.k.add(ir.Fill(f"{name}_map", at, f"{name}_tile", first))
 
-    def _block(self, turn: Expr, q_stage: Expr) -> None:
+    def _over_keys(self, q_stage: Expr) -> None:
+        """Blocks of keys from the last to the first; the last alone may have keys that are not
+        there. With `ahead`, scores of the next block are under way while those of this become
+        weights."""
+        k, ahead = self.k, self.tiling.ahead
+        last = k.let("last", Var("end") - 1)
+        if not ahead:
+            with k.loop("t", Var("end") - Var("begin")) as turn:
+                block = simplify(last - turn)
+                self._scores(block, q_stage, "")
+                self._masked(block, True)
+                self._weighed()
+                self._scaled()
+                self._results_of(block, "")
+            return
+        self._scores(last, q_stage, "_first")
+        self._masked(last, True)
+        self._weighed()
+        self._scaled(begins=True)
+        with k.loop("t", Var("last") - Var("begin")) as turn:
+            block = simplify(last - 1 - turn)
+            self._scores(block, q_stage, "")
+            self._results_of(simplify(block + 1), "")
+            self._masked(block, False)
+            self._weighed()
+            self._scaled()
+        self._results_of(Var("begin"), "_last")
+
+    def _scores(self, block: Expr, q_stage: Expr, which: str) -> None:
         k, a, t = self.k, self.attention, self.tiling
-        kept = Var("head") // a.groups if a.groups > 1 else Var("head")
-        with k.ring("k_turn", 1, t.stages, stage="k_stage", sums=("scores",)) as (_, stage):
-            self._fill("k", kept, turn * t.keys, t.keys, stage)
+        ring = k.ring(f"k_turn{which}", 1, t.stages, stage="k_stage", sums=("scores",))
+        with ring as (_, stage):
+            self._fill("k", self._kept, block * t.keys, t.keys, stage)
             with k.loop("step", a.head // STEP) as step:
                 q = self._by_rows("q", q_stage, t.queries, k.warp // 4 * ROWS, step)
-                k.add(ir.WarpgroupProduct(
-                    self.s[0], q, self._by_rows("k", stage, t.keys, 0, step), t.keys, a.kind
-                ))  # fmt: skip
-        self._masked(turn)
-        self._weighed()
-        with k.ring("v_turn", 1, t.stages, stage="v_stage") as (_, stage):
-            self._fill("v", kept, turn * t.keys, t.keys, stage)
+                own = self._by_rows("k", stage, t.keys, 0, step)
+                k.add(ir.WarpgroupProduct(self.s[0], q, own, t.keys, a.kind))
+
+    def _results_of(self, block: Expr, which: str) -> None:
+        k, a, t = self.k, self.attention, self.tiling
+        with k.ring(f"v_turn{which}", 1, t.stages, stage="v_stage") as (_, stage):
+            self._fill("v", self._kept, block * t.keys, t.keys, stage)
             with k.loop("step", t.keys // STEP) as step:
                 at = stage * (t.keys * a.head) + step * (STEP * self.line)
-                v = ir.Tile(
-                    "v_tile", at, self.swizzle, "mn", 8 * self.swizzle, t.keys * self.swizzle
-                )
+                far = t.keys * self.swizzle
+                v = ir.Tile("v_tile", at, self.swizzle, "mn", 8 * self.swizzle, far)
                 k.add(ir.WarpgroupProduct(self.o[0], self.p[step * 8], v, a.head, a.kind))
+
+    @property
+    def _kept(self) -> Expr:
+        """The head of keys and values that is of a head of queries."""
+        return simplify(Var("head") // self.attention.groups)
 
     def _by_rows(
         self, name: str, stage: Expr, side: int, first: Expr | int, step: Expr
@@ -170,49 +203,53 @@ class _Made:
         k = self.k
         return Var("row") + k.warp * 16 + k.lane // 4 + half * 8
 
-    def _masked(self, turn: Expr) -> None:
+    def _masked(self, block: Expr, last: bool) -> None:
         """Where a block has keys that a query does not see, they get no weight."""
         k, a, t = self.k, self.attention, self.tiling
         touched: list[Expr] = []
         if a.causal:
-            touched.append((Var("row") + a.shift).lt((turn + 1) * t.keys - 1))
-        elif a.keys % t.keys:
-            touched.append(((turn + 1) * t.keys).gt(a.keys))
+            # Of blocks that are as long as those of queries, and begin with them, only the last.
+            alone = t.keys % t.queries == 0 and a.shift % t.queries == 0 and a.shift >= 0
+            if last or not alone:
+                touched.append((Var("row") + a.shift).lt((block + 1) * t.keys - 1))
+        elif last and a.keys % t.keys:
+            touched.append(((block + 1) * t.keys).gt(a.keys))
         if a.window is not None:
-            last = Var("row") + (t.queries - 1 + a.shift - a.window)
-            touched.append((turn * t.keys).le(last))
+            before = Var("row") + (t.queries - 1 + a.shift - a.window)
+            touched.append((block * t.keys).le(before))
         if not touched:
             return
         asked = touched[0] if len(touched) == 1 else touched[0].or_(touched[1])
         with k.when(asked), k.loop("i", t.keys // 2) as i:
-            key = turn * t.keys + i // 4 * 8 + k.lane % 4 * 2 + i % 2
+            key = block * t.keys + i // 4 * 8 + k.lane % 4 * 2 + i % 2
             seen = key.lt(a.keys)
             if a.causal:
-                last = self._query(i // 2 % 2) + a.shift
-                seen = key.le(minimum(last, a.keys - 1) if a.queries % t.queries else last)
+                most = self._query(i // 2 % 2) + a.shift
+                seen = key.le(minimum(most, a.keys - 1) if a.queries % t.queries else most)
                 if a.window is not None:
-                    seen = seen.and_(key.gt(last - a.window))
+                    seen = seen.and_(key.gt(most - a.window))
             self.s[i] = choose(seen, self.s[i], -inf)
 
     # -- weights
 
     def _weighed(self) -> None:
-        """The greatest score of each row so far, weights beside it, and what was summed before by
-        the new measure."""
-        k, a, t = self.k, self.attention, self.tiling
-        self.high_of = k.registers("high_of", f32, HALVES)
-        self.less = k.registers("less", f32, HALVES)
+        """The greatest score of each row so far, weights by that measure, and their sums."""
+        k, t = self.k, self.tiling
         with k.loop("half", HALVES) as half:
             self._most(half)
         with k.loop("i", t.keys // 2) as i:
-            weight = fma(self.s[i], self.factor, -self.less[i // 2 % 2])
-            self.s[i] = exp2_ftz(weight)
+            self.s[i] = exp2_ftz(fma(self.s[i], self.factor, -self.less[i // 2 % 2]))
         with k.loop("i", t.keys // 2) as i:
-            half = i // 2 % 2
-            self.total[half] = self.total[half] + self.s[i]
+            self.total[i // 2 % 2] = self.total[i // 2 % 2] + self.s[i]
+
+    def _scaled(self, begins: bool = False) -> None:
+        """Weights as factors, and results so far by the new measure."""
+        k, a, t = self.k, self.attention, self.tiling
+        if not begins:
+            with k.loop("i", a.head // 2) as i:
+                self.o[i] = self.o[i] * self.change[i // 2 % 2]
+        with k.loop("i", t.keys // 2) as i:
             self.p[i] = cast(a.dtype, self.s[i])
-        with k.loop("i", a.head // 2) as i:
-            self.o[i] = self.o[i] * self.high_of[i // 2 % 2]
 
     def _most(self, half: Expr) -> None:
         k, t = self.k, self.tiling
@@ -226,10 +263,10 @@ class _Made:
             greatest[0] = greatest[0].max(other[0])
         # A row that has seen no key so far: any number will do.
         scaled = greatest[0] * self.factor
-        self.less[half] = choose(greatest[0].eq(-inf), cast_zero(), scaled)
-        self.high_of[half] = exp2_ftz(fma(self.most[half], self.factor, -self.less[half]))
+        self.less[half] = choose(greatest[0].eq(-inf), ir.Number(0.0, f32), scaled)
+        self.change[half] = exp2_ftz(fma(self.most[half], self.factor, -self.less[half]))
         self.most[half] = greatest[0]
-        self.total[half] = self.total[half] * self.high_of[half]
+        self.total[half] = self.total[half] * self.change[half]
 
     # -- results
 
@@ -263,10 +300,6 @@ class _Made:
         if a.sums:
             value = fma(self.most[half], a.factor, log2_of(self.total[half]) * log(2))
             self.arrays["lse"].put(line, value, when=(k.lane % 4).eq(0))
-
-
-def cast_zero() -> ir.Number:
-    return ir.Number(0.0, f32)
 
 
 def _count(shape: tuple[int, ...]) -> int:

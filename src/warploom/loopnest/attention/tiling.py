@@ -15,7 +15,8 @@ STEP = 16  # terms of a sum in one product
 class Tiling:
     """A block takes 64 queries for each of its `consumers`, and so many `keys` at once, in so many
     `stages`. Tiles of `together` heads are made together, that L2 keeps their keys. `persistent`
-    blocks make several tiles, and bring `resident` blocks of queries at once."""
+    blocks make several tiles, and bring `resident` blocks of queries at once. `ahead`: results
+    of one block of keys are under way while scores of the next become weights."""
 
     consumers: int = 2
     keys: int = 128
@@ -23,6 +24,7 @@ class Tiling:
     together: int = 1
     persistent: bool = True
     resident: int = 1
+    ahead: bool = False
 
     @property
     def queries(self) -> int:
@@ -31,7 +33,9 @@ class Tiling:
     @property
     def name(self) -> str:
         kept = f", persistent, {self.resident} Q" if self.persistent else ""
-        return f"{self.queries}×{self.keys}, {self.stages} stages, {self.together} heads{kept}"
+        return f"{self.queries}×{self.keys}, {self.stages} stages, {self.together} heads{kept}" + (
+            ", ahead" if self.ahead else ""
+        )
 
     def shared_bytes(self, attention: Attention) -> int:
         row = attention.head * attention.dtype.bytes
