@@ -172,9 +172,10 @@ class CudaPrinter(SimtPrinter):
 
     def in_order(self, body: tuple[ir.Stmt, ...]) -> None:
         """Rounds of a scan are one piece of PTX each."""
-        at, since = 0, dict[str, int]()
+        at, since, already = 0, dict[str, int](), len(self.pipeline.under_way)
         while at < len(body):
             stmt, after = body[at], body[at + 1 : at + 2]
+            self.pipeline.before(stmt)
             if not isinstance(stmt, ir.BulkStore):
                 self.pipeline.met = False
             if self.pipeline.sent and self.pipeline.ordered(stmt, since):
@@ -198,6 +199,7 @@ class CudaPrinter(SimtPrinter):
                 case _:
                     self.statement(stmt)
             at += 1
+        self.pipeline.ended(already)
 
     def _copy(self, load: ir.Load, store: ir.Store) -> None:
         """Where the load's condition is false no bytes are read, and zeros are stored."""

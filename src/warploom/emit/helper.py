@@ -17,7 +17,10 @@ from warploom.emit.literal import number_text
 from warploom.errors import InternalError
 from warploom.kernel.dtype import DType
 
-_NAME = re.compile(r"(min|max|divide|abs|rsqrt|exp|exp2|tanh|erf|sin|cos)_(\w+)|(\w+)_from_(\w+)")
+_NAME = re.compile(
+    r"(min|max|divide|abs|rsqrt|exp|exp2_ftz|exp2|tanh|erf|sin|cos)_(\w+)"
+    r"|(\w+)_from_(\w+)"
+)
 BF16_PAIR = "bf16_pair"  # two numbers rounded to bf16, in one word
 BYTES = "pick_bytes"  # four bytes of two words, by a selector
 INSIDE = "inside"  # of checked C texts: an index, or 0 where it is outside of its array
@@ -79,6 +82,12 @@ def _helper_text(name: str, dialect: Dialect) -> str:
             '  unsigned made;\n  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(made) : '
             '"f"(high), "f"(low));\n  return made;\n}\n'
         )
+    if name == "exp2_ftz_f32" and dialect.language == "cuda":  # one instruction
+        return (
+            f"{dialect.helper_qualifiers} float {name}(float x) {{\n"
+            '  float made;\n  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(made) : "f"(x));\n'
+            "  return made;\n}\n"
+        )
     if name == BYTES:
         return _picking(name, dialect)
     match = _NAME.fullmatch(name)
@@ -98,6 +107,7 @@ def _helper_text(name: str, dialect: Dialect) -> str:
         "max": (_extreme(">", "y : x"), 2),
         "divide": (_divide(dtype, dialect), 2),
         "abs": (_absolute(dtype, dialect), 1),
+        "exp2_ftz": (_power_of_two(dtype, dialect), 1),
         "rsqrt": (f"1.0{'f' if dtype is DType.F32 else ''} / sqrt{_suffix(dtype)}(x)", 1),
         **{each: (f"x != x ? x : {each}(x)", 1) for each in NAN_LOST},
     }[what]
@@ -137,6 +147,12 @@ def _divide(dtype: DType, dialect: Dialect) -> str:
 def _absolute(dtype: DType, dialect: Dialect) -> str:
     wide = dialect.types[unsigned(dtype)]
     return f"x < 0 ? ({dialect.types[dtype]})(0 - ({wide})x) : x"
+
+
+def _power_of_two(dtype: DType, dialect: Dialect) -> str:
+    """Nothing below the least normal number."""
+    name = dialect.functions.get("exp2", ("exp2", "exp2"))[0 if dtype is DType.F32 else 1]
+    return f"x < {np.finfo(dtype.numpy).minexp}.0{_suffix(dtype)} ? 0 : {name}(x)"
 
 
 def _conversion(name: str, source: DType, target: DType, dialect: Dialect) -> str:

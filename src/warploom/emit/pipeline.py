@@ -12,12 +12,14 @@ arrays; counters of stages go on from ring to ring, and a phase turns when they 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
 import numpy as np
 
 from warploom.emit.async_helper import matrix_name, product_name
+from warploom.emit.under_way import PLAIN, Group, Words, at_once, needed, products_in
 from warploom.errors import EmitError
 from warploom.index.evaluate import evaluate
 from warploom.index.ir import Binary, Const, Expr, Var, variables
@@ -27,17 +29,23 @@ from warploom.kernel import ir
 from warploom.kernel.check_hopper import REGISTER_FILE
 from warploom.kernel.descriptor import UNIT
 from warploom.kernel.names import Fresh, names_of
-from warploom.kernel.pool import BARRIER_BYTES, barriers_at, offsets, turn_barrier_at
+from warploom.kernel.pool import (
+    BARRIER_BYTES,
+    barriers_at,
+    offsets,
+    rings_of,
+    turn_barrier_at,
+)
 from warploom.kernel.roles import filling
-from warploom.kernel.tensor import DEPTH
+from warploom.kernel.traverse import exprs_of
 from warploom.kernel.warpgroup import GROUP, Fill, Hopper, Ring
 
 if TYPE_CHECKING:
     from warploom.emit.cuda import CudaPrinter
 
 _MODE = {0: 0, 128: 1, 64: 2, 32: 3}  # of a swizzle, in a descriptor
-_PLAIN = (ir.Let, ir.For, ir.Comment, ir.WarpgroupProduct)  # as part of a group of products
 _OWN = f"(int)threadIdx.x / {GROUP}"  # the number of a thread's warp group
+WORD = 4  # bytes of a register
 CONSUMERS, GROUPS = 1, 2  # the barriers at which they meet, and each warp group of them
 
 
@@ -51,11 +59,11 @@ class Pipeline:
         self.shared = {each.name: each for each in printer.shared}
         self.at = offsets(printer.shared)
         self.barriers = barriers_at(kernel)
-        self.rings = [each for each in ir.walk(kernel.body) if isinstance(each, Ring)]
+        self.rings = rings_of(kernel)
         self.around: list[Ring] = []
         stmts = list(ir.walk(kernel.body))
         self.sizes = {e.name: e.size or 1 for e in stmts if isinstance(e, ir.Registers)}
-        fresh = Fresh(names_of(kernel))
+        self.fresh = fresh = Fresh(names_of(kernel))
         self.base = fresh.name("shared_begin")
         self.phases = {each.stage: fresh.name(f"{each.stage}_phase") for each in self.rings}
         self.lasts = {each.stage: fresh.name(f"{each.stage}_before") for each in self.rings}
@@ -64,6 +72,8 @@ class Pipeline:
         turns = [each for each in stmts if isinstance(each, ir.PingPong)]
         self.taken = {id(e) for turn in turns for e in turn.body if isinstance(e, Ring)}
         self.ordered_turns = bool(self.taken)
+        self.words: dict[str, str] = {}  # of factors in registers
+        self.under_way: list[Group] = []
         self.whose = fresh.name("whose")
         self.last_of_turn: Ring | None = None
         self.met = False  # since the last statement that is no box
@@ -269,6 +279,8 @@ class Pipeline:
 
     def statement(self, stmt: Hopper) -> None:
         match stmt:
+            case Ring() if at_once(stmt) and id(stmt) not in self.taken:
+                self._begun(stmt)
             case Ring():
                 self._consumed(stmt)
             case ir.PingPong():
@@ -327,7 +339,61 @@ class Pipeline:
 
     def _only_products(self, ring: Ring) -> bool:
         """Whether stages are read by products alone, which end by themselves."""
-        return all(isinstance(each, _PLAIN) for each in ir.walk(ring.rest))
+        return all(isinstance(each, PLAIN) for each in ir.walk(ring.rest))
+
+    # -- products that are under way while statements after them are printed
+
+    def before(self, stmt: ir.Stmt) -> None:
+        """Products that a statement needs the results of are waited for."""
+        if self.under_way:
+            self._finish(needed(self.under_way, stmt))
+
+    def ended(self, already: int) -> None:
+        """The end of a list of statements: what began in it ends in it."""
+        if len(self.under_way) > already:
+            self._finish(len(self.under_way))
+
+    def _begun(self, ring: Ring) -> None:
+        """The one iteration of a ring, whose products are waited for where they are used."""
+        stage = self.fresh.name(self.lasts[ring.stage])
+        self.add(f"const int {stage} = {ring.stage};")
+        used = {
+            name for each in ir.walk(ring.rest) for e in exprs_of(each) for name in variables(e)
+        }
+        if ring.var in used:
+            self.add(f"const int {ring.var} = 0;")
+        self.printer.bounds[ring.var] = (0, 0)
+        self.around.append(ring)
+        self._wait(ring, False, self.phases[ring.stage])
+        words = self._started(ring.rest)
+        self.around.pop()
+        self._turn(ring)
+        targets = {each.target.name: each.target for each in products_in(ring.rest)}
+        self.under_way.append(Group(ring, stage, targets, words))
+
+    def _finish(self, count: int) -> None:
+        """The first so many groups of those under way; then their stages are empty. ptxas 13.0
+        moves a wait above what is computed before it, but not above an event either."""
+        if not count:
+            return
+        done, self.under_way = self.under_way[:count], self.under_way[count:]
+        held = [each for group in done for each in self._held(group.targets, group.words)]
+        wait = f"wgmma.wait_group.sync.aligned {len(self.under_way)};"
+        self._pinned(f"pmevent 0; {wait} pmevent 0;", held)
+        for group in done:
+            self._released(group.ring, group.stage, "")
+
+    def _held(self, targets: Mapping[str, ir.Cell], words: Sequence[Words]) -> list[str]:
+        """Registers of products as operands that a piece of PTX seems to write."""
+        held = [f'"+r"({name}[{at}])' for name, count in words for at in range(count)]
+        for name, cell in targets.items():
+            kind = "f" if cell.dtype.is_float else "r"
+            held += [f'"+{kind}"({name}[{at}])' for at in range(self.sizes[name])]
+        return held
+
+    def _pinned(self, text: str, held: list[str]) -> None:
+        self.add(f'asm volatile("{text}"')
+        self.add(f'  : {", ".join(held)} :: "memory");')
 
     def _consumed(self, ring: Ring) -> None:
         late = self._only_products(ring)
@@ -351,7 +417,7 @@ class Pipeline:
         if ring is self.last_of_turn:
             self._passed_on()
         if late:
-            self._awaited(0, list(_products(ring.rest)))
+            self._awaited(0, list(products_in(ring.rest)))
             self._released(ring, last, f"{last} >= 0 && ")
 
     def _released(self, ring: Ring, stage: str, guard: str) -> None:
@@ -366,23 +432,57 @@ class Pipeline:
     def _mixed(self, body: tuple[ir.Stmt, ...]) -> None:
         """Products that stand together are a group, which is waited for."""
         group: list[ir.Stmt] = []
+        already = len(self.under_way)
         for stmt in (*body, None):
-            alone = stmt is not None and all(isinstance(e, _PLAIN) for e in ir.walk((stmt,)))
-            if stmt is not None and alone and (any(_products((stmt,))) or group):
+            alone = stmt is not None and all(isinstance(e, PLAIN) for e in ir.walk((stmt,)))
+            if stmt is not None and alone and (any(products_in((stmt,))) or group):
+                self.before(stmt)
                 group.append(stmt)
                 continue
             if group:
                 self._group(tuple(group), 0)
                 group = []
             if stmt is not None:
+                self.before(stmt)
                 self.printer.statement(stmt)
+        self.ended(already)
 
     def _group(self, body: tuple[ir.Stmt, ...], pending: int) -> None:
         """Products in one group, after which at most so many groups are pending."""
-        self.asm("wgmma.fence.sync.aligned;")
+        self._started(body)
+        self._awaited(pending, list(products_in(body)))
+
+    def _started(self, body: tuple[ir.Stmt, ...]) -> list[Words]:
+        """Products as a group. What their factors in registers are packed in, and the sums, is
+        there before the fence, which seems to write it: else some might be computed after it."""
+        products = list(products_in(body))
+        factors = {each.a.name: each for each in products if isinstance(each.a, ir.Cell)}
+        words = [self._packed(each) for each in factors.values()]
+        fence = "wgmma.fence.sync.aligned;"
+        if words:
+            self._pinned(fence, self._held({e.target.name: e.target for e in products}, words))
+        else:
+            self.asm(fence)
         self._multiplied(body, ())
         self.asm("wgmma.commit_group.sync.aligned;")
-        self._awaited(pending, list(_products(body)))
+        return words
+
+    def _packed(self, stmt: ir.WarpgroupProduct) -> tuple[str, int]:
+        """A factor in registers as words, all of its array."""
+        assert isinstance(stmt.a, ir.Cell)
+        name, each = stmt.a.name, WORD // stmt.a.dtype.bytes
+        count = self.sizes[name] // each
+        cells = [self.printer.cell(replace(stmt.a, index=Const(at))) for at in range(count * each)]
+        if stmt.kind == "tf32":
+            words = [f"__float_as_uint({cell})" for cell in cells]
+        else:
+            words = self.printer.words_of(cells, 8 * stmt.a.dtype.bytes)
+        own = self.words[name] = self.fresh.name(f"{name}_words")
+        self.add(f"unsigned int {own}[{count}] = {{")
+        for at in range(0, count, 2):
+            self.add(f"  {', '.join(words[at : at + 2])},")
+        self.add("};")
+        return own, count
 
     def _awaited(self, pending: int, products: list[ir.WarpgroupProduct]) -> None:
         """Registers are read after the wait only, so it seems to write them. ptxas 13.0 moves
@@ -390,16 +490,10 @@ class Pipeline:
         event of a profiler stands in their way, and does nothing else."""
         names = {} if pending else {each.target.name: each.target for each in products}
         wait = f"wgmma.wait_group.sync.aligned {pending};"
-        if not names:
+        if names:
+            self._pinned(f"{wait} pmevent 0;", self._held(names, ()))
+        else:
             self.asm(wait)
-            return
-        held = [
-            f'"+{"f" if cell.dtype.is_float else "r"}"({name}[{at}])'
-            for name, cell in names.items()
-            for at in range(self.sizes[name])
-        ]
-        self.add(f'asm volatile("{wait} pmevent 0;"')
-        self.add(f'  : {", ".join(held)} :: "memory");')
 
     def _multiplied(self, body: tuple[ir.Stmt, ...], loops: tuple[ir.For, ...]) -> None:
         lines = self.printer.lines
@@ -433,10 +527,15 @@ class Pipeline:
     def _words(self, stmt: ir.WarpgroupProduct) -> list[str]:
         """A factor in registers, four words of a thread."""
         assert isinstance(stmt.a, ir.Cell)
-        cells = [self.printer.neighbour(stmt.a, at) for at in range(DEPTH[stmt.kind] // 2)]
-        if stmt.kind == "tf32":
-            return [f"__float_as_uint({each})" for each in cells]
-        return self.printer.words_of(cells, 8 * stmt.a.dtype.bytes)
+        assert stmt.a.index is not None
+        each = WORD // stmt.a.dtype.bytes
+        if simplify(stmt.a.index % each) is not Const(0):
+            raise EmitError(
+                f"a factor in '{stmt.a.name}' begins inside a word",
+                advice=f"let it begin at a multiple of {each} registers",
+            )
+        first = simplify(stmt.a.index // each)
+        return [f"{self.words[stmt.a.name]}[{self.index(first + at)}]" for at in range(4)]
 
     def _descriptor(self, tile: ir.Tile, loops: tuple[ir.For, ...]) -> str:
         """Where a factor begins, in units of 16 bytes, beside what is known of it beforehand. How
@@ -452,17 +551,17 @@ class Pipeline:
         for ring in self.around:
             if stmt.target.name not in ring.sums:
                 continue
-            earlier = next(e for e in _products(ring.rest) if e.target.name == stmt.target.name)
+            earlier = next(e for e in products_in(ring.rest) if e.target.name == stmt.target.name)
             if earlier is not stmt:
                 if earlier.target.index is not stmt.target.index:
                     raise EmitError(f"'{stmt.target.name}' is summed by several products of a ring")
                 return "1"
-            first = [f"{ring.var} > 0"]
+            first = [] if at_once(ring) else [f"{ring.var} > 0"]
             first += [f"{outer.var} > 0" for outer in self.around[self.around.index(ring) + 1 :]]
             assert stmt.target.index is not None
             named = variables(stmt.target.index)
             first += [f"{e.var} > {self.index(e.start)}" for e in loops if e.var not in named]
-            return " || ".join(first)
+            return " || ".join(first) or "0"
         return "1"
 
     # -- matrices and boxes
@@ -569,9 +668,3 @@ def _sum(terms: list[Expr]) -> Expr:
     for each in terms:
         total = each if total is Const(0) else total + each
     return total
-
-
-def _products(body: tuple[ir.Stmt, ...]) -> Iterator[ir.WarpgroupProduct]:
-    for stmt in ir.walk(body):
-        if isinstance(stmt, ir.WarpgroupProduct):
-            yield stmt

@@ -103,6 +103,7 @@ FUNCTIONS: Mapping[Function, Callable[[Numbers], Numbers]] = {
     "rsqrt": lambda x: np.asarray(1.0 / np.sqrt(x)),
     "exp": np.exp,
     "exp2": np.exp2,
+    "exp2_ftz": np.exp2,  # but for what is below all normal numbers
     "log": np.log,
     "log2": np.log2,
     "tanh": np.tanh,
@@ -126,6 +127,11 @@ def _bytes(low: Numbers, high: Numbers, chosen: Numbers) -> Numbers:
     return made
 
 
+def _exp2_ftz(x: Numbers) -> Numbers:
+    made = _in_double(np.exp2)(x)
+    return np.asarray(np.where(made < np.finfo(x.dtype).tiny, x.dtype.type(0), made))
+
+
 _GUARDED: dict[Operator, Callable[..., Any]] = {
     "/": _divide,
     "<<": _shift(np.left_shift),
@@ -147,6 +153,7 @@ _MEANING: dict[Operator, Callable[..., Any]] = {
     "bytes": _bytes,
     **{name: _in_double(each) for name, each in FUNCTIONS.items()},
     "sqrt": np.sqrt,
+    "exp2_ftz": _exp2_ftz,
 }
 _COMPARISONS: dict[Comparison, Callable[[Any, Any], Any]] = {
     "<": operator.lt,

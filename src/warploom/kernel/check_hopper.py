@@ -56,9 +56,7 @@ def check_head(kernel: ir.Kernel) -> None:
             f"{'no ' if rings else ''}roles of warp groups",
             advice="give roles=Roles() to a kernel with rings, and to no other",
         )
-    names = [name for each in rings for name in (each.var, each.stage)]
-    if len(set(names)) < len(names):
-        raise CheckError("two rings have a name in common", advice="name each stage apart")
+    _check_stages(rings)
     if kernel.roles is not None:
         _check_roles(kernel, kernel.roles)
     _check_filled(kernel)
@@ -66,6 +64,27 @@ def check_head(kernel: ir.Kernel) -> None:
     _check_sent(kernel)
     for turn in (each for each in ir.walk(kernel.body) if isinstance(each, ir.PingPong)):
         _check_turn(turn)
+
+
+def _check_stages(rings: list[Ring]) -> None:
+    """Rings that have a stage in common fill the same arrays, in as many stages, in turn."""
+    first: dict[str, Ring] = {}
+    for ring in rings:
+        other = first.setdefault(ring.stage, ring)
+        alike = other.stages == ring.stages and _filled(other) == _filled(ring)
+        inside = any(each is ring for each in ir.walk(other.body))
+        if not alike or inside:
+            raise CheckError(
+                f"two rings have the stage '{ring.stage}', but not all that it is of in common",
+                advice="name each stage apart, or let them fill the same arrays by the same maps",
+            )
+    names = [each.var for each in rings] + list(first)
+    if len(set(names)) < len(names):
+        raise CheckError("two rings have a name in common", advice="name each stage apart")
+
+
+def _filled(ring: Ring) -> list[tuple[str, str, int | None]]:
+    return [(each.map, each.array, each.split) for each in ring.fills]
 
 
 def _check_sent(kernel: ir.Kernel) -> None:

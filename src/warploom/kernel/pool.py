@@ -35,17 +35,25 @@ def barriers_at(kernel: Kernel) -> dict[str, int]:
     """The first byte of the barriers of each ring: two for each stage, behind all arrays."""
     at = aligned(pool_bytes([each for each in kernel.body if isinstance(each, Shared)]))
     found = {}
-    for ring in (each for each in walk(kernel.body) if isinstance(each, Ring)):
+    for ring in rings_of(kernel):
         found[ring.stage] = at
         at += 2 * BARRIER_BYTES * ring.stages
     return found
 
 
+def rings_of(kernel: Kernel) -> list[Ring]:
+    """One ring of each stage: several may use it in turn."""
+    found: dict[str, Ring] = {}
+    for each in walk(kernel.body):
+        if isinstance(each, Ring):
+            found.setdefault(each.stage, each)
+    return list(found.values())
+
+
 def turn_barrier_at(kernel: Kernel) -> int:
     """The first byte of the barriers at which warp groups wait for their turn, one for each."""
     total = pool_bytes([each for each in kernel.body if isinstance(each, Shared)])
-    rings = [each for each in walk(kernel.body) if isinstance(each, Ring)]
-    return aligned(total) + sum(2 * BARRIER_BYTES * each.stages for each in rings)
+    return aligned(total) + sum(2 * BARRIER_BYTES * each.stages for each in rings_of(kernel))
 
 
 def whole_bytes(kernel: Kernel) -> int:

@@ -1,0 +1,1 @@
+"""Attention: softmax(Q·Kᵀ·scale + mask)·V as one kernel."""

@@ -1,0 +1,309 @@
+"""Attention and how it is cut up → its kernel.
+
+    for each block of keys:  S = Q·Kᵀ;  m' = max(m, rows of S);  P = 2^(S·c − m'·c)
+                             l = l·2^(m·c − m'·c) + rows of P;  O = O·2^(m·c − m'·c) + P·V
+    out = O / l
+
+Queries lie in shared memory, keys and values go through rings, all else is in registers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import e as base
+from math import inf, log, log2
+
+from warploom.index.ir import Const, Expr, Var, maximum, minimum
+from warploom.index.laws import simplify
+from warploom.kernel import ir
+from warploom.kernel.build import Array, Builder, RegisterArray, cast, choose, exp2_ftz, fma
+from warploom.kernel.build import log2 as log2_of
+from warploom.kernel.dtype import f32
+from warploom.kernel.ir import Kernel
+from warploom.loopnest.attention.problem import Attention
+from warploom.loopnest.attention.tiling import STEP, Tiling
+from warploom.loopnest.matrix.tiling import LINE, REGISTERS, ROWS
+from warploom.machine.record import Machine
+
+QUAD = (1, 2)  # lanes that hold a row differ in these bits
+HALVES = 2  # rows of a thread in one product
+
+
+def kernel_of(attention: Attention, tiling: Tiling, machine: Machine) -> Kernel:
+    return _Made(attention, tiling, machine).kernel()
+
+
+@dataclass(eq=False)
+class _Made:
+    attention: Attention
+    tiling: Tiling
+    machine: Machine
+    arrays: dict[str, Array] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        a, t = self.attention, self.tiling
+        # Rows in shared memory are as long as a swizzle, or half of it where heads ask for that.
+        self.line = LINE // a.dtype.bytes
+        if a.head % self.line:
+            self.line //= 2
+        self.swizzle = self.line * a.dtype.bytes
+        self.high = -(-a.queries // t.queries)
+        self.tiles = self.high * a.all_heads
+        self.blocks = min(self.tiles, self.machine.multiprocessors) if t.persistent else self.tiles
+        self.factor = a.factor * log2(base)
+        self.k = Builder("attention", block=128 * t.consumers)
+
+    def kernel(self) -> Kernel:
+        k, a, t = self.k, self.attention, self.tiling
+        for name in ("q", "k", "v"):
+            shape = a.sizes(name)
+            self.arrays[name] = k.array(name, a.dtype, _count(shape), const=True)
+            side, heads = (t.queries if name == "q" else t.keys), shape[0] * shape[1]
+            k.tensor_map(
+                f"{name}_map", self.arrays[name], (heads, *shape[2:]), (1, side, self.line),
+                self.swizzle,
+            )  # fmt: skip
+        self.arrays["o"] = k.array("o", a.dtype, _count(a.sizes("o")))
+        if a.sums:
+            self.arrays["lse"] = k.array("lse", f32, _count(a.sizes("lse")))
+        k.grid(self.blocks)
+        k.roles(*REGISTERS[t.consumers])
+        k.most_shared(self.machine.shared_bytes_most)
+        k.shared("q_tile", a.dtype, t.resident * t.queries * a.head, align=1024)
+        for name in ("k", "v"):
+            k.shared(f"{name}_tile", a.dtype, t.stages * t.keys * a.head, align=1024)
+        if self.tiles == self.blocks:
+            self._tile(k.block_x)
+        else:
+            turns = simplify((self.tiles - k.block_x + (self.blocks - 1)) // self.blocks)
+            with k.loop("turn", turns) as turn:
+                self._tile(k.block_x + turn * self.blocks)
+        return k.done(predicate=True)
+
+    # -- which tile
+
+    def _tile(self, tile: Expr) -> None:
+        """Heads together; of them the longest rows first."""
+        k, a, t = self.k, self.attention, self.tiling
+        tile = k.let("tile", tile)
+        some = min(t.together, a.all_heads)
+        first = k.let("first", tile // (self.high * some) * some)
+        inside = k.let("inside", tile % (self.high * some))
+        many: Expr = Const(some)
+        if a.all_heads % some:
+            many = k.let("many", minimum(a.all_heads - first, some))
+        k.let("head", simplify(first + inside % many))
+        down = inside // many
+        if a.causal:
+            down = self.high - 1 - down
+        k.let("row", simplify(down * t.queries))
+        self._blocks()
+        self._registers()
+        with k.ring("q_turn", 1, t.resident, stage="q_stage") as (_, stage):
+            self._fill("q", Var("head"), Var("row"), t.queries, stage)
+            self._over_keys(stage)
+        self._results()
+
+    def _blocks(self) -> None:
+        """From which to before which block of keys."""
+        k, a, t = self.k, self.attention, self.tiling
+        begin: Expr = Const(0)
+        end: Expr = Const(-(-a.keys // t.keys))
+        if a.causal:
+            seen = maximum(minimum(Var("row") + (t.queries + a.shift), a.keys), 0)
+            end = maximum((seen + (t.keys - 1)) // t.keys, 1)
+        if a.window is not None:
+            begin = maximum(Var("row") + (a.shift - a.window + 1), 0) // t.keys
+        k.let("begin", begin)
+        k.let("end", end)
+
+    def _registers(self) -> None:
+        k, a, t = self.k, self.attention, self.tiling
+        self.o = k.registers("out", f32, a.head // 2, 0.0)
+        self.s = k.registers("scores", f32, t.keys // 2)
+        self.p = k.registers("weights", a.dtype, t.keys // 2)
+        self.most = k.registers("most", f32, HALVES, -inf)
+        self.total = k.registers("total", f32, HALVES, 0.0)
+        self.change = k.registers("change", f32, HALVES, 0.0)
+        self.less = k.registers("less", f32, HALVES)
+
+    # -- a block of keys
+
+    def _fill(self, name: str, head: Expr, row: Expr, side: int, stage: Expr) -> None:
+        for part in range(self.attention.head // self.line):
+            first = stage * (side * self.attention.head) + part * side * self.line
+            at = (head, row, Const(part * self.line))
+            self.k.add(ir.Fill(f"{name}_map", at, f"{name}_tile", first))
+
+    def _over_keys(self, q_stage: Expr) -> None:
+        """Blocks of keys from the last to the first; the last alone may have keys that are not
+        there. With `ahead`, scores of the next block are under way while those of this become
+        weights."""
+        k, ahead = self.k, self.tiling.ahead
+        last = k.let("last", Var("end") - 1)
+        if not ahead:
+            with k.loop("t", Var("end") - Var("begin")) as turn:
+                block = simplify(last - turn)
+                self._scores(block, q_stage, "")
+                self._masked(block, True)
+                self._weighed()
+                self._scaled()
+                self._results_of(block, "")
+            return
+        self._scores(last, q_stage, "_first")
+        self._masked(last, True)
+        self._weighed()
+        self._scaled(begins=True)
+        with k.loop("t", Var("last") - Var("begin")) as turn:
+            block = simplify(last - 1 - turn)
+            self._scores(block, q_stage, "")
+            self._results_of(simplify(block + 1), "")
+            self._masked(block, False)
+            self._weighed()
+            self._scaled()
+        self._results_of(Var("begin"), "_last")
+
+    def _scores(self, block: Expr, q_stage: Expr, which: str) -> None:
+        k, a, t = self.k, self.attention, self.tiling
+        ring = k.ring(f"k_turn{which}", 1, t.stages, stage="k_stage", sums=("scores",))
+        with ring as (_, stage):
+            self._fill("k", self._kept, block * t.keys, t.keys, stage)
+            with k.loop("step", a.head // STEP) as step:
+                q = self._by_rows("q", q_stage, t.queries, k.warp // 4 * ROWS, step)
+                own = self._by_rows("k", stage, t.keys, 0, step)
+                k.add(ir.WarpgroupProduct(self.s[0], q, own, t.keys, a.kind))
+
+    def _results_of(self, block: Expr, which: str) -> None:
+        k, a, t = self.k, self.attention, self.tiling
+        with k.ring(f"v_turn{which}", 1, t.stages, stage="v_stage") as (_, stage):
+            self._fill("v", self._kept, block * t.keys, t.keys, stage)
+            with k.loop("step", t.keys // STEP) as step:
+                at = stage * (t.keys * a.head) + step * (STEP * self.line)
+                far = t.keys * self.swizzle
+                v = ir.Tile("v_tile", at, self.swizzle, "mn", 8 * self.swizzle, far)
+                k.add(ir.WarpgroupProduct(self.o[0], self.p[step * 8], v, a.head, a.kind))
+
+    @property
+    def _kept(self) -> Expr:
+        """The head of keys and values that is of a head of queries."""
+        return simplify(Var("head") // self.attention.groups)
+
+    def _by_rows(
+        self, name: str, stage: Expr, side: int, first: Expr | int, step: Expr
+    ) -> ir.Tile:  # fmt: skip
+        """A factor whose rows are dense, so many steps along them."""
+        steps = self.line // STEP
+        at = stage * (side * self.attention.head) + step // steps * (side * self.line)
+        at = at + first * self.line + step % steps * STEP
+        return ir.Tile(f"{name}_tile", at, self.swizzle, "k", 8 * self.swizzle)
+
+    # -- which keys are seen
+
+    def _query(self, half: Expr | int) -> Expr:
+        k = self.k
+        return Var("row") + k.warp * 16 + k.lane // 4 + half * 8
+
+    def _masked(self, block: Expr, last: bool) -> None:
+        """Where a block has keys that a query does not see, they get no weight."""
+        k, a, t = self.k, self.attention, self.tiling
+        touched: list[Expr] = []
+        if a.causal:
+            # Of blocks that are as long as those of queries, and begin with them, only the last.
+            alone = t.keys % t.queries == 0 and a.shift % t.queries == 0 and a.shift >= 0
+            if last or not alone:
+                touched.append((Var("row") + a.shift).lt((block + 1) * t.keys - 1))
+        elif last and a.keys % t.keys:
+            touched.append(((block + 1) * t.keys).gt(a.keys))
+        if a.window is not None:
+            before = Var("row") + (t.queries - 1 + a.shift - a.window)
+            touched.append((block * t.keys).le(before))
+        if not touched:
+            return
+        asked = touched[0] if len(touched) == 1 else touched[0].or_(touched[1])
+        with k.when(asked), k.loop("i", t.keys // 2) as i:
+            key = block * t.keys + i // 4 * 8 + k.lane % 4 * 2 + i % 2
+            seen = key.lt(a.keys)
+            if a.causal:
+                most = self._query(i // 2 % 2) + a.shift
+                seen = key.le(minimum(most, a.keys - 1) if a.queries % t.queries else most)
+                if a.window is not None:
+                    seen = seen.and_(key.gt(most - a.window))
+            self.s[i] = choose(seen, self.s[i], -inf)
+
+    # -- weights
+
+    def _weighed(self) -> None:
+        """The greatest score of each row so far, weights by that measure, and their sums."""
+        k, t = self.k, self.tiling
+        with k.loop("half", HALVES) as half:
+            self._most(half)
+        with k.loop("i", t.keys // 2) as i:
+            self.s[i] = exp2_ftz(fma(self.s[i], self.factor, -self.less[i // 2 % 2]))
+        with k.loop("i", t.keys // 2) as i:
+            self.total[i // 2 % 2] = self.total[i // 2 % 2] + self.s[i]
+
+    def _scaled(self, begins: bool = False) -> None:
+        """Weights as factors, and results so far by the new measure."""
+        k, a, t = self.k, self.attention, self.tiling
+        if not begins:
+            with k.loop("i", a.head // 2) as i:
+                self.o[i] = self.o[i] * self.change[i // 2 % 2]
+        with k.loop("i", t.keys // 2) as i:
+            self.p[i] = cast(a.dtype, self.s[i])
+
+    def _most(self, half: Expr) -> None:
+        k, t = self.k, self.tiling
+        greatest = k.registers("greatest", f32, 1)
+        other = k.registers("other", f32, 1)
+        greatest[0] = self.most[half]
+        with k.loop("unit", t.keys // 8) as unit, k.loop("e", 2) as e:
+            greatest[0] = greatest[0].max(self.s[unit * 4 + half * 2 + e])
+        for bit in QUAD:
+            other[0] = k.shuffle(greatest[0], bit, "xor")
+            greatest[0] = greatest[0].max(other[0])
+        # A row that has seen no key so far: any number will do.
+        scaled = greatest[0] * self.factor
+        self.less[half] = choose(greatest[0].eq(-inf), ir.Number(0.0, f32), scaled)
+        self.change[half] = exp2_ftz(fma(self.most[half], self.factor, -self.less[half]))
+        self.most[half] = greatest[0]
+        self.total[half] = self.total[half] * self.change[half]
+
+    # -- results
+
+    def _results(self) -> None:
+        k, a = self.k, self.attention
+        inverse = k.registers("inverse", f32, HALVES)
+        other = k.registers("other", f32, 1)
+        with k.loop("half", HALVES) as half:
+            for bit in QUAD:
+                other[0] = k.shuffle(self.total[half], bit, "xor")
+                self.total[half] = self.total[half] + other[0]
+            one = ir.Number(1.0, f32)
+            inverse[half] = choose(self.total[half].gt(0.0), one / self.total[half], 0.0)
+        with k.loop("half", HALVES) as half:
+            query = k.let("query", self._query(half))
+            if a.queries % self.tiling.queries:
+                with k.when(query.lt(a.queries)):
+                    self._stored(query, half, inverse)
+            else:
+                self._stored(query, half, inverse)
+
+    def _stored(self, query: Expr, half: Expr, inverse: RegisterArray) -> None:
+        k, a = self.k, self.attention
+        line = Var("head") * a.queries + query
+        with k.loop("unit", a.head // 8) as unit:
+            pair = k.registers("pair", a.dtype, 2)
+            with k.loop("e", 2) as e:
+                pair[e] = cast(a.dtype, self.o[unit * 4 + half * 2 + e] * inverse[half])
+            at = line * a.head + unit * 8 + k.lane % 4 * 2
+            k.add(ir.Store("o", at, pair[0], None, 2))
+        if a.sums:
+            value = fma(self.most[half], a.factor, log2_of(self.total[half]) * log(2))
+            self.arrays["lse"].put(line, value, when=(k.lane % 4).eq(0))
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    total = 1
+    for each in shape:
+        total *= each
+    return total

@@ -1,0 +1,74 @@
+"""What attention computes: sizes, types, and which keys a query sees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from warploom.errors import CheckError
+from warploom.kernel.dtype import DType, bf16, f16
+
+Kind: TypeAlias = Literal["bf16", "f16"]
+HEAD_SIZES = (64, 96, 128, 192, 256)
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """Arrays are (batch, heads, rows, head), dense; `groups` of query heads share one of keys.
+
+    The last query sees the last key: `causal` ones see none after that, and with a `window` only so
+    many up to there. `sums` asks for the logarithm of each row's sum of exponentials, too.
+    """
+
+    batch: int
+    heads: int
+    queries: int
+    keys: int
+    head: int
+    causal: bool = False
+    kind: Kind = "bf16"
+    groups: int = 1
+    window: int | None = None
+    sums: bool = False
+    scale: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.head not in HEAD_SIZES:
+            raise CheckError(f"a head of {self.head} numbers", advice=f"one of {HEAD_SIZES}")
+        if min(self.batch, self.heads, self.queries, self.keys, self.groups) < 1:
+            raise CheckError("attention has a size below 1")
+        if self.heads % self.groups:
+            raise CheckError(
+                f"{self.heads} heads of queries, {self.groups} for each head of keys",
+                advice="heads are a multiple of the heads in a group",
+            )
+        if self.window is not None and (self.window < 1 or not self.causal):
+            raise CheckError(
+                f"a window of {self.window} keys", advice="at least 1, in causal attention"
+            )
+
+    @property
+    def dtype(self) -> DType:
+        return bf16 if self.kind == "bf16" else f16
+
+    @property
+    def all_heads(self) -> int:
+        return self.batch * self.heads
+
+    @property
+    def factor(self) -> float:
+        """What products of queries and keys are multiplied with."""
+        return self.head**-0.5 if self.scale is None else self.scale
+
+    @property
+    def shift(self) -> int:
+        """How far the last key that a query sees is after the query's own number."""
+        return self.keys - self.queries
+
+    def sizes(self, name: str) -> tuple[int, ...]:
+        """The shape of an array of the kernel."""
+        own = {"q": self.queries, "k": self.keys, "v": self.keys, "o": self.queries}
+        if name == "lse":
+            return self.batch, self.heads, self.queries
+        heads = self.heads // (self.groups if name in "kv" else 1)
+        return self.batch, heads, own[name], self.head

@@ -1,0 +1,55 @@
+"""How attention is cut up and moved: what is decided, with nothing left open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from warploom.loopnest.attention.problem import Attention
+from warploom.loopnest.matrix.tiling import BARRIERS, REGISTERS, ROWS, SLACK
+
+OWN = 24  # registers of a thread for what is no matrix
+STEP = 16  # terms of a sum in one product
+
+
+@dataclass(frozen=True, slots=True)
+class Tiling:
+    """A block takes 64 queries for each of its `consumers`, and so many `keys` at once, in so many
+    `stages`. Tiles of `together` heads are made together, that L2 keeps their keys. `persistent`
+    blocks make several tiles, and bring `resident` blocks of queries at once. `ahead`: results
+    of one block of keys are under way while scores of the next become weights."""
+
+    consumers: int = 2
+    keys: int = 128
+    stages: int = 2
+    together: int = 1
+    persistent: bool = True
+    resident: int = 1
+    ahead: bool = False
+
+    @property
+    def queries(self) -> int:
+        return ROWS * self.consumers
+
+    @property
+    def name(self) -> str:
+        kept = f", persistent, {self.resident} Q" if self.persistent else ""
+        return f"{self.queries}×{self.keys}, {self.stages} stages, {self.together} heads{kept}" + (
+            ", ahead" if self.ahead else ""
+        )
+
+    def shared_bytes(self, attention: Attention) -> int:
+        row = attention.head * attention.dtype.bytes
+        held = self.resident * self.queries + 2 * self.stages * self.keys
+        return held * row + BARRIERS * (2 * self.stages + self.resident) + SLACK
+
+    def registers(self, attention: Attention) -> int:
+        """Of a thread: products, their sums, and factors of two in a register."""
+        return self.keys // 2 + attention.head // 2 + self.keys // 4
+
+    def is_possible(self, attention: Attention, shared_most: int) -> bool:
+        return (
+            self.consumers in REGISTERS
+            and self.keys % STEP == 0
+            and self.registers(attention) + OWN <= REGISTERS[self.consumers][1]
+            and self.shared_bytes(attention) <= shared_most
+        )
