@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import product
 from typing import Any
 
@@ -28,7 +29,7 @@ from warploom.kernel.descriptor import view_of
 from warploom.kernel.ir import Kernel
 from warploom.loopnest.attention.kernel import kernel_of
 from warploom.loopnest.attention.problem import Attention
-from warploom.loopnest.attention.tiling import Tiling
+from warploom.loopnest.attention.tiling import AttentionTiling
 from warploom.machine.record import H200
 from warploom.runtime.compile import compile_cuda
 from warploom.runtime.driver import open_driver
@@ -54,7 +55,7 @@ KEYS = {  # by the size of a head and the warp groups that consume
 }  # fmt: skip
 
 
-def tilings(attention: Attention) -> Iterator[Tiling]:
+def tilings(attention: Attention) -> Iterator[AttentionTiling]:
     """As few stages as go on, and one more where there is room."""
     most = H200.shared_bytes_most
     together = (1, 8) if attention.causal else (1,)
@@ -62,7 +63,9 @@ def tilings(attention: Attention) -> Iterator[Tiling]:
         for keys in KEYS[attention.head, consumers]:
             for persistent, resident in ((True, 1), (True, 2), (False, 1)):
                 for stages in (2, 3):
-                    made = Tiling(consumers, keys, stages, some, persistent, resident, ahead)
+                    made = AttentionTiling(
+                        consumers, keys, stages, some, persistent, resident, ahead
+                    )
                     if made.is_possible(attention, most) and (not persistent or ahead):
                         yield made
 
@@ -73,13 +76,13 @@ def tilings(attention: Attention) -> Iterator[Tiling]:
 @dataclass(frozen=True)
 class Ready:
     attention: Attention
-    tiling: Tiling
+    tiling: AttentionTiling
     kernel: Kernel
     code: bytes
     log: str
 
 
-def ready(attention: Attention, tiling: Tiling) -> Ready:
+def ready(attention: Attention, tiling: AttentionTiling) -> Ready:
     kernel = kernel_of(attention, tiling, H200)
     options = ("--ptxas-options=-v",)
     made = compile_cuda(cuda(kernel), "sm_90a", kind="cubin", contract=False, options=options)
@@ -91,7 +94,7 @@ def slow(made: Ready) -> bool:
     return "serialized" in made.log or " 0 bytes spill stores" not in made.log
 
 
-def _tried(attention: Attention, tiling: Tiling) -> tuple[Ready | None, str]:
+def _tried(attention: Attention, tiling: AttentionTiling) -> tuple[Ready | None, str]:
     return attempted(ready, attention, tiling)
 
 
@@ -241,14 +244,14 @@ def main() -> None:
     begun = time.monotonic()
     works = [each for each in WORKS if given.only in each]
     record: dict[str, Any] = {"environment": environment(), "rows": {}}
-    torch = None
+    torch: Any = None
     for name, made in compiled(works, given.dry):
         print(f"{name}: {len(made)} compiled after {time.monotonic() - begun:.1f} s", flush=True)
         if given.dry:
             record["rows"][name] = {each.tiling.name: slow(each) for each in made}
             continue
         if torch is None:
-            import torch  # type: ignore[no-redef]
+            torch = import_module("torch")
 
             torch.zeros(1, device="cuda")
             record["device"] = torch.cuda.get_device_name(0)

@@ -16,24 +16,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
-import numpy as np
-
 from warploom.emit.async_helper import matrix_name, product_name
+from warploom.emit.pipeline_text import PipelineText, parted
 from warploom.emit.under_way import PLAIN, Group, Words, at_once, needed, products_in
 from warploom.errors import EmitError
-from warploom.index.evaluate import evaluate
-from warploom.index.ir import Binary, Const, Expr, Var, variables
+from warploom.index.ir import Const, Var, variables
 from warploom.index.laws import simplify
 from warploom.index.ranges import Ranges
 from warploom.kernel import ir
 from warploom.kernel.check_hopper import REGISTER_FILE
 from warploom.kernel.descriptor import UNIT
-from warploom.kernel.names import Fresh, names_of
 from warploom.kernel.pool import (
     BARRIER_BYTES,
-    barriers_at,
-    offsets,
-    rings_of,
     turn_barrier_at,
 )
 from warploom.kernel.roles import filling
@@ -41,7 +35,7 @@ from warploom.kernel.traverse import exprs_of
 from warploom.kernel.warpgroup import GROUP, Fill, Hopper, Ring
 
 if TYPE_CHECKING:
-    from warploom.emit.cuda import CudaPrinter
+    pass
 
 _MODE = {0: 0, 128: 1, 64: 2, 32: 3}  # of a swizzle, in a descriptor
 _OWN = f"(int)threadIdx.x / {GROUP}"  # the number of a thread's warp group
@@ -49,70 +43,8 @@ WORD = 4  # bytes of a register
 CONSUMERS, GROUPS = 1, 2  # the barriers at which they meet, and each warp group of them
 
 
-class Pipeline:
+class Pipeline(PipelineText):
     """Prints for a printer of CUDA."""
-
-    def __init__(self, printer: CudaPrinter) -> None:
-        self.printer, self.kernel = printer, printer.kernel
-        kernel = printer.kernel
-        self.maps = {each.name: each for each in kernel.maps}
-        self.shared = {each.name: each for each in printer.shared}
-        self.at = offsets(printer.shared)
-        self.barriers = barriers_at(kernel)
-        self.rings = rings_of(kernel)
-        self.around: list[Ring] = []
-        stmts = list(ir.walk(kernel.body))
-        self.sizes = {e.name: e.size or 1 for e in stmts if isinstance(e, ir.Registers)}
-        self.fresh = fresh = Fresh(names_of(kernel))
-        self.base = fresh.name("shared_begin")
-        self.phases = {each.stage: fresh.name(f"{each.stage}_phase") for each in self.rings}
-        self.lasts = {each.stage: fresh.name(f"{each.stage}_before") for each in self.rings}
-        sent = [each for each in ir.walk(kernel.body) if isinstance(each, ir.BulkStore)]
-        self.sent = {each.array: each.scope for each in sent}
-        turns = [each for each in stmts if isinstance(each, ir.PingPong)]
-        self.taken = {id(e) for turn in turns for e in turn.body if isinstance(e, Ring)}
-        self.ordered_turns = bool(self.taken)
-        self.words: dict[str, str] = {}  # of factors in registers
-        self.under_way: list[Group] = []
-        self.whose = fresh.name("whose")
-        self.last_of_turn: Ring | None = None
-        self.met = False  # since the last statement that is no box
-        self.covered = False  # by a wait before a statement around
-        self.uses_base = bool(self.rings or sent) or any(
-            isinstance(each, ir.LoadMatrix | ir.StoreMatrix) for each in ir.walk(kernel.body)
-        )
-
-    def by_address(self, array: str) -> bool:
-        """Whether a shared array is never named in the text, only the address of its elements."""
-        stmts = list(ir.walk(self.kernel.body))
-        named = {each.array for each in stmts if isinstance(each, ir.Load | ir.Store)}
-        return self.uses_base and array not in named
-
-    # -- spelling
-
-    def add(self, text: str) -> None:
-        self.printer.lines.add(text)
-
-    def call(self, name: str, *arguments: str) -> None:
-        self.add(f"{self.printer.prefix}{name}({', '.join(arguments)});")
-
-    def asm(self, text: str, operands: str = "") -> None:
-        self.add(f'asm volatile("{text}" {operands}::: "memory");')
-
-    def index(self, expr: Expr) -> str:
-        return self.printer.index(simplify(expr))
-
-    def place(self, array: str, index: Expr) -> str:
-        """The address of an element in shared memory, as a number."""
-        size = self.shared[array].dtype.bytes
-        return f"{self.base} + ({self.index(index * size + self.at[array])})"
-
-    def barrier_of(self, ring: Ring, empty: bool, stage: str) -> str:
-        first = self.barriers[ring.stage] + (BARRIER_BYTES * ring.stages if empty else 0)
-        return f"{self.base} + {first} + {BARRIER_BYTES} * {stage}"
-
-    def shared_by_cluster(self, ring: Ring) -> bool:
-        return any(each.split is not None for each in ring.fills)
 
     # -- the whole
 
@@ -542,7 +474,7 @@ class Pipeline:
         far it is from where it begins in the first iterations is added last, to the one word that
         they all have in common."""
         fixed = tile.leading // UNIT << 16 | tile.stride // UNIT << 32 | _MODE[tile.swizzle] << 62
-        begin, far = _parted(simplify(tile.index), loops, self.shared[tile.array].dtype.bytes)
+        begin, far = parted(simplify(tile.index), loops, self.shared[tile.array].dtype.bytes)
         head = f"({fixed}ull | (({self.place(tile.array, begin)}) & 0x3ffff) >> 4)"
         return head if far is Const(0) else f"{head} + ({self.index(far)})"
 
@@ -639,32 +571,3 @@ class Pipeline:
             self.covered = False
             return True
         return False
-
-
-def _parted(index: Expr, loops: tuple[ir.For, ...], size: int) -> tuple[Expr, Expr]:
-    """An index as a sum: what is known at a stage, and what unrolled loops add to it, in units of
-    16 bytes."""
-    known: list[Expr] = []
-    far: list[Expr] = []
-    names = {each.var for each in loops}
-    pending = [index]
-    while pending:
-        term = pending.pop()
-        match term:
-            case Binary("+", left, right):
-                pending += [right, left]
-            case _:
-                (far if variables(term) and variables(term) <= names else known).append(term)
-    bytes = _sum(far) * size
-    axes = np.ix_(*[np.asarray(each.counts) for each in loops])
-    env = {each.var: axis for each, axis in zip(loops, axes, strict=True)}
-    if not far or np.any(np.asarray(evaluate(bytes % UNIT, env))):
-        return index, Const(0)
-    return _sum(known), simplify(bytes // UNIT)
-
-
-def _sum(terms: list[Expr]) -> Expr:
-    total: Expr = Const(0)
-    for each in terms:
-        total = each if total is Const(0) else total + each
-    return total

@@ -21,7 +21,7 @@ from warploom.kernel.build import log2 as log2_of
 from warploom.kernel.dtype import f32
 from warploom.kernel.ir import Kernel
 from warploom.loopnest.attention.problem import Attention
-from warploom.loopnest.attention.tiling import STEP, Tiling
+from warploom.loopnest.attention.tiling import STEP, AttentionTiling
 from warploom.loopnest.matrix.tiling import LINE, REGISTERS, ROWS
 from warploom.machine.record import Machine
 
@@ -29,14 +29,14 @@ QUAD = (1, 2)  # lanes that hold a row differ in these bits
 HALVES = 2  # rows of a thread in one product
 
 
-def kernel_of(attention: Attention, tiling: Tiling, machine: Machine) -> Kernel:
-    return _Made(attention, tiling, machine).kernel()
+def kernel_of(attention: Attention, tiling: AttentionTiling, machine: Machine) -> Kernel:
+    return _Fused(attention, tiling, machine).kernel()
 
 
 @dataclass(eq=False)
-class _Made:
+class _Fused:
     attention: Attention
-    tiling: Tiling
+    tiling: AttentionTiling
     machine: Machine
     arrays: dict[str, Array] = field(default_factory=dict)
 

@@ -12,7 +12,7 @@ STEP = 16  # terms of a sum in one product
 
 
 @dataclass(frozen=True, slots=True)
-class Tiling:
+class AttentionTiling:
     """A block takes 64 queries for each of its `consumers`, and so many `keys` at once, in so many
     `stages`. Tiles of `together` heads are made together, that L2 keeps their keys. `persistent`
     blocks make several tiles, and bring `resident` blocks of queries at once. `ahead`: results
@@ -43,7 +43,7 @@ class Tiling:
         return held * row + BARRIERS * (2 * self.stages + self.resident) + SLACK
 
     def registers(self, attention: Attention) -> int:
-        """Of a thread: products, their sums, and factors of two in a register."""
+        """How many a thread has: of products, their sums, and factors of two in a register."""
         return self.keys // 2 + attention.head // 2 + self.keys // 4
 
     def is_possible(self, attention: Attention, shared_most: int) -> bool:
