@@ -9,6 +9,7 @@ Queries lie in shared memory, keys and values go through rings, all else is in r
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from math import e as base
 from math import inf, log, log2
@@ -156,8 +157,9 @@ class _Made:
         self._scaled(begins=True)
         with k.loop("t", Var("last") - Var("begin")) as turn:
             block = simplify(last - 1 - turn)
-            self._scores(block, q_stage, "")
-            self._results_of(simplify(block + 1), "")
+            with k.turn() if self.tiling.turns else nullcontext():
+                self._scores(block, q_stage, "")
+                self._results_of(simplify(block + 1), "")
             self._masked(block, False)
             self._weighed()
             self._scaled()
