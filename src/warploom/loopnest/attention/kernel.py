@@ -17,7 +17,7 @@ from math import inf, log, log2
 from warploom.index.ir import Const, Expr, Var, maximum, minimum
 from warploom.index.laws import simplify
 from warploom.kernel import ir
-from warploom.kernel.build import Array, Builder, RegisterArray, cast, choose, exp2_ftz, fma
+from warploom.kernel.build import Array, Builder, RegisterArray, cast, choose, exp2_ftz, fma, rsqrt
 from warploom.kernel.build import log2 as log2_of
 from warploom.kernel.dtype import f32
 from warploom.kernel.ir import Kernel
@@ -280,8 +280,10 @@ class _Made:
             for bit in QUAD:
                 other[0] = k.shuffle(self.total[half], bit, "xor")
                 self.total[half] = self.total[half] + other[0]
-            one = ir.Number(1.0, f32)
-            inverse[half] = choose(self.total[half].gt(0.0), one / self.total[half], 0.0)
+            # The greatest weight of a row is about 1, unless it sees no key. A division would have
+            # branches, which depend on what is divided.
+            root = rsqrt(self.total[half].max(0.5))
+            inverse[half] = root * root
         with k.loop("half", HALVES) as half:
             query = k.let("query", self._query(half))
             if a.queries % self.tiling.queries:
