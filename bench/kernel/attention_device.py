@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
+from importlib import import_module
 from itertools import product
 from typing import Any
 
@@ -245,15 +246,14 @@ def main() -> None:
     begun = time.monotonic()
     works = [each for each in WORKS if given.only in each]
     record: dict[str, Any] = {"environment": environment(), "rows": {}}
-    torch = None
+    torch: Any = None
     for name, made in compiled(works, given.dry):
         print(f"{name}: {len(made)} compiled after {time.monotonic() - begun:.1f} s", flush=True)
         if given.dry:
             record["rows"][name] = {each.tiling.name: slow(each) for each in made}
             continue
         if torch is None:
-            import torch  # type: ignore[no-redef]
-
+            torch = import_module("torch")
             torch.zeros(1, device="cuda")
             record["device"] = torch.cuda.get_device_name(0)
         if time.monotonic() - begun > given.seconds:
