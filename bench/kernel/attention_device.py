@@ -15,7 +15,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import product
 from typing import Any
@@ -51,23 +51,27 @@ WORKS = {
     for causal in (False, True)
 }
 KEYS = {  # by the size of a head and the warp groups that consume
-    (64, 2): (128, 192), (64, 3): (96, 128), (128, 2): (96, 128, 160, 176), (128, 3): (64, 80),
+    (64, 2): (128, 192), (64, 3): (96, 128), (128, 2): (128, 160, 176), (128, 3): (64, 80),
 }  # fmt: skip
+WAYS = ((False, False), (True, False), (True, True))  # ahead, in turns
 
 
 def tilings(attention: Attention) -> Iterator[AttentionTiling]:
     """As few stages as go on, and one more where there is room."""
     most = H200.shared_bytes_most
-    together = (1, 8) if attention.causal else (1,)
-    for consumers, some, ahead in product((2, 3), together, (False, True)):
+    together = (8, 32) if attention.causal else (1,)
+    for consumers, some, (ahead, turns) in product((2, 3), together, WAYS):
+        if consumers == 3 and not ahead:
+            continue
         for keys in KEYS[attention.head, consumers]:
-            for persistent, resident in ((True, 1), (True, 2), (False, 1)):
-                for stages in (2, 3):
-                    made = AttentionTiling(
-                        consumers, keys, stages, some, persistent, resident, ahead
-                    )
-                    if made.is_possible(attention, most) and (not persistent or ahead):
-                        yield made
+            for persistent in (True, False):
+                made = AttentionTiling(
+                    consumers, keys, 2, some, persistent, 1 + persistent, ahead, turns
+                )
+                if not made.is_possible(attention, most):
+                    made = replace(made, resident=1)
+                more = (replace(made, stages=3),) if ahead and some < 8 else ()
+                yield from (e for e in (made, *more) if e.is_possible(attention, most))
 
 
 # -- what is compiled ------------------------------------------------------------------------------
@@ -192,10 +196,10 @@ def row(name: str, prepared: Sequence[Ready], torch: Any, end: float) -> dict[st
     for each in prepared:
         if time.monotonic() > end:
             break
-        print(f"{name}: {each.tiling.name}", flush=True)
         loaded = Loaded(driver.load(each.code, each.kernel.name, 0))
         launch = bench.launch(each, loaded)
         bench.arrays["o"].fill_(float("nan"))
+        print(f"{name}: {each.tiling.name}", end="\r", flush=True)  # where it may stay
         launch()
         torch.cuda.synchronize()
         off = bench.wrong()

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 _MODE = {0: 0, 128: 1, 64: 2, 32: 3}  # of a swizzle, in a descriptor
 _OWN = f"(int)threadIdx.x / {GROUP}"  # the number of a thread's warp group
 WORD = 4  # bytes of a register
-CONSUMERS, GROUPS = 1, 2  # the barriers at which they meet, and each warp group of them
+# The barriers at which they meet, and each warp group of them, and where each waits for its turn.
+CONSUMERS, GROUPS, TURNS = 1, 2, 10
 
 
 class Pipeline(PipelineText):
@@ -95,6 +96,10 @@ class Pipeline(PipelineText):
             self.add(f"int {ring.stage} = 0;")
             self.add(f"unsigned int {self.phases[ring.stage]} = 0;")
             self.printer.bounds[ring.stage] = (0, ring.stages - 1)
+        if self.passes and consumes:  # before the first turn of the first group
+            self.printer.lines.open(f"if ({_OWN} == {self.groups - 1})")
+            self._barrier("arrive", "0")
+            self.printer.lines.close()
         if self.ordered_turns and consumes:
             self.add(f"int {self.whose} = 0;")
             # The first does not wait: a phase before the first one seems to be complete.
@@ -217,6 +222,9 @@ class Pipeline(PipelineText):
                 self._consumed(stmt)
             case ir.PingPong():
                 self._turn_of(stmt)
+            case ir.Turn():
+                if self.passes:
+                    self._passed(stmt.ends)
             case ir.WarpgroupProduct():
                 raise EmitError(
                     f"a product that is summed in '{stmt.target.name}' stands beside other "
@@ -236,6 +244,16 @@ class Pipeline(PipelineText):
 
     def _turn_barrier(self, group: str) -> str:
         return f"{self.base} + {turn_barrier_at(self.kernel)} + {BARRIER_BYTES} * ({group})"
+
+    def _passed(self, ends: bool) -> None:
+        """A group waits until that before it passes its turn on; two groups come to a barrier."""
+        own, kind = (f"({_OWN} + 1) % {self.groups}", "arrive") if ends else (_OWN, "sync")
+        self._barrier(kind, own)
+
+    def _barrier(self, kind: str, group: str) -> None:
+        self.add(
+            f'asm volatile("bar.{kind} %0, {2 * GROUP};" :: "r"({TURNS} + {group}) : "memory");'
+        )
 
     def _turn_of(self, stmt: ir.PingPong) -> None:
         """A group waits until that before it has seen all of its stages: then a phase of theirs

@@ -14,7 +14,7 @@ from warploom.kernel import ir
 from warploom.kernel.descriptor import UNIT
 from warploom.kernel.names import Fresh, names_of
 from warploom.kernel.pool import BARRIER_BYTES, barriers_at, offsets, rings_of
-from warploom.kernel.warpgroup import Ring
+from warploom.kernel.warpgroup import GROUP, Ring
 
 if TYPE_CHECKING:
     from warploom.emit.cuda import CudaPrinter
@@ -43,6 +43,8 @@ class PipelineText:
         turns = [each for each in stmts if isinstance(each, ir.PingPong)]
         self.taken = {id(e) for turn in turns for e in turn.body if isinstance(e, Ring)}
         self.ordered_turns = bool(self.taken)
+        self.groups = kernel.threads // GROUP
+        self.passes = self.groups > 1 and any(isinstance(each, ir.Turn) for each in stmts)
         self.words: dict[str, str] = {}  # of factors in registers
         self.under_way: list[Group] = []
         self.whose = fresh.name("whose")

@@ -219,6 +219,13 @@ class Builder:
             yield
         self.add(ir.PingPong(tuple(body)))
 
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """What is added inside is begun by one warp group after another."""
+        self.add(ir.Turn())
+        yield
+        self.add(ir.Turn(ends=True))
+
     # -- statements
 
     def add(self, stmt: ir.Stmt) -> None:

@@ -61,6 +61,7 @@ def check_head(kernel: ir.Kernel) -> None:
         _check_roles(kernel, kernel.roles)
     _check_filled(kernel)
     _check_products(kernel.body, frozenset())
+    _check_turns(kernel.body)
     _check_sent(kernel)
     for turn in (each for each in ir.walk(kernel.body) if isinstance(each, ir.PingPong)):
         _check_turn(turn)
@@ -96,6 +97,38 @@ def _check_sent(kernel: ir.Kernel) -> None:
             and scopes.setdefault(stmt.array, stmt.scope) != stmt.scope
         ):
             raise CheckError(f"boxes of '{stmt.array}' are sent by a block, and by warp groups")
+
+
+def _check_turns(body: tuple[ir.Stmt, ...]) -> None:
+    """Turns begin and end in the same list of statements, where all warp groups come."""
+    under_way = False
+    for stmt in body:
+        if isinstance(stmt, ir.Turn):
+            if stmt.ends is not under_way:
+                raise CheckError(
+                    "a turn of warp groups begins in a turn, or ends outside of one",
+                    advice="let it begin and end in the same list of statements",
+                )
+            under_way = not under_way
+            continue
+        inside = list(ir.walk((stmt,)))
+        if under_way or isinstance(stmt, ir.PingPong):
+            if any(isinstance(each, ir.Turn) for each in inside):
+                raise CheckError("a turn of warp groups inside of another")
+            if under_way and any(map(_meets_others, inside)):
+                raise CheckError(
+                    "all warp groups meet in what they do one after another",
+                    advice="let them meet outside of the turn",
+                )
+        else:
+            for each in ir.bodies(stmt):
+                _check_turns(each)
+    if under_way:
+        raise CheckError("a turn of warp groups has no end", advice="add Turn(ends=True)")
+
+
+def _meets_others(stmt: ir.Stmt) -> bool:
+    return isinstance(stmt, ir.Barrier | ir.BulkStore) and stmt.scope == "block"
 
 
 def _check_turn(turn: ir.PingPong) -> None:

@@ -38,6 +38,8 @@ def hopper(batch: Batch, stmt: Hopper, active: Mask) -> None:
             _ring(batch, stmt, active)
         case ir.PingPong():
             _turn(batch, stmt, active)
+        case ir.Turn():
+            pass  # it says when, not what
         case Fill():
             _fill(batch, stmt, active)
         case ir.BulkStore():

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 ROWS = 64
 WARPS = GROUP // 32
-_TOGETHER = (Ring, Fill, ir.PingPong, ir.BulkStore, ir.WarpgroupProduct)
+_TOGETHER = (Ring, Fill, ir.PingPong, ir.Turn, ir.BulkStore, ir.WarpgroupProduct)
 _LANES = ("thread", "thread_x", "lane")
 
 
@@ -94,6 +94,8 @@ def _name(stmt: ir.Stmt) -> str:
             return f"fill of '{array}'"
         case ir.WarpgroupProduct():
             return "product of a warp group"
+        case ir.Turn():
+            return "turn of warp groups"
         case ir.PingPong():
             return "ping-pong of warp groups"
         case _:

@@ -29,6 +29,7 @@ from warploom.kernel.warpgroup import (
     Roles,
     StoreMatrix,
     Tile,
+    Turn,
     WarpgroupProduct,
 )
 from warploom.machine.record import CUDA
@@ -44,6 +45,7 @@ __all__ = [
     "Roles",
     "StoreMatrix",
     "Tile",
+    "Turn",
     "WarpgroupProduct",
 ]  # fmt: skip
 

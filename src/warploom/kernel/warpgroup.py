@@ -100,6 +100,15 @@ class PingPong:
 
 
 @dataclass(frozen=True, slots=True)
+class Turn:
+    """From one of these to the next in a list of statements, the last of which `ends` it, the warp
+    groups of a block go one after another, each time from the first. It means nothing: where
+    products stand there, those of one warp group are under way while others do what comes after."""
+
+    ends: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Tile:
     """A factor in shared memory, as a descriptor says it: the element at which it begins, its
     swizzle, which axis is dense, and bytes: `stride` from eight rows to the next eight, `leading`
@@ -169,5 +178,7 @@ class BulkStore:
 
 
 MatrixMove: TypeAlias = LoadMatrix | StoreMatrix
-Hopper: TypeAlias = Fill | Ring | PingPong | WarpgroupProduct | LoadMatrix | StoreMatrix | BulkStore
-HOPPER = (Fill, Ring, PingPong, WarpgroupProduct, LoadMatrix, StoreMatrix, BulkStore)
+Hopper: TypeAlias = (
+    Fill | Ring | PingPong | Turn | WarpgroupProduct | LoadMatrix | StoreMatrix | BulkStore
+)
+HOPPER = (Fill, Ring, PingPong, Turn, WarpgroupProduct, LoadMatrix, StoreMatrix, BulkStore)

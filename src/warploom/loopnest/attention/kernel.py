@@ -9,6 +9,7 @@ Queries lie in shared memory, keys and values go through rings, all else is in r
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from math import e as base
 from math import inf, log, log2
@@ -16,7 +17,7 @@ from math import inf, log, log2
 from warploom.index.ir import Const, Expr, Var, maximum, minimum
 from warploom.index.laws import simplify
 from warploom.kernel import ir
-from warploom.kernel.build import Array, Builder, RegisterArray, cast, choose, exp2_ftz, fma
+from warploom.kernel.build import Array, Builder, RegisterArray, cast, choose, exp2_ftz, fma, rsqrt
 from warploom.kernel.build import log2 as log2_of
 from warploom.kernel.dtype import f32
 from warploom.kernel.ir import Kernel
@@ -156,8 +157,9 @@ class _Fused:
         self._scaled(begins=True)
         with k.loop("t", Var("last") - Var("begin")) as turn:
             block = simplify(last - 1 - turn)
-            self._scores(block, q_stage, "")
-            self._results_of(simplify(block + 1), "")
+            with k.turn() if self.tiling.turns else nullcontext():
+                self._scores(block, q_stage, "")
+                self._results_of(simplify(block + 1), "")
             self._masked(block, False)
             self._weighed()
             self._scaled()
@@ -278,8 +280,10 @@ class _Fused:
             for bit in QUAD:
                 other[0] = k.shuffle(self.total[half], bit, "xor")
                 self.total[half] = self.total[half] + other[0]
-            one = ir.Number(1.0, f32)
-            inverse[half] = choose(self.total[half].gt(0.0), one / self.total[half], 0.0)
+            # The greatest weight of a row is about 1, unless it sees no key. A division would have
+            # branches, which depend on what is divided.
+            root = rsqrt(self.total[half].max(0.5))
+            inverse[half] = root * root
         with k.loop("half", HALVES) as half:
             query = k.let("query", self._query(half))
             if a.queries % self.tiling.queries:

@@ -16,7 +16,8 @@ class AttentionTiling:
     """A block takes 64 queries for each of its `consumers`, and so many `keys` at once, in so many
     `stages`. Tiles of `together` heads are made together, that L2 keeps their keys. `persistent`
     blocks make several tiles, and bring `resident` blocks of queries at once. `ahead`: results
-    of one block of keys are under way while scores of the next become weights."""
+    of one block of keys are under way while scores of the next become weights; in `turns`, one
+    warp group begins products after another."""
 
     consumers: int = 2
     keys: int = 128
@@ -25,6 +26,7 @@ class AttentionTiling:
     persistent: bool = True
     resident: int = 1
     ahead: bool = False
+    turns: bool = False
 
     @property
     def queries(self) -> int:
@@ -32,10 +34,10 @@ class AttentionTiling:
 
     @property
     def name(self) -> str:
-        kept = f", persistent, {self.resident} Q" if self.persistent else ""
-        return f"{self.queries}×{self.keys}, {self.stages} stages, {self.together} heads{kept}" + (
-            ", ahead" if self.ahead else ""
-        )
+        words = [f"{self.queries}×{self.keys}", f"{self.stages} stages", f"{self.together} heads"]
+        words += [f"persistent, {self.resident} Q"] * self.persistent
+        words += ["ahead"] * self.ahead + ["turns"] * self.turns
+        return ", ".join(words)
 
     def shared_bytes(self, attention: Attention) -> int:
         row = attention.head * attention.dtype.bytes
@@ -49,6 +51,7 @@ class AttentionTiling:
     def is_possible(self, attention: Attention, shared_most: int) -> bool:
         return (
             self.consumers in REGISTERS
+            and (not self.turns or (self.ahead and self.consumers > 1))
             and self.keys % STEP == 0
             and self.registers(attention) + OWN <= REGISTERS[self.consumers][1]
             and self.shared_bytes(attention) <= shared_most
