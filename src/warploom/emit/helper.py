@@ -152,7 +152,8 @@ def _absolute(dtype: DType, dialect: Dialect) -> str:
 def _power_of_two(dtype: DType, dialect: Dialect) -> str:
     """Nothing below the least normal number."""
     name = dialect.functions.get("exp2", ("exp2", "exp2"))[0 if dtype is DType.F32 else 1]
-    return f"x < {np.finfo(dtype.numpy).minexp}.0{_suffix(dtype)} ? 0 : {name}(x)"
+    least = -126 if dtype is DType.F32 else -1022
+    return f"x < {least}.0{_suffix(dtype)} ? 0 : {name}(x)"
 
 
 def _conversion(name: str, source: DType, target: DType, dialect: Dialect) -> str:

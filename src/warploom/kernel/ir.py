@@ -36,23 +36,9 @@ from warploom.machine.record import CUDA
 from warploom.node import Interned, node
 
 __all__ = [
-    "BulkStore",
-    "Fill",
-    "LoadMatrix",
-    "MapParam",
-    "PingPong",
-    "Ring",
-    "Roles",
-    "StoreMatrix",
-    "Tile",
-    "Turn",
-    "WarpgroupProduct",
+    "BulkStore", "Fill", "LoadMatrix", "MapParam", "PingPong", "Ring", "Roles",
+    "StoreMatrix", "Tile", "Turn", "WarpgroupProduct", ]  # fmt: skip # Functions of one floating-point number. Function: TypeAlias = Literal[ "sqrt", "rsqrt", "exp", "exp2", "exp2_ftz", "log", "log2", "tanh", "erf", "sin", "cos"
 ]  # fmt: skip
-
-# Functions of one floating-point number.
-Function: TypeAlias = Literal[
-    "sqrt", "rsqrt", "exp", "exp2", "exp2_ftz", "log", "log2", "tanh", "erf", "sin", "cos"
-]
 Operator: TypeAlias = (
     Literal["+", "-", "*", "/", "min", "max", "&", "|", "^", "<<", ">>", "fma", "neg", "~", "abs"]
     | Literal["bytes"]

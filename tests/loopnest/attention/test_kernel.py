@@ -14,7 +14,7 @@ from warploom.kernel.dtype import coded, decoded
 from warploom.kernel.evaluate import run
 from warploom.loopnest.attention.kernel import kernel_of
 from warploom.loopnest.attention.problem import Attention
-from warploom.loopnest.attention.tiling import AttentionTiling
+from warploom.loopnest.attention.tiling import AttentionTiling as Cut
 from warploom.machine.proof import Reach
 from warploom.machine.record import H200
 from warploom.runtime.compile import can_compile, compile_cuda
@@ -22,27 +22,27 @@ from warploom.runtime.emulated import EmulatedFunction
 
 needs_compiler = pytest.mark.skipif(not can_compile(), reason="no CUDA compiler")
 SMALL = H200.but(multiprocessors=2)  # whose blocks make several tiles
-PLAIN = AttentionTiling(1, 64)
-AHEAD = AttentionTiling(2, 64, resident=2, ahead=True, turns=True)
+PLAIN = Cut(1, 64)
+AHEAD = Cut(2, 64, resident=2, ahead=True, turns=True)
 CASES = {
     "full": (Attention(1, 1, 128, 128, 64), AHEAD),
     "ragged": (Attention(1, 2, 100, 100, 64), PLAIN),
     "causal, two groups": (Attention(1, 2, 200, 200, 64, True), AHEAD),
     "causal, two groups at once": (
         Attention(1, 2, 136, 136, 64, True),
-        AttentionTiling(2, 64, together=2),
+        Cut(2, 64, together=2),
     ),
     "128, sums": (
         Attention(1, 1, 72, 104, 128, True, sums=True),
-        AttentionTiling(1, 48, 3, ahead=True),
+        Cut(1, 48, 3, ahead=True),
     ),
     "grouped": (
         Attention(2, 4, 72, 72, 64, groups=2, kind="f16"),
-        AttentionTiling(1, 64, together=3),
+        Cut(1, 64, together=3),
     ),
-    "window": (Attention(1, 1, 200, 200, 64, True, window=70), AttentionTiling(1, 64, ahead=True)),
-    "fewer keys": (Attention(1, 1, 128, 64, 96, True, sums=True), AttentionTiling(2, 64)),
-    "256": (Attention(1, 1, 64, 96, 256, scale=0.5), AttentionTiling(1, 48, ahead=True)),
+    "window": (Attention(1, 1, 200, 200, 64, True, window=70), Cut(1, 64, ahead=True)),
+    "fewer keys": (Attention(1, 1, 128, 64, 96, True, sums=True), Cut(2, 64)),
+    "256": (Attention(1, 1, 64, 96, 256, scale=0.5), Cut(1, 48, ahead=True)),
 }
 
 
@@ -74,7 +74,7 @@ def reference(attention: Attention, given: list[Any]) -> tuple[Any, Any]:
     return weights / np.where(total > 0, total, 1) @ v, logarithms
 
 
-def evaluated(attention: Attention, tiling: AttentionTiling, given: list[Any]) -> list[Any]:
+def evaluated(attention: Attention, tiling: Cut, given: list[Any]) -> list[Any]:
     """What the kernel means."""
     made = [each.copy() for each in given]
     flat = [each.reshape(-1) for each in made]
@@ -115,7 +115,7 @@ def test_the_emulator_gives_the_same_bits_under_every_schedule(name: str) -> Non
 @needs_compiler
 def test_ptxas_lets_products_and_weights_overlap() -> None:
     attention = Attention(4, 16, 2048, 2048, 128, True)
-    text = cuda(kernel_of(attention, AttentionTiling(2, 128, ahead=True, turns=True), H200))
+    text = cuda(kernel_of(attention, Cut(2, 128, ahead=True, turns=True), H200))
     options = ("--ptxas-options=-v",)
     made = compile_cuda(text, "sm_90a", kind="cubin", contract=False, options=options)
     assert "serialized" not in made.log
@@ -149,6 +149,6 @@ def test_what_it_cannot_be(sizes: dict[str, Any], said: str) -> None:
 def test_what_has_no_room() -> None:
     wide = Attention(1, 1, 64, 64, 256)
     most = H200.shared_bytes_most
-    assert not AttentionTiling(3, 64).is_possible(wide, most)  # registers
-    assert not AttentionTiling(1, 64, 8).is_possible(wide, most)  # shared memory
-    assert not AttentionTiling(1, 64, ahead=True, turns=True).is_possible(wide, most)
+    assert not Cut(3, 64).is_possible(wide, most)  # registers
+    assert not Cut(1, 64, 8).is_possible(wide, most)  # shared memory
+    assert not Cut(1, 64, ahead=True, turns=True).is_possible(wide, most)

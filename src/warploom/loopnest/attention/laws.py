@@ -8,7 +8,7 @@ results O that were summed with them as weights. Two of these join to the one of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -96,7 +96,7 @@ def _commutes(scores: Sequence[Array], values: Sequence[Array]) -> Sides:
 
 
 def _joins(scores: Sequence[Array], values: Sequence[Array]) -> Sides:
-    """Of two blocks of keys, what is known of both is what is known of all their keys."""
+    """What is known of two blocks of keys is what is known of all their keys."""
     a, b, _ = _partials(scores, values)
     return joined(a, b), of_keys(np.concatenate(scores[:2], axis=1), np.concatenate(values[:2]))
 
@@ -110,15 +110,15 @@ LAWS = (
 )
 
 
-def differences(law: Law, scores: Sequence[Array], values: Sequence[Array]) -> Iterator[float]:
+def differences(law: Law, scores: Sequence[Array], values: Sequence[Array]) -> list[float]:
     """How far the sides are apart, of the greatest number of each part."""
-    with np.errstate(invalid="ignore"):
-        sides = law.sides(scores, values)
-    for left, right in zip(*map(_parts, sides), strict=True):
-        same = left == right
-        gap = np.abs(np.where(same, 0.0, left - np.where(same, left, right)))
-        largest = np.abs(right[np.isfinite(right)]).max(initial=1.0)
-        yield float(gap.max(initial=0.0) / largest)
+    found: list[float] = []
+    with np.errstate(invalid="ignore"):  # infinities that are the same on both sides
+        for left, right in zip(*map(_parts, law.sides(scores, values)), strict=True):
+            gap = np.abs(np.where(left == right, 0.0, left - right))
+            largest = np.abs(right[np.isfinite(right)]).max(initial=1.0)
+            found.append(float(gap.max(initial=0.0) / largest))
+    return found
 
 
 def _parts(side: Any) -> list[Array]:
