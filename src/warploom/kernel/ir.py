@@ -37,8 +37,13 @@ from warploom.node import Interned, node
 
 __all__ = [
     "BulkStore", "Fill", "LoadMatrix", "MapParam", "PingPong", "Ring", "Roles",
-    "StoreMatrix", "Tile", "Turn", "WarpgroupProduct", ]  # fmt: skip # Functions of one floating-point number. Function: TypeAlias = Literal[ "sqrt", "rsqrt", "exp", "exp2", "exp2_ftz", "log", "log2", "tanh", "erf", "sin", "cos"
+    "StoreMatrix", "Tile", "Turn", "WarpgroupProduct",
 ]  # fmt: skip
+
+# Functions of one floating-point number.
+Function: TypeAlias = Literal[
+    "sqrt", "rsqrt", "exp", "exp2", "exp2_ftz", "log", "log2", "tanh", "erf", "sin", "cos"
+]
 Operator: TypeAlias = (
     Literal["+", "-", "*", "/", "min", "max", "&", "|", "^", "<<", ">>", "fma", "neg", "~", "abs"]
     | Literal["bytes"]
