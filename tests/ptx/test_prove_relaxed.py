@@ -86,6 +86,21 @@ def test_a_relaxed_wait_orders_what_its_thread_does_at_the_same_mbarrier() -> No
     assert not proved(body, threads=32, model="ptx").failed
 
 
+MEETS = {"bar.warp.sync -1;": True, "shfl.sync.idx.b32 %r9, %r1, 0, 31, -1;": False}
+
+
+@pytest.mark.parametrize("model", ["practice", "ptx"])
+@pytest.mark.parametrize("meets", MEETS)
+def test_an_exchange_of_lanes_hands_on_nothing(meets: str, model: Any) -> None:
+    """One lane sees a phase, and another one arrives in the next: by the manual a barrier of the
+    warp has to be between them."""
+    body = "bar.sync 0;\n@%p1 bra MEET;\n" + arrive(0) + ask(0) + f"MEET:\n{meets}\n"
+    body += "setp.ne.u32 %p2, %r1, 1;\n@%p2 bra DONE;\n" + arrive(0) + ask(0, 1) + "DONE:\n"
+    proof = proved(body, threads=32, model=model)
+    good = MEETS[meets] or model == "practice"
+    assert conditions(proof) == (set() if good else {"C1", "C2", "C3"})
+
+
 STORES = "st.shared.b32 [%r5+64], %r1;\n"
 READS = "ld.shared.b32 %r9, [%r5+AT];\n"
 

@@ -17,6 +17,7 @@ from warploom.errors import Span
 from warploom.ptx.emulate.barrier import Barrier, Fail, Going
 from warploom.ptx.emulate.context import Fetch
 from warploom.ptx.emulate.frame import NOTHING, Batch, Frame
+from warploom.ptx.emulate.skeleton import RELAXED
 from warploom.ptx.ir import Instruction
 
 Array = npt.NDArray[Any]
@@ -113,7 +114,7 @@ def note_meeting(f: Frame, members: Members, span: Span) -> None:
     if races is not None and races.judges.asks_who_met:
         races.lanes_meet(threads, f.batch.warp_of[threads] << 32 | named)
     if skeleton is not None:
-        skeleton.meet(threads, f.batch.warp_of[threads], named, span)
+        skeleton.meet(threads, f.batch.warp_of[threads], named, span, RELAXED)
 
 
 class WarpBarriers:

@@ -403,35 +403,46 @@ class Skeleton:
 
     # -- threads that meet ----------------------------------------------------------------------
 
-    def come(self, threads: Array, group: Hashable, span: Span, needed: int = 0) -> None:
+    def come(
+        self, threads: Array, group: Hashable, span: Span, needed: int = 0, how: int = 0
+    ) -> None:
         """`needed`: for how many threads a named barrier is; 0 for all."""
         phase = self.generations.setdefault(group, 0)
-        self.note(threads, Event(Act.COME, group, phase, needed, site=self.site(span)))
+        self.note(threads, Event(Act.COME, group, phase, needed, site=self.site(span), how=how))
 
-    def go(self, threads: Array, group: Hashable, span: Span, phase: int | None = None) -> None:
+    def go(
+        self,
+        threads: Array,
+        group: Hashable,
+        span: Span,
+        phase: int | None = None,
+        how: int = 0,
+    ) -> None:
         phase = self.generations.get(group, 0) if phase is None else phase
-        self.note(threads, Event(Act.GO, group, phase, site=self.site(span)))
+        self.note(threads, Event(Act.GO, group, phase, site=self.site(span), how=how))
 
-    def meet(self, threads: Array, warps: Array, named: Array, span: Span) -> None:
-        """Lanes of a warp are at one instruction together, each with the mask that it names."""
+    def meet(self, threads: Array, warps: Array, named: Array, span: Span, how: int = 0) -> None:
+        """Lanes of a warp are at one instruction together, each with the mask that it names. One
+        that orders no memory is RELAXED."""
         key = warps.astype(np.int64) << 32 | named.astype(np.int64)
         for each in np.unique(key).tolist():
             lanes = threads[key == each]
             group = ("warp", each >> 32, each & 0xFFFFFFFF)
-            if self._together(lanes, group):
+            if self._together(lanes, group, how):
                 continue  # they met, and nothing was done since
-            self.come(lanes, group, span)
-            self.go(lanes, group, span)
+            self.come(lanes, group, span, how=how)
+            self.go(lanes, group, span, how=how)
             self.generations[group] += 1
 
-    def _together(self, lanes: Array, group: Hashable) -> bool:
+    def _together(self, lanes: Array, group: Hashable, how: int) -> bool:
         last = np.unique(self.node[lanes])
         if last.size > 1:
             return False
         at = int(last[0])
         while at and self.events[at].act is Act.COME and self.events[at].where[0] == "wgmma":
             at = self.parents[at]
-        return self.events[at][:2] == (Act.GO, group)
+        met = self.events[at]
+        return met[:2] == (Act.GO, group) and met.how <= how
 
     def multiply(self, threads: Array, group: int, closed: int, span: Span) -> None:
         """A warp's part of a product, in its group with the number `closed`."""
