@@ -30,6 +30,7 @@ def flat(text: str) -> str:
 
 RULE, MEASURED = "with settings chosen by rule and nothing tuned", "Here several settings"
 SEARCH, HAND, REST = "## Searched", "## Convolutions mapped by hand", "## Where we do not win"
+CORES = "## On tensor cores, and convolutions by search"
 
 
 def span(numbers: Iterable[float]) -> str:
@@ -90,7 +91,7 @@ def test_what_is_found_by_search_is_what_loop_nests_found() -> None:
 
 
 def test_convolutions_are_said_to_be_mapped_by_hand() -> None:
-    text, found = flat(part(HAND, REST)), record("array_device")
+    text, found = flat(part(HAND, CORES)), record("array_device")
     graph, totals = found["one_graph"], found["totals"]
     ours, little = graph["ours"], graph["ours within 1 MB on average"]
     workspace = totals["bytes"]["least"] + totals["within_1_MB_on_average"]["bytes"]
@@ -169,6 +170,20 @@ def test_products_that_are_slower_than_the_library() -> None:
     assert "height=28" in layers["conv4_2"]["layer"]
     assert "channels=512" in layers["conv4_2"]["layer"]
     assert "two of the 13 convolutions are slower than im2col + cuBLAS" in text
+
+
+def test_tensor_cores_and_convolutions_by_search() -> None:
+    text = flat(part(CORES, REST))
+    rows = {row["name"]: row for row in record("matrix_device")}
+    gemms = [rows[f"bf16-{size}"]["times_faster"] for size in (1024, 2048, 4096, 8192)]
+    said = ", ".join(f"{each:.2f}" for each in gemms)
+    assert f"in 20 s each | {said} times as fast | cuBLAS" in text
+    shapes = record("kernel_attention_device")["rows"]
+    assert len(shapes) == 6
+    of = span(row["of"]["cudnn"] for row in shapes.values())
+    assert f"sizes tried | {of} times as fast | cuDNN" in text
+    graph = record("vgg_device")["one_graph_us"]
+    assert f"in 14 s each | {graph['cudnn'] / graph['ours']:.2f} times as fast | cuDNN" in text
 
 
 def test_the_emulator_agrees_with_a_gpu_as_readme_says() -> None:

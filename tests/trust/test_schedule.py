@@ -120,7 +120,7 @@ def test_what_both_accept_is_the_same_and_true() -> None:
     for _ in range(300):
         case = draw(r)
         run = schedule(case, r)
-        if run is None:
+        if run is None or case.manual:  # a certificate does not carry what is relaxed
             continue
         log, recorded = run
         recorded = replace(recorded, loops=tuple(LOOPS.values()))

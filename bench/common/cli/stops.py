@@ -43,7 +43,7 @@ ROWS = (
     row("layout check (32,32):(32,1) rcd:32x32", "layout_show.check_lines"),
     row(f"layout convert --from (32,5):(1,32) --to (32,5):(5,1) {NONE}",
         "layout_convert.convert", "--emit c -o"),
-    row(f"explore axpy --size n=64 {NONE}", "explore.Nest", "--emit c -o", "--keep"),
+    row(f"explore axpy --size n=64 {NONE}", "explore.nest_for", "--emit c -o", "--keep"),
     row(f"map dot --size n=64 --sample 1 {NONE}", "map.JointModel", "--emit c -o"),
     row(f"map dot --size n=64 --count {NONE}", "map.JointModel"),
     row("ptx run " + " ".join(SAXPY), "ptx.loaded", "--save"),
