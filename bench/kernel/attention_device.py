@@ -92,8 +92,8 @@ def ready(attention: Attention, tiling: Tiling) -> Ready:
 
 
 def slow(made: Ready) -> bool:
-    """Whether ptxas let products wait, or registers spill."""
-    return "serialized" in made.log or " 0 bytes spill stores" not in made.log
+    """Whether ptxas lets products wait for each other, as where registers are short."""
+    return "serialized" in made.log
 
 
 def _tried(attention: Attention, tiling: Tiling) -> tuple[Ready | None, str]:
@@ -234,7 +234,7 @@ def compiled(works: Sequence[str], dry: bool) -> Iterator[tuple[str, list[Ready]
                     print(f"{name}: {failed[:300]}", flush=True)
                 else:
                     made.append(found)
-            # Those that wait or spill are not worth the time, unless there is nothing else.
+            # Those that wait are not worth the time, unless there is nothing else.
             quick = [each for each in made if dry or not slow(each)]
             yield name, sorted(quick or made, key=lambda each: each.tiling.name)
 

@@ -28,6 +28,7 @@ from warploom.machine.record import Machine
 
 QUAD = (1, 2)  # lanes that hold a row differ in these bits
 HALVES = 2  # rows of a thread in one product
+CHAINS = 4  # of both, every other number: additions that do not wait for each other
 
 
 def kernel_of(attention: Attention, tiling: Tiling, machine: Machine) -> Kernel:
@@ -124,8 +125,9 @@ class _Made:
         self.s = k.registers("scores", f32, t.keys // 2)
         self.p = k.registers("weights", a.dtype, t.keys // 2)
         self.most = k.registers("most", f32, HALVES, -inf)
-        self.total = k.registers("total", f32, HALVES, 0.0)
+        self.total = k.registers("total", f32, CHAINS, 0.0)
         self.change = k.registers("change", f32, HALVES, 0.0)
+        self.greatest = k.registers("greatest", f32, CHAINS)
         self.less = k.registers("less", f32, HALVES)
 
     # -- a block of keys
@@ -237,12 +239,17 @@ class _Made:
     def _weighed(self) -> None:
         """The greatest score of each row so far, weights by that measure, and their sums."""
         k, t = self.k, self.tiling
+        greatest = self.greatest
+        with k.loop("i", CHAINS) as i:
+            greatest[i] = self.s[i]
+        with k.loop("i", CHAINS, t.keys // 2) as i:
+            greatest[i % CHAINS] = greatest[i % CHAINS].max(self.s[i])
         with k.loop("half", HALVES) as half:
-            self._most(half)
+            self._most(half, greatest[half * 2].max(greatest[half * 2 + 1]))
         with k.loop("i", t.keys // 2) as i:
             self.s[i] = exp2_ftz(fma(self.s[i], self.factor, -self.less[i // 2 % 2]))
         with k.loop("i", t.keys // 2) as i:
-            self.total[i // 2 % 2] = self.total[i // 2 % 2] + self.s[i]
+            self.total[i % CHAINS] = self.total[i % CHAINS] + self.s[i]
 
     def _scaled(self, begins: bool = False) -> None:
         """Weights as factors, and results so far by the new measure."""
@@ -253,13 +260,12 @@ class _Made:
         with k.loop("i", t.keys // 2) as i:
             self.p[i] = cast(a.dtype, self.s[i])
 
-    def _most(self, half: Expr) -> None:
-        k, t = self.k, self.tiling
-        greatest = k.registers("greatest", f32, 1)
+    def _most(self, half: Expr, own: ir.Value) -> None:
+        """The greatest score of a row is known to all lanes that hold some of it."""
+        k = self.k
+        greatest = k.registers("greatest_of_row", f32, 1)
         other = k.registers("other", f32, 1)
-        greatest[0] = self.most[half]
-        with k.loop("unit", t.keys // 8) as unit, k.loop("e", 2) as e:
-            greatest[0] = greatest[0].max(self.s[unit * 4 + half * 2 + e])
+        greatest[0] = own.max(self.most[half])
         for bit in QUAD:
             other[0] = k.shuffle(greatest[0], bit, "xor")
             greatest[0] = greatest[0].max(other[0])
@@ -268,21 +274,24 @@ class _Made:
         self.less[half] = choose(greatest[0].eq(-inf), ir.Number(0.0, f32), scaled)
         self.change[half] = exp2_ftz(fma(self.most[half], self.factor, -self.less[half]))
         self.most[half] = greatest[0]
-        self.total[half] = self.total[half] * self.change[half]
+        for each in (half * 2, half * 2 + 1):
+            self.total[each] = self.total[each] * self.change[half]
 
     # -- results
 
     def _results(self) -> None:
         k, a = self.k, self.attention
         inverse = k.registers("inverse", f32, HALVES)
+        self.sum = k.registers("sum", f32, HALVES)
         other = k.registers("other", f32, 1)
         with k.loop("half", HALVES) as half:
+            self.sum[half] = self.total[half * 2] + self.total[half * 2 + 1]
             for bit in QUAD:
-                other[0] = k.shuffle(self.total[half], bit, "xor")
-                self.total[half] = self.total[half] + other[0]
+                other[0] = k.shuffle(self.sum[half], bit, "xor")
+                self.sum[half] = self.sum[half] + other[0]
             # The greatest weight of a row is about 1, unless it sees no key. A division would have
             # branches, which depend on what is divided.
-            root = rsqrt(self.total[half].max(0.5))
+            root = rsqrt(self.sum[half].max(0.5))
             inverse[half] = root * root
         with k.loop("half", HALVES) as half:
             query = k.let("query", self._query(half))
@@ -302,7 +311,7 @@ class _Made:
             at = line * a.head + unit * 8 + k.lane % 4 * 2
             k.add(ir.Store("o", at, pair[0], None, 2))
         if a.sums:
-            value = fma(self.most[half], a.factor, log2_of(self.total[half]) * log(2))
+            value = fma(self.most[half], a.factor, log2_of(self.sum[half]) * log(2))
             self.arrays["lse"].put(line, value, when=(k.lane % 4).eq(0))
 
 
