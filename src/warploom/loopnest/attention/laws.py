@@ -116,7 +116,7 @@ def differences(law: Law, scores: Sequence[Array], values: Sequence[Array]) -> I
         sides = law.sides(scores, values)
     for left, right in zip(*map(_parts, sides), strict=True):
         same = left == right
-        gap = np.abs(np.where(same, 0.0, left - np.where(same, left, right)))
+        gap = np.abs(np.where(same, 0.0, left) - np.where(same, 0.0, right))
         largest = np.abs(right[np.isfinite(right)]).max(initial=1.0)
         yield float(gap.max(initial=0.0) / largest)
 
