@@ -51,25 +51,27 @@ WORKS = {
     for causal in (False, True)
 }
 KEYS = {  # by the size of a head and the warp groups that consume
-    (64, 2): (128, 192), (64, 3): (96, 128), (128, 2): (128, 160, 176), (128, 3): (64, 80),
+    (64, 2): (128, 160, 192), (64, 3): (96, 128),
+    (128, 2): (128, 160, 176), (128, 3): (80, 96),
 }  # fmt: skip
 WAYS = ((False, False), (True, False), (True, True))  # ahead, in turns
+BLOCKS = {  # of heads together, and whether blocks make several tiles
+    False: ((1, True), (1, False)), True: ((1, True), (8, False), (16, False)),
+}  # fmt: skip
 
 
 def tilings(attention: Attention) -> Iterator[Tiling]:
-    """As few stages as go on, and one more where there is room."""
+    """Two stages: a third made no difference."""
     most = H200.shared_bytes_most
-    together = (8, 32) if attention.causal else (1,)
-    for consumers, some, (ahead, turns) in product((2, 3), together, WAYS):
-        if consumers == 3 and not ahead:
-            continue
+    for consumers, (some, persistent), (ahead, turns) in product(
+        (2, 3), BLOCKS[attention.causal], WAYS
+    ):
         for keys in KEYS[attention.head, consumers]:
-            for persistent in (True, False):
-                made = Tiling(consumers, keys, 2, some, persistent, 1 + persistent, ahead, turns)
-                if not made.is_possible(attention, most):
-                    made = replace(made, resident=1)
-                more = (replace(made, stages=3),) if ahead and some < 8 else ()
-                yield from (e for e in (made, *more) if e.is_possible(attention, most))
+            made = Tiling(consumers, keys, 2, some, persistent, 1 + persistent, ahead, turns)
+            if not made.is_possible(attention, most):
+                made = replace(made, resident=1)
+            if made.is_possible(attention, most):
+                yield made
 
 
 # -- what is compiled ------------------------------------------------------------------------------
