@@ -9,10 +9,11 @@ Queries lie in shared memory, keys and values go through rings, all else is in r
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from math import e as base
-from math import inf, log, log2
+from math import inf, log, log2, prod
 
 from warploom.index.ir import Const, Expr, Var, maximum, minimum
 from warploom.index.laws import simplify
@@ -21,6 +22,7 @@ from warploom.kernel.build import Array, Builder, RegisterArray, cast, choose, e
 from warploom.kernel.build import log2 as log2_of
 from warploom.kernel.dtype import f32
 from warploom.kernel.ir import Kernel
+from warploom.kernel.names import renamed
 from warploom.loopnest.attention.problem import Attention
 from warploom.loopnest.attention.tiling import STEP, Tiling
 from warploom.loopnest.matrix.tiling import LINE, REGISTERS, ROWS
@@ -31,8 +33,19 @@ HALVES = 2  # rows of a thread in one product
 CHAINS = 4  # of both, every other number: additions that do not wait for each other
 
 
-def kernel_of(attention: Attention, tiling: Tiling, machine: Machine) -> Kernel:
-    return _Made(attention, tiling, machine).kernel()
+def kernel_of(
+    attention: Attention,
+    tiling: Tiling,
+    machine: Machine,
+    names: Mapping[str, str] | None = None,
+    order: Sequence[str] = ("q", "k", "v", "o", "lse"),
+    title: str = "attention",
+    steps: Mapping[str, int] | None = None,
+) -> Kernel:
+    """The kernel; its arrays may have names, and come in an order, of a user's own. `steps` say how
+    many elements are from a head of an array to the next, where these are not dense."""
+    made = _Made(attention, tiling, machine, order, title, steps or {}).kernel()
+    return renamed(made, {own: name for own, name in (names or {}).items() if own != name})
 
 
 @dataclass(eq=False)
@@ -40,6 +53,9 @@ class _Made:
     attention: Attention
     tiling: Tiling
     machine: Machine
+    order: Sequence[str]
+    title: str
+    steps: Mapping[str, int]
     arrays: dict[str, Array] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -53,21 +69,22 @@ class _Made:
         self.tiles = self.high * a.all_heads
         self.blocks = min(self.tiles, self.machine.multiprocessors) if t.persistent else self.tiles
         self.factor = a.factor * log2(base)
-        self.k = Builder("attention", block=128 * t.consumers)
+        self.k = Builder(self.title, block=128 * t.consumers)
 
     def kernel(self) -> Kernel:
         k, a, t = self.k, self.attention, self.tiling
+        for name in self.order:
+            if name != "lse" or a.sums:
+                *heads, rows, deep = a.sizes(name) if name != "lse" else (*a.sizes(name), 1)
+                size = (prod(heads) - 1) * self._step(name) + rows * deep
+                dtype = f32 if name == "lse" else a.dtype
+                self.arrays[name] = k.array(name, dtype, size, const=name in "qkv")
         for name in ("q", "k", "v"):
-            shape = a.sizes(name)
-            self.arrays[name] = k.array(name, a.dtype, _count(shape), const=True)
-            side, heads = (t.queries if name == "q" else t.keys), shape[0] * shape[1]
-            k.tensor_map(
-                f"{name}_map", self.arrays[name], (heads, *shape[2:]), (1, side, self.line),
-                self.swizzle,
-            )  # fmt: skip
-        self.arrays["o"] = k.array("o", a.dtype, _count(a.sizes("o")))
-        if a.sums:
-            self.arrays["lse"] = k.array("lse", f32, _count(a.sizes("lse")))
+            *heads, rows, deep = a.sizes(name)
+            box = (1, t.queries if name == "q" else t.keys, self.line)
+            sizes = (prod(heads), rows, deep)
+            steps = (self._step(name), deep)
+            k.tensor_map(f"{name}_map", self.arrays[name], sizes, box, self.swizzle, steps)
         k.grid(self.blocks)
         k.roles(*REGISTERS[t.consumers])
         k.most_shared(self.machine.shared_bytes_most)
@@ -81,6 +98,12 @@ class _Made:
             with k.loop("turn", turns) as turn:
                 self._tile(k.block_x + turn * self.blocks)
         return k.done(predicate=True)
+
+    def _step(self, name: str) -> int:
+        """From a head to the next."""
+        a = self.attention
+        own = {"k": a.keys, "v": a.keys}.get(name, a.queries) * (1 if name == "lse" else a.head)
+        return self.steps.get(name, own)
 
     # -- which tile
 
@@ -303,20 +326,13 @@ class _Made:
 
     def _stored(self, query: Expr, half: Expr, inverse: RegisterArray) -> None:
         k, a = self.k, self.attention
-        line = Var("head") * a.queries + query
         with k.loop("unit", a.head // 8) as unit:
             pair = k.registers("pair", a.dtype, 2)
             with k.loop("e", 2) as e:
                 pair[e] = cast(a.dtype, self.o[unit * 4 + half * 2 + e] * inverse[half])
-            at = line * a.head + unit * 8 + k.lane % 4 * 2
+            at = Var("head") * self._step("o") + query * a.head + unit * 8 + k.lane % 4 * 2
             k.add(ir.Store("o", at, pair[0], None, 2))
         if a.sums:
             value = fma(self.most[half], a.factor, log2_of(self.sum[half]) * log(2))
+            line = Var("head") * a.queries + query
             self.arrays["lse"].put(line, value, when=(k.lane % 4).eq(0))
-
-
-def _count(shape: tuple[int, ...]) -> int:
-    total = 1
-    for each in shape:
-        total *= each
-    return total

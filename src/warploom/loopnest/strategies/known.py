@@ -8,7 +8,16 @@ from warploom.choices import STRATEGIES as SAID
 from warploom.loopnest.computation import Computation
 from warploom.loopnest.instructions import program_of
 from warploom.loopnest.ir import Program
-from warploom.loopnest.strategies import apart, matrix, product, reduction, row, split, streaming
+from warploom.loopnest.strategies import (
+    apart,
+    attention,
+    matrix,
+    product,
+    reduction,
+    row,
+    split,
+    streaming,
+)
 from warploom.loopnest.strategies.flat import flattened
 from warploom.loopnest.strategies.form import NotMeantError, Room, Strategy, Variant
 from warploom.loopnest.strategies.merged import with_one_load, with_one_sum
@@ -26,6 +35,7 @@ def _anywhere(
 STRATEGIES: Mapping[str, Strategy] = {
     name: Strategy(name, SAID[name], variants)
     for name, variants in (
+        (attention.NAME, attention.variants),
         (matrix.NAME, matrix.variants),
         (product.NAME, _anywhere(product.variants)),
         (split.NAME, _anywhere(split.variants)),
