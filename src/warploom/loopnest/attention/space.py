@@ -32,7 +32,7 @@ class AttentionSpace:
         self.space = Space("attention")
         own = self.space.objects("attentions", [ATTENTION])
         rows = [
-            [int(getattr(each, name)) for name in NAMES] for each in _possible(attention, machine)
+            [int(getattr(each, name)) for name in NAMES] for each in possible(attention, machine)
         ]
         self.choices = {
             name: self.space.integer(name, own, values=sorted({row[at] for row in rows}) or [0])
@@ -63,7 +63,7 @@ class AttentionSpace:
         return found
 
 
-def _possible(attention: Attention, machine: Machine) -> Iterator[Tiling]:
+def possible(attention: Attention, machine: Machine) -> Iterator[Tiling]:
     """All that has room; nothing is longer than what there is of it."""
     groups = [each for each in (1, 2, 3) if each == 1 or (each - 1) * ROWS < attention.queries]
     keys = [each for each in KEYS if each < attention.keys + STEP] or KEYS[:1]

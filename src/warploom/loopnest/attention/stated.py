@@ -50,7 +50,7 @@ class _Scores:
     k: Loaded
     over: ir.Axis
     scale: float
-    unseen: Expr | None  # where a query sees a key
+    seen: Expr | None  # where a query sees a key
 
 
 def attention_of(program: ir.Program) -> Stated:
@@ -149,12 +149,14 @@ def _stated(scores: _Scores, value: Loaded, store: Stored, over: ir.Axis) -> Sta
     try:
         made = Attention(
             1, prod(each.size for each in heads), query.size, key.size, deep.size,
-            scores.unseen is not None, "bf16" if dtypes == {DType.BF16} else "f16",
+            scores.seen is not None, "bf16" if dtypes == {DType.BF16} else "f16",
             prod(each.size for each in heads[len(kept) :]), scale=scores.scale,
         )  # fmt: skip
     except CheckError as error:
         raise NotMeantError(str(error)) from None
-    if scores.unseen is not None and not _is_causal(scores.unseen, query, key, made.shift):
+    if scores.seen is not None and made.shift < 0:
+        raise NotMeantError("some queries see no key: what is stated of them is no number")
+    if scores.seen is not None and not _is_causal(scores.seen, query, key, made.shift):
         raise NotMeantError("keys are seen otherwise than up to each query's own")
     names = {name: access.array.name for name, access in parts.items()}
     return Stated(made, names, tuple(heads), len(heads) - len(kept), query, key)
