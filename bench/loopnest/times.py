@@ -34,9 +34,9 @@ from warploom.machine.times import Times, predicted
 from warploom.machine.work import Work, stacked
 from warploom.pipeline.drawn import made_again
 from warploom.pipeline.exploring import nest_of
-from warploom.pipeline.matrix_nest import nest_by
 from warploom.pipeline.nest import Nest
 from warploom.pipeline.raced import entries_of
+from warploom.pipeline.spaces import nest_by
 from warploom.pipeline.strategic import strategies_of
 
 ASIDE = ("matvec-5000", "row-sum", "transposed-matvec")  # which no fit has seen

@@ -22,8 +22,8 @@ from bench.loopnest.command_device import RECORDS, ROWS
 
 import warploom
 from warploom.pipeline.drawn import made_again, made_of, packed
-from warploom.pipeline.matrix_nest import nest_by
 from warploom.pipeline.raced import quick_gpu
+from warploom.pipeline.spaces import nest_by
 
 ENOUGH = 1.3  # times the best
 

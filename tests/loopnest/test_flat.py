@@ -28,8 +28,8 @@ from warploom.loopnest.target import everything
 from warploom.loopnest.trial import some_inputs
 from warploom.machine.record import H200
 from warploom.pipeline.drawn import Asked, leaves_of
-from warploom.pipeline.matrix_nest import nest_by
 from warploom.pipeline.nest import Nest, recipe_of
+from warploom.pipeline.spaces import nest_by
 from warploom.search.branching.candidate import Candidates
 
 TAIL = Cut(tail=True)

@@ -15,7 +15,8 @@ from warploom.loopnest.ir import Program
 from warploom.loopnest.target import everything
 from warploom.machine.record import H200
 from warploom.pipeline.exploring import explored
-from warploom.pipeline.matrix_nest import MatrixNest, TurnedNest, nest_by
+from warploom.pipeline.matrix_nest import MatrixNest, TurnedNest
+from warploom.pipeline.spaces import nest_by
 from warploom.search.branching.candidate import Candidates
 from warploom.search.branching.descent import descended, seeds
 from warploom.search.engine import Watch

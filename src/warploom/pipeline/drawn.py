@@ -21,8 +21,8 @@ from warploom.emit.spell import function_name
 from warploom.errors import CheckError, InternalError, WarploomError
 from warploom.index.ir import Const
 from warploom.kernel.ir import Kernel
-from warploom.pipeline.matrix_nest import nest_by
 from warploom.pipeline.nest import Nest
+from warploom.pipeline.spaces import nest_by
 from warploom.runtime.compile import arch_of, compile_cuda
 from warploom.runtime.quick import Launched, MapOf
 from warploom.search.branching.candidate import Bits, Candidates, Index, Numbers

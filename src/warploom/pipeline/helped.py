@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from warploom.pipeline.matrix_nest import nest_by
 from warploom.pipeline.nest import Nest
+from warploom.pipeline.spaces import nest_by
 from warploom.pipeline.timed_nest import Written, written_of
 from warploom.search.branching.candidate import Bits, Candidates, joined
 from warploom.search.branching.descent import Descents, descended

@@ -1,14 +1,13 @@
 """A product of matrices explored: the space of warp groups, in place of that of loops.
 
 It answers what a `Nest` answers, so that races, stores, commands and pictures are the same for
-both; `nest_by` makes whichever a recipe is of.
+both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from warploom.errors import UnsupportedError
 from warploom.kernel.ir import Kernel
@@ -23,7 +22,7 @@ from warploom.loopnest.matrix.space import MatrixSpace
 from warploom.loopnest.matrix.tiling import Tiling
 from warploom.loopnest.matrix.words import tiling_words
 from warploom.loopnest.schedule import limit_words
-from warploom.loopnest.strategies.form import LOOPS, MATRIX, TURNED
+from warploom.loopnest.strategies.form import MATRIX, TURNED
 from warploom.loopnest.target import Target
 from warploom.loopnest.trial import Tried, tried_kernel
 from warploom.machine.rates import Rates
@@ -146,14 +145,3 @@ class TurnedNest(MatrixNest):
     """The same where neighbours in the result are rows of tiles."""
 
     kind, is_turned = TURNED, True
-
-
-SPACES = {LOOPS: Nest, MATRIX: MatrixNest, TURNED: TurnedNest}
-
-
-def nest_by(recipe: Recipe) -> Nest:
-    """The space that a recipe says."""
-    kind, *parts = recipe
-    made: Any = SPACES[kind]
-    found: Nest = made(*parts)
-    return found

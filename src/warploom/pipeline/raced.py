@@ -24,7 +24,6 @@ from warploom.loopnest.show import show
 from warploom.loopnest.strategies.form import Variant
 from warploom.loopnest.trial import agrees, nearness, some_inputs
 from warploom.pipeline.drawn import made_again
-from warploom.pipeline.matrix_nest import nest_by
 from warploom.pipeline.nest import (
     FREE,
     TRIAL_LEAST,
@@ -35,6 +34,7 @@ from warploom.pipeline.nest import (
     recipe_of,
 )
 from warploom.pipeline.race import Entry, Found, Measured, TimedRace
+from warploom.pipeline.spaces import nest_by
 from warploom.pipeline.timed_nest import MOST_ITERATIONS, some_points
 from warploom.runtime.quick import Quick, QuickGpu
 from warploom.search import outcome

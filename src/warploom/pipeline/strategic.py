@@ -11,8 +11,8 @@ from warploom.loopnest.strategies.form import LOOPS, Room, Variant
 from warploom.loopnest.strategies.known import STRATEGIES, variants_of
 from warploom.loopnest.target import Target
 from warploom.machine.rates import Rates
-from warploom.pipeline.matrix_nest import nest_by
 from warploom.pipeline.nest import FREE, Nest, recipe_of
+from warploom.pipeline.spaces import nest_by
 
 
 @dataclass(frozen=True, slots=True)

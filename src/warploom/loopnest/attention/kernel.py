@@ -9,10 +9,11 @@ Queries lie in shared memory, keys and values go through rings, all else is in r
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from math import e as base
-from math import inf, log, log2
+from math import inf, log, log2, prod
 
 from warploom.index.ir import Const, Expr, Var, maximum, minimum
 from warploom.index.laws import simplify
@@ -21,6 +22,7 @@ from warploom.kernel.build import Array, Builder, RegisterArray, cast, choose, e
 from warploom.kernel.build import log2 as log2_of
 from warploom.kernel.dtype import f32
 from warploom.kernel.ir import Kernel
+from warploom.kernel.names import renamed
 from warploom.loopnest.attention.problem import Attention
 from warploom.loopnest.attention.tiling import STEP, AttentionTiling
 from warploom.loopnest.matrix.tiling import LINE, REGISTERS, ROWS
@@ -28,10 +30,22 @@ from warploom.machine.record import Machine
 
 QUAD = (1, 2)  # lanes that hold a row differ in these bits
 HALVES = 2  # rows of a thread in one product
+CHAINS = 4  # of both, every other number: additions that do not wait for each other
 
 
-def kernel_of(attention: Attention, tiling: AttentionTiling, machine: Machine) -> Kernel:
-    return _Fused(attention, tiling, machine).kernel()
+def kernel_of(
+    attention: Attention,
+    tiling: AttentionTiling,
+    machine: Machine,
+    names: Mapping[str, str] | None = None,
+    order: Sequence[str] = ("q", "k", "v", "o", "lse"),
+    title: str = "attention",
+    steps: Mapping[str, int] | None = None,
+) -> Kernel:
+    """The kernel; its arrays may have names, and come in an order, of a user's own. `steps` say how
+    many elements are from a head of an array to the next, where these are not dense."""
+    made = _Fused(attention, tiling, machine, order, title, steps or {}).kernel()
+    return renamed(made, {own: name for own, name in (names or {}).items() if own != name})
 
 
 @dataclass(eq=False)
@@ -39,6 +53,9 @@ class _Fused:
     attention: Attention
     tiling: AttentionTiling
     machine: Machine
+    order: Sequence[str]
+    title: str
+    steps: Mapping[str, int]
     arrays: dict[str, Array] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -52,21 +69,22 @@ class _Fused:
         self.tiles = self.high * a.all_heads
         self.blocks = min(self.tiles, self.machine.multiprocessors) if t.persistent else self.tiles
         self.factor = a.factor * log2(base)
-        self.k = Builder("attention", block=128 * t.consumers)
+        self.k = Builder(self.title, block=128 * t.consumers)
 
     def kernel(self) -> Kernel:
         k, a, t = self.k, self.attention, self.tiling
+        for name in self.order:
+            if name != "lse" or a.sums:
+                *heads, rows, deep = a.sizes(name) if name != "lse" else (*a.sizes(name), 1)
+                size = (prod(heads) - 1) * self._step(name) + rows * deep
+                dtype = f32 if name == "lse" else a.dtype
+                self.arrays[name] = k.array(name, dtype, size, const=name in "qkv")
         for name in ("q", "k", "v"):
-            shape = a.sizes(name)
-            self.arrays[name] = k.array(name, a.dtype, _count(shape), const=True)
-            side, heads = (t.queries if name == "q" else t.keys), shape[0] * shape[1]
-            k.tensor_map(
-                f"{name}_map", self.arrays[name], (heads, *shape[2:]), (1, side, self.line),
-                self.swizzle,
-            )  # fmt: skip
-        self.arrays["o"] = k.array("o", a.dtype, _count(a.sizes("o")))
-        if a.sums:
-            self.arrays["lse"] = k.array("lse", f32, _count(a.sizes("lse")))
+            *heads, rows, deep = a.sizes(name)
+            box = (1, t.queries if name == "q" else t.keys, self.line)
+            sizes = (prod(heads), rows, deep)
+            steps = (self._step(name), deep)
+            k.tensor_map(f"{name}_map", self.arrays[name], sizes, box, self.swizzle, steps)
         k.grid(self.blocks)
         k.roles(*REGISTERS[t.consumers])
         k.most_shared(self.machine.shared_bytes_most)
@@ -80,6 +98,12 @@ class _Fused:
             with k.loop("turn", turns) as turn:
                 self._tile(k.block_x + turn * self.blocks)
         return k.done(predicate=True)
+
+    def _step(self, name: str) -> int:
+        """From a head to the next."""
+        a = self.attention
+        own = {"k": a.keys, "v": a.keys}.get(name, a.queries) * (1 if name == "lse" else a.head)
+        return self.steps.get(name, own)
 
     # -- which tile
 
@@ -124,8 +148,9 @@ class _Fused:
         self.s = k.registers("scores", f32, t.keys // 2)
         self.p = k.registers("weights", a.dtype, t.keys // 2)
         self.most = k.registers("most", f32, HALVES, -inf)
-        self.total = k.registers("total", f32, HALVES, 0.0)
+        self.total = k.registers("total", f32, CHAINS, 0.0)
         self.change = k.registers("change", f32, HALVES, 0.0)
+        self.greatest = k.registers("greatest", f32, CHAINS)
         self.less = k.registers("less", f32, HALVES)
 
     # -- a block of keys
@@ -237,12 +262,17 @@ class _Fused:
     def _weighed(self) -> None:
         """The greatest score of each row so far, weights by that measure, and their sums."""
         k, t = self.k, self.tiling
+        greatest = self.greatest
+        with k.loop("i", CHAINS) as i:
+            greatest[i] = self.s[i]
+        with k.loop("i", CHAINS, t.keys // 2) as i:
+            greatest[i % CHAINS] = greatest[i % CHAINS].max(self.s[i])
         with k.loop("half", HALVES) as half:
-            self._most(half)
+            self._most(half, greatest[half * 2].max(greatest[half * 2 + 1]))
         with k.loop("i", t.keys // 2) as i:
             self.s[i] = exp2_ftz(fma(self.s[i], self.factor, -self.less[i // 2 % 2]))
         with k.loop("i", t.keys // 2) as i:
-            self.total[i // 2 % 2] = self.total[i // 2 % 2] + self.s[i]
+            self.total[i % CHAINS] = self.total[i % CHAINS] + self.s[i]
 
     def _scaled(self, begins: bool = False) -> None:
         """Weights as factors, and results so far by the new measure."""
@@ -253,13 +283,12 @@ class _Fused:
         with k.loop("i", t.keys // 2) as i:
             self.p[i] = cast(a.dtype, self.s[i])
 
-    def _most(self, half: Expr) -> None:
-        k, t = self.k, self.tiling
-        greatest = k.registers("greatest", f32, 1)
+    def _most(self, half: Expr, own: ir.Value) -> None:
+        """The greatest score of a row is known to all lanes that hold some of it."""
+        k = self.k
+        greatest = k.registers("greatest_of_row", f32, 1)
         other = k.registers("other", f32, 1)
-        greatest[0] = self.most[half]
-        with k.loop("unit", t.keys // 8) as unit, k.loop("e", 2) as e:
-            greatest[0] = greatest[0].max(self.s[unit * 4 + half * 2 + e])
+        greatest[0] = own.max(self.most[half])
         for bit in QUAD:
             other[0] = k.shuffle(greatest[0], bit, "xor")
             greatest[0] = greatest[0].max(other[0])
@@ -268,21 +297,24 @@ class _Fused:
         self.less[half] = choose(greatest[0].eq(-inf), ir.Number(0.0, f32), scaled)
         self.change[half] = exp2_ftz(fma(self.most[half], self.factor, -self.less[half]))
         self.most[half] = greatest[0]
-        self.total[half] = self.total[half] * self.change[half]
+        for each in (half * 2, half * 2 + 1):
+            self.total[each] = self.total[each] * self.change[half]
 
     # -- results
 
     def _results(self) -> None:
         k, a = self.k, self.attention
         inverse = k.registers("inverse", f32, HALVES)
+        self.sum = k.registers("sum", f32, HALVES)
         other = k.registers("other", f32, 1)
         with k.loop("half", HALVES) as half:
+            self.sum[half] = self.total[half * 2] + self.total[half * 2 + 1]
             for bit in QUAD:
-                other[0] = k.shuffle(self.total[half], bit, "xor")
-                self.total[half] = self.total[half] + other[0]
+                other[0] = k.shuffle(self.sum[half], bit, "xor")
+                self.sum[half] = self.sum[half] + other[0]
             # The greatest weight of a row is about 1, unless it sees no key. A division would have
             # branches, which depend on what is divided.
-            root = rsqrt(self.total[half].max(0.5))
+            root = rsqrt(self.sum[half].max(0.5))
             inverse[half] = root * root
         with k.loop("half", HALVES) as half:
             query = k.let("query", self._query(half))
@@ -294,20 +326,13 @@ class _Fused:
 
     def _stored(self, query: Expr, half: Expr, inverse: RegisterArray) -> None:
         k, a = self.k, self.attention
-        line = Var("head") * a.queries + query
         with k.loop("unit", a.head // 8) as unit:
             pair = k.registers("pair", a.dtype, 2)
             with k.loop("e", 2) as e:
                 pair[e] = cast(a.dtype, self.o[unit * 4 + half * 2 + e] * inverse[half])
-            at = line * a.head + unit * 8 + k.lane % 4 * 2
+            at = Var("head") * self._step("o") + query * a.head + unit * 8 + k.lane % 4 * 2
             k.add(ir.Store("o", at, pair[0], None, 2))
         if a.sums:
-            value = fma(self.most[half], a.factor, log2_of(self.total[half]) * log(2))
+            value = fma(self.most[half], a.factor, log2_of(self.sum[half]) * log(2))
+            line = Var("head") * a.queries + query
             self.arrays["lse"].put(line, value, when=(k.lane % 4).eq(0))
-
-
-def _count(shape: tuple[int, ...]) -> int:
-    total = 1
-    for each in shape:
-        total *= each
-    return total

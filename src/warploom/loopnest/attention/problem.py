@@ -42,6 +42,8 @@ class Attention:
                 f"{self.heads} heads of queries, {self.groups} for each head of keys",
                 advice="heads are a multiple of the heads in a group",
             )
+        if self.factor <= 0:
+            raise CheckError(f"a scale of {self.scale}", advice="a number above 0")
         if self.window is not None and (self.window < 1 or not self.causal):
             raise CheckError(
                 f"a window of {self.window} keys", advice="at least 1, in causal attention"

@@ -39,6 +39,9 @@ class AttentionTiling:
         words += ["ahead"] * self.ahead + ["turns"] * self.turns
         return ", ".join(words)
 
+    def tiles(self, attention: Attention) -> int:
+        return -(-attention.queries // self.queries) * attention.all_heads
+
     def shared_bytes(self, attention: Attention) -> int:
         row = attention.head * attention.dtype.bytes
         held = self.resident * self.queries + 2 * self.stages * self.keys

@@ -17,8 +17,9 @@ from warploom.loopnest.instructions import Remake, program_of, same_with_tiles
 from warploom.machine.record import CUDA
 
 Tiles = Sequence[Sequence[int]]
-# Spaces of decisions: loops; products of warp groups, as they are or with rows for columns.
-LOOPS, MATRIX, TURNED = "loops", "matrix", "matrix turned"
+# Spaces of decisions: loops; products of warp groups, as they are or with rows for columns; both
+# products of attention.
+LOOPS, MATRIX, TURNED, ATTENTION = "loops", "matrix", "matrix turned", "attention"
 
 
 class NotMeantError(Exception):

@@ -10,6 +10,7 @@ from warploom.loopnest.instructions import program_of
 from warploom.loopnest.ir import Program
 from warploom.loopnest.strategies import (
     apart,
+    attention,
     matrix,
     product,
     reduction,
@@ -35,6 +36,7 @@ def _anywhere(
 STRATEGIES: Mapping[str, Strategy] = {
     name: Strategy(name, SAID[name], variants)
     for name, variants in (
+        (attention.NAME, attention.variants),
         (matrix.NAME, matrix.variants),
         (product.NAME, _anywhere(product.variants)),
         (split.NAME, _anywhere(split.variants)),

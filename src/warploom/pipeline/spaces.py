@@ -1,0 +1,20 @@
+"""Which space of decisions a recipe is of: loops, products of warp groups, attention."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warploom.loopnest.strategies.form import ATTENTION, LOOPS, MATRIX, TURNED
+from warploom.pipeline.attention_nest import AttentionNest
+from warploom.pipeline.matrix_nest import MatrixNest, TurnedNest
+from warploom.pipeline.nest import Nest, Recipe
+
+SPACES = {LOOPS: Nest, MATRIX: MatrixNest, TURNED: TurnedNest, ATTENTION: AttentionNest}
+
+
+def nest_by(recipe: Recipe) -> Nest:
+    """The space that a recipe says."""
+    kind, *parts = recipe
+    made: Any = SPACES[kind]
+    found: Nest = made(*parts)
+    return found

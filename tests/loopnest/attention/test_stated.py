@@ -1,0 +1,86 @@
+"""Attention as users state it, as a loop nest: which nests are it, and what is made of one."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+import pytest
+
+from warploom import explore
+from warploom.kernel.dtype import DType, bf16, f16, f32
+from warploom.loopnest.attention.bound import AttentionBound, expected
+from warploom.loopnest.attention.space import AttentionSpace, possible
+from warploom.loopnest.attention.stated import attention_of
+from warploom.loopnest.build import LoopNest, cast, choose, exp
+from warploom.loopnest.strategies.form import NotMeantError
+from warploom.machine.record import H200
+
+
+def attend(
+    heads: tuple[int, int], queries: int, keys: int, head: int, causal: bool = False,
+    dtype: DType = bf16, rounded: bool = True, least: float | None = None, seen: int = 0,
+) -> LoopNest:  # fmt: skip
+    """softmax(Q·Kᵀ / √head)·V, of which the second axis of heads shares keys."""
+    x = LoopNest("attend")
+    h, g, i, j = (x.axis(*each) for each in (("h", heads[0]), ("g", heads[1]), ("i", queries),
+                                            ("j", keys)))  # fmt: skip
+    e, c = x.axis("e", head), x.axis("c", head)
+    Q, O = x.array("Q", h, g, i, c, dtype=dtype), x.array("O", h, g, i, e, dtype=dtype)  # noqa: E741
+    K, V = x.array("K", h, j, c, dtype=dtype), x.array("V", h, j, e, dtype=dtype)
+    scores: Any = x.sum(cast(Q[h, g, i, c], f32) * cast(K[h, j, c], f32), over=c) * head**-0.5
+    if causal:
+        scores = choose(j.expr.le(i.expr + (keys - queries + seen)), scores, -inf)
+    scores = x.value(scores)
+    weights = x.value(exp(scores - x.fold("max", scores, over=j, start=least)))
+    factor = cast(cast(weights, dtype), f32) if rounded else weights
+    results = x.sum(factor * cast(V[h, j, e], f32), over=j)
+    O[h, g, i, e] = cast(results / x.sum(weights, over=j), dtype)
+    return x
+
+
+def test_it_is_read() -> None:
+    found = attention_of(attend((3, 2), 72, 104, 64, True, f16).done())
+    made = found.attention
+    assert (made.heads, made.groups, made.queries, made.keys) == (6, 2, 72, 104)
+    assert (made.head, made.causal, made.kind, made.factor) == (64, True, "f16", 0.125)
+    assert found.names == {"q": "Q", "k": "K", "v": "V", "o": "O"}
+    assert found.along({found.query: 40, found.key: 72, found.heads[0]: 1}).heads == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"rounded": False}, "not rounded"),
+        ({"least": 0.0}, "less the greatest"),
+        ({"causal": True, "seen": 1}, "up to each query's own"),
+        ({"head": 80}, "head of 80"),
+        ({"causal": True, "keys": 56}, "see no key"),
+        ({"dtype": f32}, "not all bf16|not rounded"),
+    ],
+)
+def test_what_is_no_attention(given: dict[str, Any], said: str) -> None:
+    plain: dict[str, Any] = {"heads": (1, 1), "queries": 64, "keys": 64, "head": 64}
+    with pytest.raises(NotMeantError, match=said):
+        attention_of(attend(**(plain | given)).done())
+
+
+def test_a_bound_is_below_what_is_expected() -> None:
+    attention = attention_of(attend((4, 1), 2048, 2048, 128, True).done()).attention
+    space, rates = AttentionSpace(attention, H200), H200.rates
+    bound, root = AttentionBound(space, rates), space.propagator.root(())
+    least = float(bound(root)[0])
+    times = [expected(attention, each, rates) for each in possible(attention, H200)]
+    assert len(times) > 100
+    assert min(times) > least
+
+
+@pytest.mark.slow
+def test_it_is_explored_from_the_users_call() -> None:
+    found = explore(
+        attend((2, 1), 160, 192, 64, True), evaluations=4, model=True,
+        strategy="fused-attention", machine="h200",
+    )  # fmt: skip
+    assert "softmax in one pass over j" in str(found)
+    assert found.trial is not None
+    assert not found.trial.wrong
