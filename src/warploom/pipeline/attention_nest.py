@@ -3,10 +3,9 @@ products of matrices."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from warploom.kernel.ir import Kernel
-from warploom.kernel.schedule import schedule_text
 from warploom.kernel.warpgroup import GROUP
 from warploom.loopnest.attention.bound import AttentionBound, expected
 from warploom.loopnest.attention.kernel import kernel_of
@@ -16,17 +15,10 @@ from warploom.loopnest.attention.tiling import AttentionTiling
 from warploom.loopnest.attention.words import tiling_words
 from warploom.loopnest.ir import Access, Axis, Load, Program, Store
 from warploom.loopnest.pieces import in_pieces
-from warploom.loopnest.schedule import limit_words
 from warploom.loopnest.strategies.form import ATTENTION
-from warploom.loopnest.target import Target
 from warploom.loopnest.trial import Tried, tried_kernel
-from warploom.machine.rates import Rates
-from warploom.machine.times import time_words
 from warploom.pipeline.matrix_nest import MatrixNest
-from warploom.pipeline.nest import Recipe, Then
 from warploom.search.branching.candidate import Candidates
-from warploom.search.branching.fix import fixed
-from warploom.search.branching.problem import SpaceProblem
 
 HEADS = 2  # along the outermost axis of heads, of a trial
 
@@ -38,32 +30,12 @@ class AttentionNest(MatrixNest):
     space: AttentionSpace  # type: ignore[assignment]
     bound: AttentionBound  # type: ignore[assignment]
 
-    def __init__(
-        self,
-        program: Program,
-        rates: Rates,
-        target: Target,
-        fixes: Sequence[str] = (),
-        decided: Sequence[str] = (),
-        then: Then | None = None,
-        whole: Program | None = None,
-    ) -> None:
-        self.program, self.rates, self.target, self.then = program, rates, target, then
-        self.fixes, self.whole = tuple(fixes), whole or program
-        self.recipe: Recipe = (
-            self.kind, program, rates, target, self.fixes, tuple(decided), then, whole
-        )  # fmt: skip
-        self.stated = attention_of(program)
+    def _make_space(self) -> None:
+        self.stated = attention_of(self.program)
         own = {name: role for role, name in self.stated.names.items()}
-        self.order = [own[each.name] for each in program.arrays]
-        self.space = AttentionSpace(self.stated.attention, target.machine)
-        self.bound = AttentionBound(self.space, rates)
-        self.decisions = fixed(self.space.propagator, fixes)
-        self.root = self.space.propagator.root(self.decisions)
-        self._told: tuple[Candidates, str] | None = None
-        self.problem = SpaceProblem(
-            self.space.propagator, self.decisions, self.space.branch, self.bound, self.bound
-        )
+        self.order = [own[each.name] for each in self.program.arrays]
+        self.space = AttentionSpace(self.stated.attention, self.target.machine)
+        self.bound = AttentionBound(self.space, self.rates)
 
     def threads_of(self, candidate: Candidates) -> int:
         return GROUP * self._own(candidate).consumers
@@ -89,17 +61,11 @@ class AttentionNest(MatrixNest):
         names, title = self.stated.names, self.program.name
         return kernel_of(made, tiling, machine, names, self.order, title, steps)
 
-    def predicted_time(self, candidate: Candidates) -> float:
-        own = expected(self.stated.attention, self._own(candidate), self.rates)
-        own = max(own, float(self.bound(candidate)[0]))
-        return own if self.after is None else own + self.after[0].predicted_time(self.after[1])
+    def _expected(self, candidate: Candidates) -> float:
+        return expected(self.stated.attention, self._own(candidate), self.rates)
 
-    def _schedule(self, candidate: Candidates) -> str:
-        least = time_words(float(self.bound(candidate)[0]))
-        limit = limit_words(self.bound.explain(candidate))
-        words = tiling_words(self.stated, self._own(candidate))
-        own = schedule_text(self.kernel(candidate), words)
-        return f"{own}; bound {least}: limited by {limit}"
+    def _words(self, candidate: Candidates) -> list[str]:
+        return tiling_words(self.stated, self._own(candidate))
 
     def _tried(self, tiling: AttentionTiling) -> Tried:  # type: ignore[override]
         sizes = self._shortened(tiling)

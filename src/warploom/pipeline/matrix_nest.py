@@ -56,15 +56,18 @@ class MatrixNest(Nest):
         self.recipe: Recipe = (
             self.kind, program, rates, target, self.fixes, tuple(decided), then, whole
         )  # fmt: skip
-        self.product = matrix_product(program, self.is_turned)
-        self.space = MatrixSpace(self.product, target.machine)
-        self.bound = MatrixBound(self.space, rates)
+        self._make_space()
         self.decisions = fixed(self.space.propagator, fixes)
         self.root = self.space.propagator.root(self.decisions)
         self._told: tuple[Candidates, str] | None = None
         self.problem = SpaceProblem(
             self.space.propagator, self.decisions, self.space.branch, self.bound, self.bound
         )
+
+    def _make_space(self) -> None:
+        self.product = matrix_product(self.program, self.is_turned)
+        self.space = MatrixSpace(self.product, self.target.machine)
+        self.bound = MatrixBound(self.space, self.rates)
 
     def implementation(self, candidate: Candidates) -> Implementation:  # noqa: ARG002
         raise UnsupportedError("products by warp groups are no implementation of loops")
@@ -88,9 +91,11 @@ class MatrixNest(Nest):
     def has_times(self) -> bool:
         return True
 
+    def _expected(self, candidate: Candidates) -> float:
+        return expected(self.product, self.tiling(candidate), self.rates)
+
     def predicted_time(self, candidate: Candidates) -> float:
-        own = expected(self.product, self.tiling(candidate), self.rates)
-        own = max(own, float(self.bound(candidate)[0]))
+        own = max(self._expected(candidate), float(self.bound(candidate)[0]))
         return own if self.after is None else own + self.after[0].predicted_time(self.after[1])
 
     def outlined_time(self, candidate: Candidates) -> float:
@@ -98,11 +103,13 @@ class MatrixNest(Nest):
 
     # -- what is said and tried
 
+    def _words(self, candidate: Candidates) -> list[str]:
+        return tiling_words(self.product, self.tiling(candidate))
+
     def _schedule(self, candidate: Candidates) -> str:
         least = time_words(float(self.bound(candidate)[0]))
         limit = limit_words(self.bound.explain(candidate))
-        words = tiling_words(self.product, self.tiling(candidate))
-        own = schedule_text(self.kernel(candidate), words)
+        own = schedule_text(self.kernel(candidate), self._words(candidate))
         own = f"{own}; bound {least}: limited by {limit}"
         if self.after is None:
             return own

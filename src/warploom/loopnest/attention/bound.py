@@ -8,11 +8,10 @@ import numpy as np
 from warploom.loopnest.attention.problem import Attention
 from warploom.loopnest.attention.space import AttentionSpace
 from warploom.loopnest.attention.tiling import AttentionTiling
-from warploom.loopnest.bound import Reason
 from warploom.loopnest.matrix.bound import BY_TYPE, CORES, LAUNCH
 from warploom.loopnest.matrix.tiling import ROWS
+from warploom.loopnest.tiled import TiledBound
 from warploom.machine.rates import Rates
-from warploom.search.branching.candidate import Candidates, Numbers
 
 EXPONENTIALS = 16.0  # that a processor computes in a cycle
 SIDES = ("consumers", "keys")  # what the work of a tile depends on
@@ -41,8 +40,8 @@ def exponential_time(attention: Attention, rates: Rates, queries: int, keys: int
     return scores(attention, queries, keys) / (EXPONENTIALS * rates.clock * rates.processors)
 
 
-class AttentionBound:
-    """Called with candidates it gives nanoseconds."""
+class AttentionBound(TiledBound):
+    """Two products and an exponential for each score."""
 
     def __init__(self, space: AttentionSpace, rates: Rates) -> None:
         self.space, self.rates = space, rates
@@ -52,26 +51,11 @@ class AttentionBound:
             np.array([[time(space.attention, rates, *each) for each in row] for row in sizes])
             for time in (tensor_time, exponential_time)
         )
-        self.least = np.maximum(self.tensor, self.exponential)
-
-    def __call__(self, candidates: Candidates) -> Numbers:
-        return self._least_of(self.least, candidates)
-
-    def explain(self, candidates: Candidates) -> list[Reason]:
         terms = (
             (self.tensor, "tensor cores", "two products for each score, on all processors"),
             (self.exponential, "exponentials", "one for each score, on all processors"),
         )
-        found = [Reason(float(self._least_of(each, candidates)[0]), resource, why)
-                 for each, resource, why in terms]  # fmt: skip
-        return sorted(found, key=lambda each: -each.nanoseconds)
-
-    def _least_of(self, times: Numbers, candidates: Candidates) -> Numbers:
-        """The least of all values that are left."""
-        rows, columns = (self.space.values(candidates, name) for name in SIDES)
-        left = rows[:, :, None] & columns[:, None, :]
-        found: Numbers = np.where(left, times[None], np.inf).min(axis=(1, 2), initial=np.inf)
-        return found
+        super().__init__(space, SIDES, terms)
 
 
 def expected(attention: Attention, tiling: AttentionTiling, rates: Rates) -> float:

@@ -7,21 +7,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from warploom.loopnest.bound import Reason
 from warploom.loopnest.matrix.product import MatrixProduct
 from warploom.loopnest.matrix.space import MatrixSpace
 from warploom.loopnest.matrix.tiling import Tiling
+from warploom.loopnest.tiled import TiledBound
 from warploom.machine.rates import Rates
 from warploom.machine.record import CUDA
-from warploom.search.branching.candidate import Candidates, Numbers
+from warploom.search.branching.candidate import Numbers
 
 CORES = 128  # products of f32 that a processor does in a cycle
 BY_TYPE = {1: 4.0, 2: 2.0}  # times as many as of tf32, by the bytes of a factor
 
 
-class MatrixBound:
-    """Called with candidates it gives nanoseconds. A processor makes one tile after another, each
-    with all the products that it is cut into; each tile brings its factors from L2."""
+class MatrixBound(TiledBound):
+    """A processor makes one tile after another, each with all the products that it is cut into;
+    each tile brings its factors from L2."""
 
     def __init__(self, space: MatrixSpace, rates: Rates) -> None:
         self.space, self.rates = space, rates
@@ -29,34 +29,11 @@ class MatrixBound:
         sides = Sides(*np.meshgrid(*values, indexing="ij"))
         self.tensor = tensor_time(space.product, rates, sides)
         self.l2 = l2_time(space.product, rates, sides)
-        self.least = np.maximum(self.tensor, self.l2)
-
-    def __call__(self, candidates: Candidates) -> Numbers:
-        return self._least_of(self.least, candidates)
-
-    def explain(self, candidates: Candidates) -> list[Reason]:
+        why = "all products of all tiles, on one processor after another"
         terms = (
-            (
-                self.tensor,
-                "tensor cores",
-                "all products of all tiles, on one processor after another",
-            ),
-            (self.l2, "l2_read", "the factors of every tile"),
-        )
-        found = [Reason(float(self._least_of(each, candidates)[0]), resource, why)
-                 for each, resource, why in terms]  # fmt: skip
-        return sorted(found, key=lambda each: -each.nanoseconds)
-
-    def _least_of(self, times: Numbers, candidates: Candidates) -> Numbers:
-        """The least of all values that are left."""
-        left = np.ones((len(candidates), *([1] * len(SIDES))), np.bool_)
-        for at, name in enumerate(SIDES):
-            values = self.space.values(candidates, name)
-            sides = [values.shape[1] if each == at else 1 for each in range(len(SIDES))]
-            left = left & values.reshape(len(candidates), *sides)
-        axes = tuple(range(1, 1 + len(SIDES)))
-        found: Numbers = np.where(left, times[None], np.inf).min(axis=axes, initial=np.inf)
-        return found
+            (self.tensor, "tensor cores", why), (self.l2, "l2_read", "the factors of every tile")
+        )  # fmt: skip
+        super().__init__(space, SIDES, terms)
 
 
 @dataclass(frozen=True, slots=True)

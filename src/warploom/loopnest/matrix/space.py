@@ -6,15 +6,11 @@ from collections.abc import Iterator
 from dataclasses import fields
 from itertools import product as every
 
-import numpy as np
-
 from warploom.loopnest.matrix.product import UNIT, MatrixProduct
 from warploom.loopnest.matrix.tiling import LINE, ROWS, Tiling
+from warploom.loopnest.tiled import TiledSpace
 from warploom.machine.record import Machine
-from warploom.search.branching.candidate import Candidates, Flags
-from warploom.search.branching.problem import Branch, in_order
-from warploom.search.propagate.propagator import Propagator
-from warploom.search.space.build import Space
+from warploom.search.branching.candidate import Candidates
 
 NAMES = tuple(each.name for each in fields(Tiling))
 SIDES = (64, 128, 192, 256)
@@ -24,42 +20,23 @@ CONSUMERS, CLUSTERS = (1, 2, 3), (1, 2, 4)
 BANDS = (1, 4, 8, 16, 32)
 BOXES = (0, 1, 2, 4)
 LEAST = 32  # columns of a tile, where there are more of them
-PRODUCT = "product"  # the one object that all choices are of
 
 
-class MatrixSpace:
-    """`branch` says what is decided next; the order is that of the fields of `Tiling`."""
+class MatrixSpace(TiledSpace):
+    """The order of decisions is that of the fields of `Tiling`."""
 
     def __init__(self, product: MatrixProduct, machine: Machine) -> None:
         self.product, self.machine = product, machine
-        self.space = Space(f"product {product.source.name}")
-        own = self.space.objects("products", [PRODUCT])
         rows = list(_possible(product, machine))
-        at = {name: sorted({getattr(each, name) for each in rows}) for name in NAMES}
-        at["band"] = list(_bands(product))
-        self.choices = {
-            name: self.space.integer(name, own, values=at[name] or [0]) for name in NAMES
-        }
-        (one,) = own.each("p")
-        shared = [name for name in NAMES if name != "band"]
-        listed = [tuple(getattr(each, name) for name in shared) for each in rows]
-        self.space.table([self.choices[name](one) for name in shared], listed, "what has room")
-        self.propagator = Propagator(self.space)
-        self.branch: Branch = in_order(self.propagator)
+        values = {name: [getattr(each, name) for each in rows] for name in NAMES}
+        values["band"] = list(_bands(product))
+        listed = [name for name in NAMES if name != "band"]
+        own = [tuple(getattr(each, name) for name in listed) for each in rows]
+        super().__init__(f"product {product.source.name}", "product", values, listed, own)
 
     def tiling(self, candidates: Candidates, row: int = 0) -> Tiling:
         """The tiling of a candidate of which all is decided."""
-        found = {name: self.values(candidates, name)[row] for name in NAMES}
-        choice = self.choices
-        return Tiling(**{n: int(choice[n].values[int(np.argmax(found[n]))]) for n in NAMES})
-
-    def values(self, candidates: Candidates, name: str) -> Flags:
-        """[candidates, values]: which values a choice may still have."""
-        choice = self.choices[name]
-        domains = candidates.domains[:, self.propagator.columns(choice).start]
-        bits = np.uint64(1) << np.arange(len(choice.values), dtype=np.uint64)
-        found: Flags = (domains[:, None] & bits) != 0
-        return found
+        return Tiling(**self.decided(candidates, row))
 
 
 def _possible(product: MatrixProduct, machine: Machine) -> Iterator[Tiling]:
