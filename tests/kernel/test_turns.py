@@ -61,7 +61,7 @@ def other_stages(stmt: ir.Stmt) -> tuple[ir.Stmt, ...]:
     ("change", "said"),
     [
         (without_ends, "has no end"),
-        (twice, "begins in a turn"),
+        (twice, "begins inside of another"),
         (with_barriers, "one after another"),
         (other_stages, "in common"),
     ],

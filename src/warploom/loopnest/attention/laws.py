@@ -96,7 +96,7 @@ def _commutes(scores: Sequence[Array], values: Sequence[Array]) -> Sides:
 
 
 def _joins(scores: Sequence[Array], values: Sequence[Array]) -> Sides:
-    """Of two blocks of keys, what is known of both is what is known of all their keys."""
+    """What is known of two blocks of keys together is what is known of all their keys."""
     a, b, _ = _partials(scores, values)
     return joined(a, b), of_keys(np.concatenate(scores[:2], axis=1), np.concatenate(values[:2]))
 

@@ -45,7 +45,7 @@ class AttentionSpace:
         self.branch: Branch = in_order(self.propagator)
 
     def tiling(self, candidates: Candidates, row: int = 0) -> Tiling:
-        """Of a candidate of which all is decided."""
+        """Returns the tiling of a candidate of which all is decided."""
         found: dict[str, Any] = {}
         for name, choice in self.choices.items():
             at = int(np.argmax(self.values(candidates, name)[row]))
