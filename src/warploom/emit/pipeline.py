@@ -12,22 +12,20 @@ arrays; counters of stages go on from ring to ring, and a phase turns when they 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
-from warploom.emit.async_helper import matrix_name, product_name
-from warploom.emit.pipeline_text import PipelineText, parted
-from warploom.emit.under_way import PLAIN, Group, Words, at_once, needed, products_in
+from warploom.emit.async_helper import matrix_name
+from warploom.emit.product_group import ProductPrinter
+from warploom.emit.under_way import PLAIN, Group, at_once, needed, products_in
 from warploom.errors import EmitError
-from warploom.index.ir import Const, Var, variables
-from warploom.index.laws import simplify
+from warploom.index.ir import Var, variables
 from warploom.index.ranges import Ranges
 from warploom.kernel import ir
 from warploom.kernel.check_hopper import REGISTER_FILE
-from warploom.kernel.descriptor import UNIT
 from warploom.kernel.pool import (
     BARRIER_BYTES,
+    barriers_at,
+    rings_of,
     turn_barrier_at,
 )
 from warploom.kernel.roles import filling
@@ -35,17 +33,54 @@ from warploom.kernel.traverse import exprs_of
 from warploom.kernel.warpgroup import GROUP, Fill, Hopper, Ring
 
 if TYPE_CHECKING:
-    pass
+    from warploom.emit.cuda import CudaPrinter
 
-_MODE = {0: 0, 128: 1, 64: 2, 32: 3}  # of a swizzle, in a descriptor
 _OWN = f"(int)threadIdx.x / {GROUP}"  # the number of a thread's warp group
-WORD = 4  # bytes of a register
 # The barriers at which they meet, and each warp group of them, and where each waits for its turn.
 CONSUMERS, GROUPS, TURNS = 1, 2, 10
 
 
-class Pipeline(PipelineText):
+class Pipeline(ProductPrinter):
     """Prints for a printer of CUDA."""
+
+    def __init__(self, printer: CudaPrinter) -> None:
+        super().__init__(printer)
+        kernel = printer.kernel
+        self.maps = {each.name: each for each in kernel.maps}
+        self.barriers = barriers_at(kernel)
+        self.rings = rings_of(kernel)
+        stmts = list(ir.walk(kernel.body))
+        fresh = self.fresh
+        self.phases = {each.stage: fresh.name(f"{each.stage}_phase") for each in self.rings}
+        self.lasts = {each.stage: fresh.name(f"{each.stage}_before") for each in self.rings}
+        sent = [each for each in ir.walk(kernel.body) if isinstance(each, ir.BulkStore)]
+        self.sent = {each.array: each.scope for each in sent}
+        turns = [each for each in stmts if isinstance(each, ir.PingPong)]
+        self.taken = {id(e) for turn in turns for e in turn.body if isinstance(e, Ring)}
+        self.ordered_turns = bool(self.taken)
+        self.groups = kernel.threads // GROUP
+        self.passes = self.groups > 1 and any(isinstance(each, ir.Turn) for each in stmts)
+        self.under_way: list[Group] = []
+        self.whose = fresh.name("whose")
+        self.last_of_turn: Ring | None = None
+        self.met = False  # since the last statement that is no box
+        self.covered = False  # by a wait before a statement around
+        self.uses_base = bool(self.rings or sent) or any(
+            isinstance(each, ir.LoadMatrix | ir.StoreMatrix) for each in ir.walk(kernel.body)
+        )
+
+    def by_address(self, array: str) -> bool:
+        """Whether a shared array is never named in the text, only the address of its elements."""
+        stmts = list(ir.walk(self.kernel.body))
+        named = {each.array for each in stmts if isinstance(each, ir.Load | ir.Store)}
+        return self.uses_base and array not in named
+
+    def barrier_of(self, ring: Ring, empty: bool, stage: str) -> str:
+        first = self.barriers[ring.stage] + (BARRIER_BYTES * ring.stages if empty else 0)
+        return f"{self.base} + {first} + {BARRIER_BYTES} * {stage}"
+
+    def shared_by_cluster(self, ring: Ring) -> bool:
+        return any(each.split is not None for each in ring.fills)
 
     # -- the whole
 
@@ -333,18 +368,6 @@ class Pipeline(PipelineText):
         for group in done:
             self._released(group.ring, group.stage, "")
 
-    def _held(self, targets: Mapping[str, ir.Cell], words: Sequence[Words]) -> list[str]:
-        """Registers of products as operands that a piece of PTX seems to write."""
-        held = [f'"+r"({name}[{at}])' for name, count in words for at in range(count)]
-        for name, cell in targets.items():
-            kind = "f" if cell.dtype.is_float else "r"
-            held += [f'"+{kind}"({name}[{at}])' for at in range(self.sizes[name])]
-        return held
-
-    def _pinned(self, text: str, held: list[str]) -> None:
-        self.add(f'asm volatile("{text}"')
-        self.add(f'  : {", ".join(held)} :: "memory");')
-
     def _consumed(self, ring: Ring) -> None:
         late = self._only_products(ring)
         stage, last = ring.stage, self.lasts[ring.stage]
@@ -402,38 +425,6 @@ class Pipeline(PipelineText):
         self._started(body)
         self._awaited(pending, list(products_in(body)))
 
-    def _started(self, body: tuple[ir.Stmt, ...]) -> list[Words]:
-        """Products as a group. What their factors in registers are packed in, and the sums, is
-        there before the fence, which seems to write it: else some might be computed after it."""
-        products = list(products_in(body))
-        factors = {each.a.name: each for each in products if isinstance(each.a, ir.Cell)}
-        words = [self._packed(each) for each in factors.values()]
-        fence = "wgmma.fence.sync.aligned;"
-        if words:
-            self._pinned(fence, self._held({e.target.name: e.target for e in products}, words))
-        else:
-            self.asm(fence)
-        self._multiplied(body, ())
-        self.asm("wgmma.commit_group.sync.aligned;")
-        return words
-
-    def _packed(self, stmt: ir.WarpgroupProduct) -> tuple[str, int]:
-        """A factor in registers as words, all of its array."""
-        assert isinstance(stmt.a, ir.Cell)
-        name, each = stmt.a.name, WORD // stmt.a.dtype.bytes
-        count = self.sizes[name] // each
-        cells = [self.printer.cell(replace(stmt.a, index=Const(at))) for at in range(count * each)]
-        if stmt.kind == "tf32":
-            words = [f"__float_as_uint({cell})" for cell in cells]
-        else:
-            words = self.printer.words_of(cells, 8 * stmt.a.dtype.bytes)
-        own = self.words[name] = self.fresh.name(f"{name}_words")
-        self.add(f"unsigned int {own}[{count}] = {{")
-        for at in range(0, count, 2):
-            self.add(f"  {', '.join(words[at : at + 2])},")
-        self.add("};")
-        return own, count
-
     def _awaited(self, pending: int, products: list[ir.WarpgroupProduct]) -> None:
         """Registers are read after the wait only, so it seems to write them. ptxas 13.0 moves
         conversions of sums above it all the same, where tiles have few columns; what triggers an
@@ -444,75 +435,6 @@ class Pipeline(PipelineText):
             self._pinned(f"{wait} pmevent 0;", self._held(names, ()))
         else:
             self.asm(wait)
-
-    def _multiplied(self, body: tuple[ir.Stmt, ...], loops: tuple[ir.For, ...]) -> None:
-        lines = self.printer.lines
-        for stmt in body:
-            match stmt:
-                case ir.For():
-                    if not stmt.unroll:
-                        raise EmitError(
-                            f"the loop over '{stmt.var}' around products of warp groups stays one",
-                            advice="unroll it: registers are named by constants",
-                        )
-                    lines.add("#pragma unroll")
-                    self.printer.loop_head(stmt, stmt.start, stmt.stop)
-                    self._multiplied(stmt.body, (*loops, stmt))
-                    lines.close()
-                case ir.WarpgroupProduct():
-                    self._product(stmt, loops)
-                case _:
-                    self.printer.statement(stmt)
-
-    # -- products
-
-    def _product(self, stmt: ir.WarpgroupProduct, loops: tuple[ir.For, ...]) -> None:
-        held = isinstance(stmt.a, ir.Cell)
-        majors = ("k" if isinstance(stmt.a, ir.Cell) else stmt.a.major, stmt.b.major)
-        name = product_name(stmt.kind, stmt.columns, majors, held)
-        a = self._words(stmt) if isinstance(stmt.a, ir.Cell) else [self._descriptor(stmt.a, loops)]
-        target = self.printer.cell(stmt.target)
-        self.call(name, f"&{target}", *a, self._descriptor(stmt.b, loops), self._adds(stmt, loops))
-
-    def _words(self, stmt: ir.WarpgroupProduct) -> list[str]:
-        """A factor in registers, four words of a thread."""
-        assert isinstance(stmt.a, ir.Cell)
-        assert stmt.a.index is not None
-        each = WORD // stmt.a.dtype.bytes
-        if simplify(stmt.a.index % each) is not Const(0):
-            raise EmitError(
-                f"a factor in '{stmt.a.name}' begins inside a word",
-                advice=f"let it begin at a multiple of {each} registers",
-            )
-        first = simplify(stmt.a.index // each)
-        return [f"{self.words[stmt.a.name]}[{self.index(first + at)}]" for at in range(4)]
-
-    def _descriptor(self, tile: ir.Tile, loops: tuple[ir.For, ...]) -> str:
-        """Where a factor begins, in units of 16 bytes, beside what is known of it beforehand. How
-        far it is from where it begins in the first iterations is added last, to the one word that
-        they all have in common."""
-        fixed = tile.leading // UNIT << 16 | tile.stride // UNIT << 32 | _MODE[tile.swizzle] << 62
-        begin, far = parted(simplify(tile.index), loops, self.shared[tile.array].dtype.bytes)
-        head = f"({fixed}ull | (({self.place(tile.array, begin)}) & 0x3ffff) >> 4)"
-        return head if far is Const(0) else f"{head} + ({self.index(far)})"
-
-    def _adds(self, stmt: ir.WarpgroupProduct, loops: tuple[ir.For, ...]) -> str:
-        """False of the first product of a sum that begins at zero."""
-        for ring in self.around:
-            if stmt.target.name not in ring.sums:
-                continue
-            earlier = next(e for e in products_in(ring.rest) if e.target.name == stmt.target.name)
-            if earlier is not stmt:
-                if earlier.target.index is not stmt.target.index:
-                    raise EmitError(f"'{stmt.target.name}' is summed by several products of a ring")
-                return "1"
-            first = [] if at_once(ring) else [f"{ring.var} > 0"]
-            first += [f"{outer.var} > 0" for outer in self.around[self.around.index(ring) + 1 :]]
-            assert stmt.target.index is not None
-            named = variables(stmt.target.index)
-            first += [f"{e.var} > {self.index(e.start)}" for e in loops if e.var not in named]
-            return " || ".join(first) or "0"
-        return "1"
 
     # -- matrices and boxes
 

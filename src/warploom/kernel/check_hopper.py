@@ -106,7 +106,7 @@ def _check_turns(body: tuple[ir.Stmt, ...]) -> None:
         if isinstance(stmt, ir.Turn):
             if stmt.ends is not under_way:
                 raise CheckError(
-                    "a turn of warp groups begins in a turn, or ends outside of one",
+                    "an order of warp groups begins inside of another, or ends without one",
                     advice="let it begin and end in the same list of statements",
                 )
             under_way = not under_way
@@ -114,17 +114,17 @@ def _check_turns(body: tuple[ir.Stmt, ...]) -> None:
         inside = list(ir.walk((stmt,)))
         if under_way or isinstance(stmt, ir.PingPong):
             if any(isinstance(each, ir.Turn) for each in inside):
-                raise CheckError("a turn of warp groups inside of another")
+                raise CheckError("an order of warp groups inside of another")
             if under_way and any(map(_meets_others, inside)):
                 raise CheckError(
                     "all warp groups meet in what they do one after another",
-                    advice="let them meet outside of the turn",
+                    advice="let them meet before or after it",
                 )
         else:
             for each in ir.bodies(stmt):
                 _check_turns(each)
     if under_way:
-        raise CheckError("a turn of warp groups has no end", advice="add Turn(ends=True)")
+        raise CheckError("an order of warp groups has no end", advice="add Turn(ends=True)")
 
 
 def _meets_others(stmt: ir.Stmt) -> bool:

@@ -95,7 +95,7 @@ def _name(stmt: ir.Stmt) -> str:
         case ir.WarpgroupProduct():
             return "product of a warp group"
         case ir.Turn():
-            return "turn of warp groups"
+            return "order of warp groups"
         case ir.PingPong():
             return "ping-pong of warp groups"
         case _:

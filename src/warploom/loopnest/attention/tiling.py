@@ -48,7 +48,7 @@ class AttentionTiling:
         return held * row + BARRIERS * (2 * self.stages + self.resident) + SLACK
 
     def registers(self, attention: Attention) -> int:
-        """How many a thread has: of products, their sums, and factors of two in a register."""
+        """Returns those of a thread: products, their sums, and factors, two in a register."""
         return self.keys // 2 + attention.head // 2 + self.keys // 4
 
     def is_possible(self, attention: Attention, shared_most: int) -> bool:
