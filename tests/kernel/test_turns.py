@@ -11,17 +11,19 @@ from warploom.emit.cuda import cuda
 from warploom.errors import CheckError, EmitError
 from warploom.kernel import ir
 from warploom.kernel.check import check
-from warploom.kernel.ir import Kernel, Ring, Turn, WarpgroupProduct
+from warploom.kernel.ir import Kernel, OrderedBarrier, Ring, WarpgroupProduct
 from warploom.loopnest.attention.kernel import kernel_of
 from warploom.loopnest.attention.problem import Attention
-from warploom.loopnest.attention.tiling import Tiling
+from warploom.loopnest.attention.tiling import AttentionTiling
 from warploom.machine.record import H200
 
 Change = Callable[[ir.Stmt], tuple[ir.Stmt, ...]]
 
 
 def plain() -> Kernel:
-    return kernel_of(Attention(1, 1, 128, 256, 64), Tiling(2, 64, ahead=True, turns=True), H200)
+    return kernel_of(
+        Attention(1, 1, 128, 256, 64), AttentionTiling(2, 64, ahead=True, turns=True), H200
+    )
 
 
 def changed(kernel: Kernel, change: Change) -> Kernel:
@@ -39,15 +41,15 @@ def changed(kernel: Kernel, change: Change) -> Kernel:
 
 
 def without_ends(stmt: ir.Stmt) -> tuple[ir.Stmt, ...]:
-    return () if isinstance(stmt, Turn) and stmt.ends else (stmt,)
+    return () if isinstance(stmt, OrderedBarrier) and stmt.ends else (stmt,)
 
 
 def twice(stmt: ir.Stmt) -> tuple[ir.Stmt, ...]:
-    return (stmt, stmt) if isinstance(stmt, Turn) and not stmt.ends else (stmt,)
+    return (stmt, stmt) if isinstance(stmt, OrderedBarrier) and not stmt.ends else (stmt,)
 
 
 def with_barriers(stmt: ir.Stmt) -> tuple[ir.Stmt, ...]:
-    begins = isinstance(stmt, Turn) and not stmt.ends
+    begins = isinstance(stmt, OrderedBarrier) and not stmt.ends
     return (stmt, ir.Barrier("block")) if begins else (stmt,)
 
 

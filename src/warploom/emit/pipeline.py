@@ -59,7 +59,7 @@ class Pipeline(ProductPrinter):
         self.taken = {id(e) for turn in turns for e in turn.body if isinstance(e, Ring)}
         self.ordered_turns = bool(self.taken)
         self.groups = kernel.threads // GROUP
-        self.passes = self.groups > 1 and any(isinstance(each, ir.Turn) for each in stmts)
+        self.passes = self.groups > 1 and any(isinstance(each, ir.OrderedBarrier) for each in stmts)
         self.under_way: list[Group] = []
         self.whose = fresh.name("whose")
         self.last_of_turn: Ring | None = None
@@ -257,7 +257,7 @@ class Pipeline(ProductPrinter):
                 self._consumed(stmt)
             case ir.PingPong():
                 self._turn_of(stmt)
-            case ir.Turn():
+            case ir.OrderedBarrier():
                 if self.passes:
                     self._passed(stmt.ends)
             case ir.WarpgroupProduct():

@@ -54,7 +54,7 @@ def needed(groups: Sequence[Group], stmt: ir.Stmt) -> int:
 
 
 def _waits(stmt: ir.Stmt) -> bool:
-    return isinstance(stmt, (*HOPPER, ir.Barrier)) and not isinstance(stmt, ir.Turn)
+    return isinstance(stmt, (*HOPPER, ir.Barrier)) and not isinstance(stmt, ir.OrderedBarrier)
 
 
 def _registers(stmt: ir.Stmt) -> Iterator[str]:

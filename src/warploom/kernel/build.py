@@ -222,9 +222,9 @@ class Builder:
     @contextmanager
     def turn(self) -> Iterator[None]:
         """What is added inside is begun by one warp group after another."""
-        self.add(ir.Turn())
+        self.add(ir.OrderedBarrier())
         yield
-        self.add(ir.Turn(ends=True))
+        self.add(ir.OrderedBarrier(ends=True))
 
     # -- statements
 

@@ -103,7 +103,7 @@ def _check_turns(body: tuple[ir.Stmt, ...]) -> None:
     """Turns begin and end in the same list of statements, where all warp groups come."""
     under_way = False
     for stmt in body:
-        if isinstance(stmt, ir.Turn):
+        if isinstance(stmt, ir.OrderedBarrier):
             if stmt.ends is not under_way:
                 raise CheckError(
                     "an order of warp groups begins inside of another, or ends without one",
@@ -113,7 +113,7 @@ def _check_turns(body: tuple[ir.Stmt, ...]) -> None:
             continue
         inside = list(ir.walk((stmt,)))
         if under_way or isinstance(stmt, ir.PingPong):
-            if any(isinstance(each, ir.Turn) for each in inside):
+            if any(isinstance(each, ir.OrderedBarrier) for each in inside):
                 raise CheckError("an order of warp groups inside of another")
             if under_way and any(map(_meets_others, inside)):
                 raise CheckError(
@@ -124,7 +124,7 @@ def _check_turns(body: tuple[ir.Stmt, ...]) -> None:
             for each in ir.bodies(stmt):
                 _check_turns(each)
     if under_way:
-        raise CheckError("an order of warp groups has no end", advice="add Turn(ends=True)")
+        raise CheckError("an order of warp groups has no end", advice="end it: ends=True")
 
 
 def _meets_others(stmt: ir.Stmt) -> bool:

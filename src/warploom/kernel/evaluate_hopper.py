@@ -38,7 +38,7 @@ def hopper(batch: Batch, stmt: Hopper, active: Mask) -> None:
             _ring(batch, stmt, active)
         case ir.PingPong():
             _turn(batch, stmt, active)
-        case ir.Turn():
+        case ir.OrderedBarrier():
             pass  # it says when, not what
         case Fill():
             _fill(batch, stmt, active)

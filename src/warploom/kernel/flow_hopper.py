@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 ROWS = 64
 WARPS = GROUP // 32
-_TOGETHER = (Ring, Fill, ir.PingPong, ir.Turn, ir.BulkStore, ir.WarpgroupProduct)
+_TOGETHER = (Ring, Fill, ir.PingPong, ir.OrderedBarrier, ir.BulkStore, ir.WarpgroupProduct)
 _LANES = ("thread", "thread_x", "lane")
 
 
@@ -94,7 +94,7 @@ def _name(stmt: ir.Stmt) -> str:
             return f"fill of '{array}'"
         case ir.WarpgroupProduct():
             return "product of a warp group"
-        case ir.Turn():
+        case ir.OrderedBarrier():
             return "order of warp groups"
         case ir.PingPong():
             return "ping-pong of warp groups"

@@ -24,20 +24,20 @@ from warploom.kernel.warpgroup import (
     Hopper,
     LoadMatrix,
     MapParam,
+    OrderedBarrier,
     PingPong,
     Ring,
     Roles,
     StoreMatrix,
     Tile,
-    Turn,
     WarpgroupProduct,
 )
 from warploom.machine.record import CUDA
 from warploom.node import Interned, node
 
 __all__ = [
-    "BulkStore", "Fill", "LoadMatrix", "MapParam", "PingPong", "Ring", "Roles",
-    "StoreMatrix", "Tile", "Turn", "WarpgroupProduct",
+    "BulkStore", "Fill", "LoadMatrix", "MapParam", "OrderedBarrier", "PingPong", "Ring", "Roles",
+    "StoreMatrix", "Tile", "WarpgroupProduct",
 ]  # fmt: skip
 
 # Functions of one floating-point number.

@@ -225,7 +225,7 @@ def _map_hopper(
             return replace(stmt, count=count, body=map_body(stmt.body, on_expr, on_value))
         case ir.PingPong():
             return ir.PingPong(map_body(stmt.body, on_expr, on_value))
-        case ir.Turn():
+        case ir.OrderedBarrier():
             return stmt
         case ir.Fill() | ir.BulkStore():
             return replace(stmt, at=tuple(map(on_expr, stmt.at)), index=on_expr(stmt.index))

@@ -100,7 +100,7 @@ class PingPong:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class OrderedBarrier:
     """From one of these to the next in a list of statements, the last of which `ends` it, the warp
     groups of a block go one after another, each time from the first. It means nothing: where
     products stand there, those of one warp group are under way while others do what comes after."""
@@ -179,6 +179,9 @@ class BulkStore:
 
 MatrixMove: TypeAlias = LoadMatrix | StoreMatrix
 Hopper: TypeAlias = (
-    Fill | Ring | PingPong | Turn | WarpgroupProduct | LoadMatrix | StoreMatrix | BulkStore
-)
-HOPPER = (Fill, Ring, PingPong, Turn, WarpgroupProduct, LoadMatrix, StoreMatrix, BulkStore)
+    Fill | Ring | PingPong | OrderedBarrier | WarpgroupProduct | LoadMatrix | StoreMatrix
+    | BulkStore
+)  # fmt: skip
+HOPPER = (
+    Fill, Ring, PingPong, OrderedBarrier, WarpgroupProduct, LoadMatrix, StoreMatrix, BulkStore,
+)  # fmt: skip
