@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, assert_never
 
 from warploom.emit.async_helper import matrix_name
+from warploom.emit.cluster_sum import ClusterSumPrinter, arriving, sum_barrier
 from warploom.emit.product_group import ProductPrinter
 from warploom.emit.under_way import PLAIN, Group, at_once, needed, products_in
 from warploom.errors import EmitError
@@ -60,6 +61,8 @@ class Pipeline(ProductPrinter):
         self.ordered_turns = bool(self.taken)
         self.groups = kernel.threads // GROUP
         self.passes = self.groups > 1 and any(isinstance(each, ir.OrderedBarrier) for each in stmts)
+        self.sum = next((each for each in stmts if isinstance(each, ir.ClusterSum)), None)
+        self.begins_late = self.sum is not None and not any(map(self.shared_by_cluster, self.rings))
         self.under_way: list[Group] = []
         self.whose = fresh.name("whose")
         self.last_of_turn: Ring | None = None
@@ -106,6 +109,8 @@ class Pipeline(ProductPrinter):
         self._counters(False)
         self.produced(filling(rest))
         lines.close()
+        if self.begins_late:
+            self.call("cluster_wait")
         lines.close("} else {")
         lines.depth += 1
         self.printer.bounds.clear()
@@ -116,7 +121,7 @@ class Pipeline(ProductPrinter):
         for scope in sorted(set(self.sent.values())):
             self._sent_are_read(scope)
         lines.close()
-        if self.kernel.cluster > 1:
+        if self.kernel.cluster > 1 and not self.begins_late:
             self.call("cluster_meet")
 
     def _registers(self, way: str, count: int) -> None:
@@ -151,9 +156,15 @@ class Pipeline(ProductPrinter):
         if self.ordered_turns:
             for group in range(self.kernel.threads // GROUP):
                 self.call("barrier_begin", self._turn_barrier(str(group)), str(GROUP))
+        if self.sum is not None:
+            self.call("barrier_begin", sum_barrier(self), "1")
+            bytes_ = arriving(self.sum, self.kernel.threads)
+            self.call("expect", sum_barrier(self), self.index(bytes_))
         self.asm("fence.mbarrier_init.release.cluster;")
         lines.close()
-        if self.kernel.cluster > 1:
+        if self.begins_late:  # others are waited for where something is sent to them
+            self.call("cluster_arrive")
+        if self.kernel.cluster > 1 and not self.begins_late:
             self.call("cluster_meet")
         else:
             self.add("__syncthreads();")
@@ -272,6 +283,10 @@ class Pipeline(ProductPrinter):
                 self._store_matrix(stmt)
             case ir.BulkStore():
                 self._send(stmt)
+            case ir.ClusterSum():
+                if self.begins_late:
+                    self.call("cluster_wait")
+                ClusterSumPrinter(self, stmt).printed()
             case Fill():
                 pass  # by others
             case _:

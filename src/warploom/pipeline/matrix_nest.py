@@ -143,7 +143,7 @@ def shortened(product: MatrixProduct, tiling: Tiling) -> Mapping[Axis, int]:
     return {
         product.rows: cut(product.rows, tiling.rows * tiling.down, 1),
         product.columns: cut(product.columns, tiling.columns * tiling.across, 1),
-        product.over: cut(product.over, tiling.deep, tiling.stages + 1),
+        product.over: cut(product.over, tiling.deep, tiling.split * tiling.stages + 1),
         **({} if product.batch is None else {product.batch: min(2, product.batches)}),
     }
 

@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from warploom.index.ir import Const, Expr, Var, minimum
+from warploom.index.ir import Const, Expr, Var, minimum, select
 from warploom.index.laws import simplify
 from warploom.kernel import ir
 from warploom.kernel.build import Array, Builder
 from warploom.kernel.ir import Kernel, Value
 from warploom.kernel.traverse import map_value
+from warploom.kernel.warpgroup import GROUP
 from warploom.loopnest.computation import Folded, Kept, Loaded
 from warploom.loopnest.evaluate import elements
 from warploom.loopnest.ir import Axis, Parameter
@@ -60,8 +61,12 @@ class _Made:
         self.high = -(-self.m // (t.rows * t.down))  # tiles of a cluster, down and across
         self.wide = -(-self.n // (t.columns * t.across))
         self.tiles = self.high * self.wide * self.batches
+        self.turns = -(-self.depth // t.deep)  # of rings over all of the sum
         room = self.machine.multiprocessors // t.cluster
-        self.clusters = max(1, min(self.tiles, 1 if self.sizes else room))
+        if t.split > 1:  # blocks of a cluster agree once
+            self.clusters = self.tiles
+        else:
+            self.clusters = max(1, min(self.tiles, 1 if self.sizes else room))
         self.k = Builder(p.source.name, block=128 * t.consumers)
 
     def kernel(self) -> Kernel:
@@ -72,13 +77,13 @@ class _Made:
             self.arrays[each.name] = k.array(each.name, each.dtype, size, const=const)
         for number in p.source.parameters:
             k.number(number.name, number.dtype)
-        k.grid(self.clusters * t.cluster)
-        k.cluster(t.cluster)
+        k.grid(self.clusters * t.blocks)
+        k.cluster(t.blocks)
         k.roles(*REGISTERS[t.consumers])
         k.most_shared(self.machine.shared_bytes_most)
         self._maps()
         self._shared()
-        first: Expr = k.block_x // t.cluster if t.cluster > 1 else k.block_x
+        first: Expr = k.block_x // t.blocks if t.blocks > 1 else k.block_x
         turns = simplify((self.tiles - first + (self.clusters - 1)) // self.clusters)
         if self.tiles == self.clusters:
             self._tile(first)
@@ -131,6 +136,9 @@ class _Made:
         for number in range(t.boxes):
             size = t.consumers * t.own * OUT
             k.shared(f"c_tile_{number}", self.product.out.dtype, size, align=1024)
+        if t.split > 1:
+            size = (t.split - 1) * t.share * GROUP * t.consumers
+            k.shared("parts", self.sums, size, align=128)
 
     # -- what is done
 
@@ -154,12 +162,26 @@ class _Made:
             down = down * t.cluster + k.block_x % t.cluster
         k.let("row", simplify(down * t.rows))
         k.let("column", simplify(across * t.columns))
-        count = -(-self.depth // t.deep)
+        before, count = self._turns()
         k.registers("sums", self.sums, self.parts * t.columns // 2)
         with k.ring("t", count, t.stages, stage="stage", sums=("sums",)) as (turn, stage):
-            self._fills(turn * t.deep, stage)
+            self._fills((before + turn) * t.deep, stage)
             self._products(stage)
-        (self._boxed if t.boxes else self._direct)()
+        if t.split > 1:
+            self._added()
+        else:
+            (self._boxed if t.boxes else self._direct)()
+
+    def _turns(self) -> tuple[Expr, Expr]:
+        """How many turns of the ring are others', before those of a block, and how many its own:
+        the first blocks of a cluster make one more, where they are not as many."""
+        split = self.tiling.split
+        each, more = divmod(self.turns, split)
+        rank = self.k.block_x % split
+        if split == 1 or not more:
+            return simplify(rank * each), Const(each)
+        before = self.k.let("before", rank * each + minimum(rank, more))
+        return before, self.k.let("turns", select(rank.lt(more), each + 1, each))
 
     def _fills(self, at: Expr, stage: Expr) -> None:
         t, p = self.tiling, self.product
@@ -254,34 +276,60 @@ class _Made:
         return cell
 
     def _direct(self) -> None:
-        """Straight from registers, two neighbours at once where they may be."""
-        k, p, t = self.k, self.product, self.tiling
-        steps = p.store.access.place.factors
-        even = [p.store.access.place.offset, *(s for a, s in steps.items() if a is not p.columns)]
-        is_near = steps.get(p.columns) == 1 and self.n % 2 == 0
-        pair = 2 if is_near and all(each % 2 == 0 for each in even) else 1
+        """Straight from registers."""
+        k, t = self.k, self.tiling
         with k.loop("part", self.parts) as part, k.loop("half", 2) as half:
             down = k.let("down", Var("row") + self._row(part) + k.lane // 4 + half * 8)
             with k.loop("unit", t.columns // 8) as unit:
                 first = part * (t.columns // 2) + unit * 4 + half * 2
                 across = k.let("across", Var("column") + unit * 8 + k.lane % 4 * 2)
-                for e in range(0, 2, pair):
-                    place = self._place(down, simplify(across + e), pair)
-                    if place.inside is None:
-                        self._stored(place, first + e, pair)
-                        continue
-                    # A condition on the store alone would have ptxas let products wait.
-                    with k.when(place.inside):
-                        self._stored(place, first + e, pair)
+                self._neighbours("sums", first, down, across)
 
-    def _stored(self, place: _Place, first: Expr, many: int) -> None:
+    def _added(self) -> None:
+        """The part of the results that this block gets, of all blocks of the cluster."""
+        k, t = self.k, self.tiling
+        k.registers("total", self.sums, t.share)
+        target, value = (ir.Cell(name, Const(0), self.sums) for name in ("total", "sums"))
+        added = ir.ClusterSum(target, value, t.sums, "parts", t.split)
+        k.add(added)
+        wide = t.columns // 8
+        with k.loop("own", added.share) as own:
+            unit = k.let("unit", k.block_x % t.split * added.share + own)
+            across = k.let("across", Var("column") + unit % wide * 8 + k.lane % 4 * 2)
+            with k.loop("half", 2) as half:
+                row = self._row(unit // wide if self.parts > 1 else Const(0))
+                down = k.let("down", Var("row") + row + k.lane // 4 + half * 8)
+                first = own * 4 + half * 2
+                if added.units < added.share * t.split:
+                    with k.when(unit.lt(added.units)):
+                        self._neighbours("total", first, down, across)
+                else:
+                    self._neighbours("total", first, down, across)
+
+    def _neighbours(self, held: str, first: Expr, down: Expr, across: Expr) -> None:
+        """Two results beside each other, at once where they may be."""
+        k, p = self.k, self.product
+        steps = p.store.access.place.factors
+        even = [p.store.access.place.offset, *(s for a, s in steps.items() if a is not p.columns)]
+        is_near = steps.get(p.columns) == 1 and self.n % 2 == 0
+        pair = 2 if is_near and all(each % 2 == 0 for each in even) else 1
+        for e in range(0, 2, pair):
+            place = self._place(down, simplify(across + e), pair)
+            if place.inside is None:
+                self._stored(held, place, first + e, pair)
+                continue
+            # A condition on the store alone would have ptxas let products wait.
+            with k.when(place.inside):
+                self._stored(held, place, first + e, pair)
+
+    def _stored(self, held: str, place: _Place, first: Expr, many: int) -> None:
         k, p = self.k, self.product
         self.loads += 1
         out = k.registers(f"out_{self.loads}", p.out.dtype, many)
         for e in range(many):
             index = dict(place.index)
             index[p.columns.name] = simplify(index[p.columns.name] + e)
-            out[e] = self._computed(ir.Cell("sums", first + e, self.sums), _Place(index, None))
+            out[e] = self._computed(ir.Cell(held, first + e, self.sums), _Place(index, None))
         at = self._at(p.store.access.place.factors, p.store.access.place.offset, place)
         k.add(ir.Store(p.out.name, at, out[0], None, many))
 

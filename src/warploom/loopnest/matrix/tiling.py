@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from warploom.kernel.dtype import DType
-from warploom.kernel.warpgroup import GROUP
+from warploom.kernel.warpgroup import GROUP, QUAD
 
 ROWS = 64  # of one product
 LINE = 128  # bytes of a row in shared memory, which one swizzle goes over
@@ -14,6 +14,7 @@ BARRIERS = 16  # bytes of the two barriers of a stage
 SLACK = 1024  # bytes that the beginning of shared memory may lose to alignment
 OUT = 64  # columns of a box through which results leave
 REGISTERS = {1: (56, 240), 2: (40, 232), 3: (32, 160)}  # of filling and of adding threads
+SUM = 4  # bytes
 OWN = 40  # registers of a thread for what is no sum
 
 
@@ -23,7 +24,10 @@ class Tiling:
     `cluster` lie below each other and share what they read of columns; `beside` each other (1) they
     share rows. Tiles of `band` rows are made together. Results leave through `boxes` in shared
     memory, or straight from registers. With `ping_pong` each warp group makes tiles of its own, in
-    turn, else all make parts of one."""
+    turn, else all make parts of one.
+
+    `split` blocks of a cluster make one tile: each adds a part of the sum, then each gets a part of
+    the results from all, and stores it."""
 
     rows: int
     columns: int
@@ -35,6 +39,12 @@ class Tiling:
     boxes: int
     beside: int = 0
     ping_pong: int = 0
+    split: int = 1
+
+    @property
+    def blocks(self) -> int:
+        """Of a cluster."""
+        return self.cluster * self.split
 
     @property
     def down(self) -> int:
@@ -53,7 +63,8 @@ class Tiling:
     def shared_bytes(self, factor: DType, out: DType) -> int:
         each = (self.rows + self.columns) * self.deep * factor.bytes
         sent = self.boxes * self.consumers * self.own * OUT * out.bytes
-        return self.stages * (each + BARRIERS) + sent + BARRIERS * self.consumers + SLACK
+        sent += (self.split - 1) * self.share * SUM * GROUP * self.consumers
+        return self.stages * (each + BARRIERS) + sent + BARRIERS * (self.consumers + 1) + SLACK
 
     @property
     def own(self) -> int:
@@ -65,11 +76,19 @@ class Tiling:
         """Registers of sums that a thread has."""
         return self.own * self.columns // GROUP
 
+    @property
+    def share(self) -> int:
+        """Registers of results that a thread has, once all parts are added."""
+        if self.split == 1:
+            return self.sums
+        return -(-self.sums // (QUAD * self.split)) * QUAD
+
     def is_possible(self, factor: DType, out: DType, shared_most: int) -> bool:
         return (
             self.rows % (ROWS if self.ping_pong else ROWS * self.consumers) == 0
             and (self.consumers > 1 or not self.ping_pong)
-            and self.sums + OWN <= REGISTERS[self.consumers][1]
+            and self.sums + (self.split > 1) * self.share + OWN <= REGISTERS[self.consumers][1]
+            and (self.split == 1 or not (self.boxes or self.ping_pong) and self.cluster == 1)
             and self.shared_side % (8 * self.cluster) == 0
             and (self.cluster > 1 or not self.beside)
             and (not self.boxes or self.columns % OUT == 0)
