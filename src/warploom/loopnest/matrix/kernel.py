@@ -17,7 +17,7 @@ from warploom.loopnest.computation import Folded, Kept, Loaded
 from warploom.loopnest.evaluate import elements
 from warploom.loopnest.ir import Axis, Parameter
 from warploom.loopnest.matrix.product import Factor, MatrixProduct
-from warploom.loopnest.matrix.tiling import LINE, OUT, REGISTERS, ROWS, STEP, Tiling
+from warploom.loopnest.matrix.tiling import LINE, OUT, REGISTERS, ROWS, STEP, Tiling, line_bytes
 from warploom.machine.record import Machine
 
 
@@ -52,7 +52,6 @@ class _Made:
         p, t = self.product, self.tiling
         self.dtype = p.a.array.dtype
         self.sums = p.fold.dtype
-        self.line = LINE // self.dtype.bytes  # elements of a row in shared memory
         self.step = STEP // self.dtype.bytes  # terms of one product
         self.parts = t.own // ROWS  # products of a warp group below each other
         axes = (p.rows, p.columns, p.over)
@@ -109,14 +108,18 @@ class _Made:
 
     def _map(self, name: str, factor: Factor, lines: int, tall: int, share: int) -> None:
         """`share` blocks of a cluster bring a part of each tile."""
-        deep = self.tiling.deep
+        deep, line = self.tiling.deep, self._line_of(factor, tall)
         if factor.dense == "k":
-            sizes, box = (self.batches, lines, self.depth), (tall // share, self.line)
+            sizes, box = (self.batches, lines, self.depth), (tall // share, line)
             steps = (factor.batch, factor.line)
         else:
-            sizes, box = (self.batches, self.depth, lines), (deep // share, self.line)
+            sizes, box = (self.batches, self.depth, lines), (deep // share, line)
             steps = (factor.batch, factor.deep)
-        self._view(name, factor.array.name, sizes, steps, box, LINE)
+        self._view(name, factor.array.name, sizes, steps, box, line * self.dtype.bytes)
+
+    def _line_of(self, factor: Factor, side: int) -> int:
+        """Elements of a row in shared memory."""
+        return line_bytes(side * self.dtype.bytes, factor.dense) // self.dtype.bytes
 
     def _view(
         self, name: str, array: str, sizes: tuple[int, int, int], steps: tuple[int, int],
@@ -189,13 +192,13 @@ class _Made:
             ("a", t.rows, p.a, Var("row"), t.across), ("b", t.columns, p.b, Var("column"), t.down)
         ):  # fmt: skip
             first = stage * (side * t.deep)
-            along = t.deep if factor.dense == "k" else side
-            for part in range(along // self.line):
+            along, line = t.deep if factor.dense == "k" else side, self._line_of(factor, side)
+            for part in range(along // line):
                 where: tuple[Expr, Expr]
                 if factor.dense == "k":
-                    where, far = (begin, at + part * self.line), part * side * self.line
+                    where, far = (begin, at + part * line), part * side * line
                 else:
-                    where, far = (at, begin + part * self.line), part * t.deep * self.line
+                    where, far = (at, begin + part * line), part * t.deep * line
                 place = where if p.batch is None else (Var("batch"), *where)
                 split = None if share == 1 else len(place) - 2
                 self.k.add(ir.Fill(f"{name}_map", place, f"{name}_tile", first + far, split))
@@ -204,13 +207,14 @@ class _Made:
         """The factor whose first row or column in the tile is `line`, so many steps along k."""
         t, p = self.tiling, self.product
         side, factor = (t.rows, p.a) if name == "a" else (t.columns, p.b)
-        first = stage * (side * t.deep)
+        first, wide = stage * (side * t.deep), self._line_of(factor, side)
+        swizzle = wide * self.dtype.bytes
         if factor.dense == "k":
-            steps = self.line // self.step
-            at = first + step // steps * (side * self.line) + line * self.line
-            return ir.Tile(f"{name}_tile", at + step % steps * self.step, LINE, "k", 8 * LINE)
-        at = first + line * t.deep + step * (self.step * self.line)
-        return ir.Tile(f"{name}_tile", at, LINE, "mn", 8 * LINE, t.deep * LINE)
+            steps = wide // self.step
+            at = first + step // steps * (side * wide) + line * wide
+            return ir.Tile(f"{name}_tile", at + step % steps * self.step, swizzle, "k", 8 * LINE)
+        at = first + line * t.deep + step * (self.step * wide)
+        return ir.Tile(f"{name}_tile", at, swizzle, "mn", 8 * swizzle, t.deep * swizzle)
 
     def _products(self, stage: Expr) -> None:
         k, t, p = self.k, self.tiling, self.product

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from itertools import product as every
 
 from warploom.loopnest.matrix.product import UNIT, MatrixProduct
-from warploom.loopnest.matrix.tiling import LINE, ROWS, Tiling
+from warploom.loopnest.matrix.tiling import LINE, ROWS, Tiling, line_bytes
 from warploom.loopnest.tiled import TiledSpace
 from warploom.machine.record import Machine
 from warploom.search.branching.candidate import Candidates
 
 NAMES = tuple(each.name for each in fields(Tiling))
 SIDES = (64, 128, 192, 256)
-WIDE = (8, 16, 32, 64, 96, 128, 160, 192, 224, 256)
+WIDE = (8, 16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256)
 STAGES = (2, 3, 4, 5, 6, 7, 8)
 CONSUMERS, CLUSTERS = (1, 2, 3), (1, 2, 4)
+SPLITS = (2, 3, 4, 5, 6, 8)
 BANDS = (1, 4, 8, 16, 32)
 BOXES = (0, 1, 2, 4)
 LEAST = 32  # columns of a tile, where there are more of them
@@ -49,6 +50,9 @@ def _possible(product: MatrixProduct, machine: Machine) -> Iterator[Tiling]:
     wide = [w for w in wide if w >= min(LEAST, n) and w < n + LEAST] or wide[:1]
     deep = [each for each in (line, 2 * line) if each < k + line]
     boxes = BOXES if _leaves_by_boxes(product) else (0,)
+    for made in _split(product, machine, every(rows, wide, deep, STAGES, CONSUMERS, SPLITS)):
+        if made.is_possible(factor, out, machine.shared_bytes_most):
+            yield made
     sides = every(rows, wide, deep, STAGES, CONSUMERS, CLUSTERS, boxes, (0, 1), (0, 1))
     for r, c, d, s, w, x, b, beside, turn in sides:
         made = Tiling(r, c, d, s, w, x, BANDS[0], b, beside, turn)
@@ -64,6 +68,18 @@ def _possible(product: MatrixProduct, machine: Machine) -> Iterator[Tiling]:
             yield made
 
 
+def _split(
+    product: MatrixProduct, machine: Machine, sides: Iterable[tuple[int, ...]]
+) -> Iterator[Tiling]:
+    """Where tiles are fewer than processors, several make one, and each fills all of its stages."""
+    for r, c, d, s, w, split in sides:
+        made = Tiling(r, c, d, s, w, 1, BANDS[0], 0, split=split)
+        blocks = _tiles(product, made) * split
+        turns = -(-product.over.size // d) // split
+        if blocks <= machine.multiprocessors and turns >= s:
+            yield made
+
+
 def _tiles(product: MatrixProduct, made: Tiling) -> int:
     high, wide = -(-product.rows.size // made.rows), -(-product.columns.size // made.columns)
     return high * wide * product.batches
@@ -71,7 +87,7 @@ def _tiles(product: MatrixProduct, made: Tiling) -> int:
 
 def _fits(wide: int, product: MatrixProduct) -> bool:
     """Columns side by side in memory come in whole lines."""
-    return product.b.dense == "k" or wide % (LINE // product.b.array.dtype.bytes) == 0
+    return line_bytes(wide * product.b.array.dtype.bytes, product.b.dense) > 0
 
 
 def _bands(product: MatrixProduct) -> Iterator[int]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from warploom.kernel.dtype import DType
-from warploom.kernel.warpgroup import GROUP, QUAD
+from warploom.kernel.warpgroup import GROUP, QUAD, Major
 
 ROWS = 64  # of one product
 LINE = 128  # bytes of a row in shared memory, which one swizzle goes over
+LINES = (128, 64, 32)  # the swizzles that there are
 STEP = 32  # bytes of the sum in one product
 BARRIERS = 16  # bytes of the two barriers of a stage
 SLACK = 1024  # bytes that the beginning of shared memory may lose to alignment
@@ -16,6 +17,12 @@ OUT = 64  # columns of a box through which results leave
 REGISTERS = {1: (56, 240), 2: (40, 232), 3: (32, 160)}  # of filling and of adding threads
 SUM = 4  # bytes
 OWN = 40  # registers of a thread for what is no sum
+
+
+def line_bytes(side: int, dense: Major) -> int:
+    """Bytes of a row in shared memory: those of the widest swizzle that divides a side which is
+    dense, of so many bytes."""
+    return LINE if dense == "k" else next((each for each in LINES if side % each == 0), 0)
 
 
 @dataclass(frozen=True, slots=True)
