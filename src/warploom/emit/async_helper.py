@@ -28,6 +28,11 @@ _TEXTS = {
     '    :: "r"(bar), "r"(block) : "memory");',
     "reach": "(unsigned at, int block, unsigned& there) {\n"
     '  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), "r"(block));',
+    # In the scope of a block, as it is by practice: ptxas makes a fence of all memory of the other.
+    "arrive_read": "(unsigned bar, int block) {\n"
+    '  asm volatile("{\\n.reg .b32 there;\\nmapa.shared::cluster.u32 there, %0, %1;\\n"\n'
+    '    "mbarrier.arrive.shared::cluster.b64 _, [there];\\n}"\n'
+    '    :: "r"(bar), "r"(block) : "memory");',
     "cluster_arrive": "() {\n"
     '  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");',
     "cluster_wait": "() {\n"

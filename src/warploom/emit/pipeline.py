@@ -62,6 +62,7 @@ class Pipeline(ProductPrinter):
         self.groups = kernel.threads // GROUP
         self.passes = self.groups > 1 and any(isinstance(each, ir.OrderedBarrier) for each in stmts)
         self.sum = next((each for each in stmts if isinstance(each, ir.ClusterSum)), None)
+        # Then other blocks are waited for where something is sent to them.
         self.begins_late = self.sum is not None and not any(map(self.shared_by_cluster, self.rings))
         self.under_way: list[Group] = []
         self.whose = fresh.name("whose")
@@ -99,30 +100,45 @@ class Pipeline(ProductPrinter):
         declared = tuple(each for each in body if isinstance(each, ir.Shared))
         self.printer.in_order(declared)
         rest = tuple(each for each in body if not isinstance(each, ir.Shared))
-        self._barriers()
         threads, bounds = self.kernel.threads, dict(self.printer.bounds)
-        lines.open(f"if ((int)threadIdx.x >= {threads})")
-        self._registers("dec", roles.producer_registers)
         lines.open(f"if ((int)threadIdx.x == {threads})")
         for map in self.kernel.maps:
             self.call("prefetch", f"&{map.name}")
+        lines.close()
+        self._barriers()
+        lines.open(f"if ((int)threadIdx.x >= {threads})")
+        self._registers("dec", roles.producer_registers)
+        lines.open(f"if ((int)threadIdx.x == {threads})")
         self._counters(False)
         self.produced(filling(rest))
         lines.close()
-        if self.begins_late:
-            self.call("cluster_wait")
+        if self.kernel.cluster > 1:
+            self.call("cluster_meet")
         lines.close("} else {")
         lines.depth += 1
         self.printer.bounds.clear()
         self.printer.bounds.update(bounds)
         self._registers("inc", roles.consumer_registers)
         self._counters(True)
-        self.printer.in_order(rest)
+        if self.begins_late:
+            self.call("cluster_arrive")
+        begun = 0 if self.begins_late else self._last_ring(rest)
+        self.printer.in_order(rest[:begun])
+        if self.kernel.cluster > 1 and not self.begins_late:
+            self.call("cluster_arrive")
+        self.printer.in_order(rest[begun:])
         for scope in sorted(set(self.sent.values())):
             self._sent_are_read(scope)
-        lines.close()
         if self.kernel.cluster > 1 and not self.begins_late:
-            self.call("cluster_meet")
+            self.call("cluster_wait")
+        lines.close()
+
+    def _last_ring(self, body: tuple[ir.Stmt, ...]) -> int:
+        """After so many statements nothing of another block's is used any more, nor it by others
+        once they came so far, too: they end when all did."""
+        found = [at for at, stmt in enumerate(body)
+                 if any(isinstance(each, Ring) for each in ir.walk((stmt,)))]  # fmt: skip
+        return found[-1] + 1
 
     def _registers(self, way: str, count: int) -> None:
         """Given away, and taken, where a launch gives consumers less than they ask for."""
@@ -158,12 +174,11 @@ class Pipeline(ProductPrinter):
                 self.call("barrier_begin", self._turn_barrier(str(group)), str(GROUP))
         if self.sum is not None:
             self.call("barrier_begin", sum_barrier(self), "1")
+        self.asm("fence.mbarrier_init.release.cluster;")
+        if self.sum is not None:
             bytes_ = arriving(self.sum, self.kernel.threads)
             self.call("expect", sum_barrier(self), self.index(bytes_))
-        self.asm("fence.mbarrier_init.release.cluster;")
         lines.close()
-        if self.begins_late:  # others are waited for where something is sent to them
-            self.call("cluster_arrive")
         if self.kernel.cluster > 1 and not self.begins_late:
             self.call("cluster_meet")
         else:
@@ -212,6 +227,7 @@ class Pipeline(ProductPrinter):
                     pass
 
     def _filled(self, ring: Ring) -> None:
+        self.add("#pragma unroll 1")  # its registers are few
         self._head(ring)
         full = self.barrier_of(ring, False, ring.stage)
         self._wait(ring, True, f"{self.phases[ring.stage]} ^ 1")
@@ -409,11 +425,14 @@ class Pipeline(ProductPrinter):
             self._released(ring, last, f"{last} >= 0 && ")
 
     def _released(self, ring: Ring, stage: str, guard: str) -> None:
-        each = GROUP if self._only_products(ring) else self.kernel.warp_size
+        """What products read, they have read when they are waited for."""
+        plain = self._only_products(ring)
+        each = GROUP if plain else self.kernel.warp_size
         own, bar = f"(int)threadIdx.x % {each}", self.barrier_of(ring, True, stage)
-        prefix = self.printer.prefix
+        prefix, way = self.printer.prefix, "read" if plain else "at"
         if self.shared_by_cluster(ring):
-            self.add(f"if ({guard}{own} < {self.kernel.cluster}) {prefix}arrive_at({bar}, {own});")
+            blocks = self.kernel.cluster
+            self.add(f"if ({guard}{own} < {blocks}) {prefix}arrive_{way}({bar}, {own});")
         else:
             self.add(f"if ({guard}{own} == 0) {prefix}arrive({bar});")
 

@@ -24,11 +24,12 @@ LEAST = 32  # columns of a tile, where there are more of them
 
 
 class MatrixSpace(TiledSpace):
-    """The order of decisions is that of the fields of `Tiling`."""
+    """The order of decisions is that of the fields of `Tiling`. `rows` are all tilings, but for
+    their bands."""
 
     def __init__(self, product: MatrixProduct, machine: Machine) -> None:
         self.product, self.machine = product, machine
-        rows = list(_possible(product, machine))
+        self.rows = rows = list(_possible(product, machine))
         values = {name: [getattr(each, name) for each in rows] for name in NAMES}
         values["band"] = list(_bands(product))
         listed = [name for name in NAMES if name != "band"]
