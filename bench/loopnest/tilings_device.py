@@ -1,4 +1,4 @@
-"""Tilings of a product of matrices timed one by one on a GPU, beside cuBLAS and what the model says.
+"""Tilings of a product of matrices timed one by one on a GPU, beside cuBLAS and the model.
 
     python -m bench.loopnest.tilings_device [--only bf16-1000 …] [--count 30] [--out FILE]
     python -m bench.loopnest.tilings_device --dry --count 3         no GPU: tried on the simulator
@@ -56,8 +56,11 @@ class Job:
 
     def words(self) -> str:
         plain = asdict(USUAL)
-        said = [f"{n}={v}" for n, v in asdict(self.tiling).items()
-                if n in WAY[:2] or n in ("deep", "stages", "consumers") or v != plain[n]]  # fmt: skip
+        said = [
+            f"{n}={v}"
+            for n, v in asdict(self.tiling).items()
+            if n in ("rows", "columns", "deep", "stages", "consumers") or v != plain[n]
+        ]
         return ("turned " if self.turned else "") + ",".join(said)
 
 

@@ -35,8 +35,7 @@ _TEXTS = {
     '    :: "r"(bar), "r"(block) : "memory");',
     "cluster_arrive": "() {\n"
     '  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");',
-    "cluster_wait": "() {\n"
-    '  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");',
+    "cluster_wait": '() {\n  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");',
     "cluster_meet": "() {\n"
     '  asm volatile("barrier.cluster.arrive.release.aligned;\\n"\n'
     '    "barrier.cluster.wait.acquire.aligned;" ::: "memory");',

@@ -1,10 +1,11 @@
 """Sums over the blocks of a cluster as CUDA: each sends to another what that one adds up.
 
-    block 0                               block 1
-    t = sums[0..3]                        sends sums[0..3] to block 0, which bar 0 counts
-    sends sums[4..7] to block 1           t = sums[4..7]
-    waits until all bytes are there       the same
-    t += what arrived                     t += what arrived
+block 0                               block 1
+-------                               -------
+t = sums[0..3]                        sends sums[0..3] to block 0, which bar 0 counts
+sends sums[4..7] to block 1           t = sums[4..7]
+waits until all bytes are there       the same
+t += what arrived                     t += what arrived
 """
 
 from __future__ import annotations

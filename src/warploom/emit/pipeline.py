@@ -278,10 +278,9 @@ class Pipeline(ProductPrinter):
 
     def statement(self, stmt: Hopper) -> None:
         match stmt:
-            case Ring() if at_once(stmt) and id(stmt) not in self.taken:
-                self._begun(stmt)
             case Ring():
-                self._consumed(stmt)
+                begins = at_once(stmt) and id(stmt) not in self.taken
+                (self._begun if begins else self._consumed)(stmt)
             case ir.PingPong():
                 self._turn_of(stmt)
             case ir.OrderedBarrier():

@@ -37,8 +37,8 @@ from warploom.machine.record import CUDA
 from warploom.node import Interned, node
 
 __all__ = [
-    "BulkStore", "ClusterSum", "Fill", "LoadMatrix", "MapParam", "OrderedBarrier", "PingPong", "Ring",
-    "Roles", "StoreMatrix", "Tile", "WarpgroupProduct",
+    "BulkStore", "ClusterSum", "Fill", "LoadMatrix", "MapParam", "OrderedBarrier", "PingPong",
+    "Ring", "Roles", "StoreMatrix", "Tile", "WarpgroupProduct",
 ]  # fmt: skip
 
 # Functions of one floating-point number.

@@ -206,7 +206,7 @@ class ClusterSum:
 
     @property
     def registers(self) -> int:
-        """Of the target."""
+        """How many registers a block gets, of each thread."""
         return QUAD * self.share
 
     def elements(self, threads: int) -> int:

@@ -35,7 +35,6 @@ from warploom.search.branching.fix import fixed
 from warploom.search.branching.problem import SpaceProblem
 from warploom.search.budget import Budget, BudgetSpentError
 
-
 DRAWS = 8  # for each that is tried
 OPENED = 3  # choices at once, near what was good
 

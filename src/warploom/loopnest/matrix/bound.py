@@ -1,5 +1,5 @@
 """A lower bound on the time of a product of matrices, for all that may still be decided: what its
-tensor cores have to do, and what has to come from L2."""
+tensor cores have to do, and what has to come from L2. And about how long a tiling takes."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def stage_cycles(product: MatrixProduct, tiling: Tiling, rates: Rates) -> float:
 
 
 def _together(*times: float) -> float:
-    """Of things that are done at once, the longest, and a little of the others."""
+    """The longest of what is done at once, and a little of the others."""
     return float(sum(each**AT_ONCE for each in times) ** (1 / AT_ONCE))
 
 

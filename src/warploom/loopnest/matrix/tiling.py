@@ -50,7 +50,7 @@ class Tiling:
 
     @property
     def blocks(self) -> int:
-        """Of a cluster."""
+        """How many blocks a cluster has."""
         return self.cluster * self.split
 
     @property
@@ -95,7 +95,7 @@ class Tiling:
             self.rows % (ROWS if self.ping_pong else ROWS * self.consumers) == 0
             and (self.consumers > 1 or not self.ping_pong)
             and self.sums + (self.split > 1) * self.share + OWN <= REGISTERS[self.consumers][1]
-            and (self.split == 1 or not (self.boxes or self.ping_pong) and self.cluster == 1)
+            and (self.split == 1 or (not (self.boxes or self.ping_pong) and self.cluster == 1))
             and self.shared_side % (8 * self.cluster) == 0
             and (self.cluster > 1 or not self.beside)
             and (not self.boxes or self.columns % OUT == 0)
