@@ -102,9 +102,10 @@ class _Made:
         self._map("a_map", p.a, self.m, t.rows, t.across)
         self._map("b_map", p.b, self.n, t.columns, t.down)
         if t.boxes:
-            steps = (p.step(p.batch), p.step(p.rows))
-            sizes = (self.batches, self.m, self.n)
-            self._view("c_map", p.out.name, sizes, steps, (t.own, OUT), OUT * p.out.dtype.bytes)
+            box, swizzle = t.box(p.is_turned), OUT * p.out.dtype.bytes
+            steps = (p.step(p.batch), p.step(p.columns if p.is_turned else p.rows))
+            sizes = (self.n, self.m) if p.is_turned else (self.m, self.n)
+            self._view("c_map", p.out.name, (self.batches, *sizes), steps, box, swizzle)
 
     def _map(self, name: str, factor: Factor, lines: int, tall: int, share: int) -> None:
         """`share` blocks of a cluster bring a part of each tile."""
@@ -137,7 +138,8 @@ class _Made:
         k.shared("a_tile", self.dtype, t.stages * t.rows * t.deep, align=1024)
         k.shared("b_tile", self.dtype, t.stages * t.columns * t.deep, align=1024)
         for number in range(t.boxes):
-            size = t.consumers * t.own * OUT
+            long, wide = t.box(self.product.is_turned)
+            size = t.consumers * long * wide
             k.shared(f"c_tile_{number}", self.product.out.dtype, size, align=1024)
         if t.split > 1:
             size = (t.split - 1) * t.share * GROUP * t.consumers
@@ -338,19 +340,37 @@ class _Made:
         k.add(ir.Store(p.out.name, at, out[0], None, many))
 
     def _boxed(self) -> None:
-        """Through shared memory, a box of columns after another."""
-        for box in range(self.tiling.columns // OUT):
-            name = f"c_tile_{box % self.tiling.boxes}"
-            self._box(name, box)
-            group = self.k.warp // 4
-            down: Expr = Var("row")
-            if not self.tiling.ping_pong:
-                down = down + group * self.tiling.own
-            where: tuple[Expr, ...] = (down, Var("column") + box * OUT)
+        """Through shared memory, a box of columns after another; of rows, where those are side by
+        side."""
+        t, group, turned = self.tiling, self.k.warp // 4, self.product.is_turned
+        down: Expr = Var("row") if t.ping_pong else Var("row") + group * t.own
+        for box in range(t.own // OUT if turned else t.columns // OUT):
+            name = f"c_tile_{box % t.boxes}"
+            where: tuple[Expr, ...]
+            if turned:
+                self._turned_box(name, box)
+                where = (Var("column"), down + box * OUT)
+            else:
+                self._box(name, box)
+                where = (down, Var("column") + box * OUT)
             if self.product.batch is not None:
                 where = (Var("batch"), *where)
-            first = group * (self.tiling.own * OUT)
-            self.k.add(ir.BulkStore("c_map", where, name, first, "group"))
+            long, wide = t.box(turned)
+            self.k.add(ir.BulkStore("c_map", where, name, group * (long * wide), "group"))
+
+    def _turned_box(self, name: str, part: int) -> None:
+        """Sixteen columns at once, as matrices that are transposed on their way."""
+        k, p, t = self.k, self.product, self.tiling
+        with k.loop("unit", t.columns // 16) as unit:
+            held = k.registers("held", p.out.dtype, 8)
+            for e in range(8):
+                cell = ir.Cell("sums", part * (t.columns // 2) + unit * 8 + e, self.sums)
+                down = Var("row") + self._row(Const(part)) + k.lane // 4 + e // 2 % 2 * 8
+                across = Var("column") + unit * 16 + e // 4 * 8 + k.lane % 4 * 2 + e % 2
+                held[e] = self._computed(cell, self._place(down, across, 1))
+            own = k.warp // 4 * t.columns + unit * 16 + k.lane // 16 * 8 + k.lane % 8
+            unit_of = (k.warp % 4 * 2 + k.lane // 8 % 2) ^ (k.lane % 8)
+            k.add(ir.StoreMatrix(name, own * OUT + unit_of * 8, held[0], 4, True))
 
     def _box(self, name: str, box: int) -> None:
         """Sixteen columns at once, as matrices; units of 16 bytes swizzled by the row."""

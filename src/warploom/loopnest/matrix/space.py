@@ -52,7 +52,7 @@ def _possible(product: MatrixProduct, machine: Machine) -> Iterator[Tiling]:
     deep = [each for each in (line, 2 * line) if each < k + line]
     boxes = BOXES if _leaves_by_boxes(product) else (0,)
     for made in _split(product, machine, every(rows, wide, deep, STAGES, CONSUMERS, SPLITS)):
-        if made.is_possible(factor, out, machine.shared_bytes_most):
+        if made.is_possible(factor, out, machine.shared_bytes_most, product.is_turned):
             yield made
     sides = every(rows, wide, deep, STAGES, CONSUMERS, CLUSTERS, boxes, (0, 1), (0, 1))
     for r, c, d, s, w, x, b, beside, turn in sides:
@@ -65,7 +65,7 @@ def _possible(product: MatrixProduct, machine: Machine) -> Iterator[Tiling]:
             continue
         if x > 1 and (product.a if beside else product.b).dense == "mn" and d % (8 * x):
             continue
-        if made.is_possible(factor, out, machine.shared_bytes_most):
+        if made.is_possible(factor, out, machine.shared_bytes_most, product.is_turned):
             yield made
 
 
@@ -99,7 +99,8 @@ def _bands(product: MatrixProduct) -> Iterator[int]:
 def _leaves_by_boxes(product: MatrixProduct) -> bool:
     """Results of sixteen bits, whose rows begin where a tensor map can say."""
     access, bytes_ = product.store.access, product.out.dtype.bytes
-    steps = [s for axis, s in access.place.factors.items() if axis is not product.columns]
-    if bytes_ != 2 or access.place.factors.get(product.columns) != 1 or access.place.offset:
+    near = product.rows if product.is_turned else product.columns
+    steps = [s for axis, s in access.place.factors.items() if axis is not near]
+    if bytes_ != 2 or access.place.factors.get(near) != 1 or access.place.offset:
         return False
     return all(s * bytes_ % UNIT == 0 for s in steps)

@@ -13,7 +13,7 @@ LINES = (128, 64, 32)  # the swizzles that there are
 STEP = 32  # bytes of the sum in one product
 BARRIERS = 16  # bytes of the two barriers of a stage
 SLACK = 1024  # bytes that the beginning of shared memory may lose to alignment
-OUT = 64  # columns of a box through which results leave
+OUT = 64  # neighbours of a box through which results leave
 REGISTERS = {1: (56, 240), 2: (40, 232), 3: (32, 160)}  # of filling and of adding threads
 SUM = 4  # bytes
 OWN = 40  # registers of a thread for what is no sum
@@ -67,9 +67,14 @@ class Tiling:
         """Rows or columns that blocks of a cluster bring to each other."""
         return self.rows if self.beside else self.columns
 
-    def shared_bytes(self, factor: DType, out: DType) -> int:
+    def box(self, turned: bool) -> tuple[int, int]:
+        """The results of a box, dense along the second side: `turned`, along rows of the tile."""
+        return (self.columns if turned else self.own, OUT)
+
+    def shared_bytes(self, factor: DType, out: DType, turned: bool = False) -> int:
         each = (self.rows + self.columns) * self.deep * factor.bytes
-        sent = self.boxes * self.consumers * self.own * OUT * out.bytes
+        long, wide = self.box(turned)
+        sent = self.boxes * self.consumers * long * wide * out.bytes
         sent += (self.split - 1) * self.share * SUM * GROUP * self.consumers
         return self.stages * (each + BARRIERS) + sent + BARRIERS * (self.consumers + 1) + SLACK
 
@@ -90,7 +95,15 @@ class Tiling:
             return self.sums
         return -(-self.sums // (QUAD * self.split)) * QUAD
 
-    def is_possible(self, factor: DType, out: DType, shared_most: int) -> bool:
+    def has_boxes(self, turned: bool) -> bool:
+        """Whether results are cut into boxes, as many as there are at least."""
+        if turned:
+            return self.columns % 16 == 0 and self.boxes <= self.own // OUT
+        return self.columns % OUT == 0 and self.boxes <= self.columns // OUT
+
+    def is_possible(
+        self, factor: DType, out: DType, shared_most: int, turned: bool = False
+    ) -> bool:
         return (
             self.rows % (ROWS if self.ping_pong else ROWS * self.consumers) == 0
             and (self.consumers > 1 or not self.ping_pong)
@@ -98,7 +111,6 @@ class Tiling:
             and (self.split == 1 or (not (self.boxes or self.ping_pong) and self.cluster == 1))
             and self.shared_side % (8 * self.cluster) == 0
             and (self.cluster > 1 or not self.beside)
-            and (not self.boxes or self.columns % OUT == 0)
-            and self.boxes <= max(self.columns // OUT, 1)
-            and self.shared_bytes(factor, out) <= shared_most
+            and (not self.boxes or self.has_boxes(turned))
+            and self.shared_bytes(factor, out, turned) <= shared_most
         )

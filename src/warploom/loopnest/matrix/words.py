@@ -27,6 +27,7 @@ def tiling_words(product: MatrixProduct, tiling: Tiling) -> list[str]:
     if tiling.band > 1:
         words.append(f"bands of {tiling.band} tiles for L2")
     if tiling.boxes:
-        words.append(f"results leave in boxes of {OUT} columns by tensor copies, "
+        sides = "rows" if product.is_turned else "columns"
+        words.append(f"results leave in boxes of {OUT} {sides} by tensor copies, "
                      f"{tiling.boxes} at a time")  # fmt: skip
     return words
