@@ -113,6 +113,7 @@ class Pipeline(ProductPrinter):
         self.produced(filling(rest))
         lines.close()
         if self.kernel.cluster > 1:
+            self.add("__syncwarp();")
             self.call("cluster_meet")
         lines.close("} else {")
         lines.depth += 1
