@@ -138,7 +138,7 @@ def leaves_of(nest: Nest, asked: Asked) -> Descents:
     if asked.near is not None:
         again = nest.reopened(random) if asked.count else ()
         here = unpacked(nest, asked.near, again)
-    draws = nest.draws if asked.count and asked.seed[-1] % UNCHOSEN else 1
+    draws = nest.draws if asked.near is None and asked.seed[-1] % UNCHOSEN else 1
     here = here.take(np.zeros(max(1, asked.count * draws) if len(here) else 0, np.int64))
 
     def weigh(candidates: Candidates) -> Numbers:

@@ -36,7 +36,7 @@ from warploom.search.branching.problem import SpaceProblem
 from warploom.search.budget import Budget, BudgetSpentError
 
 DRAWS = 8  # for each that is tried
-OPENED = 3  # choices at once, near what was good
+OPENED = 4  # choices at once, near what was good
 
 
 class MatrixNest(Nest):
