@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib import import_module
 from itertools import zip_longest
+from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
@@ -199,7 +200,8 @@ def main() -> None:
     parser.add_argument("--tiling", type=tiling_of, nargs="*", default=[], help="these alone")
     given = parser.parse_args()
     torch = None if given.dry else import_module("torch")
-    with ProcessPoolExecutor(given.processes) as pool:
+    # Processes of their own from the beginning: this one has a GPU.
+    with ProcessPoolExecutor(given.processes, get_context("spawn")) as pool:
         rows = [of_row(name, given, pool, torch) for name in given.only]
     if torch is not None:
         save(given.out, {**environment(torch.cuda.get_device_name()), "rows": rows})
