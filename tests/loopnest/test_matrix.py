@@ -17,7 +17,7 @@ from warploom.kernel.ir import Value
 from warploom.loopnest.build import LoopNest, cast, maximum
 from warploom.loopnest.ir import Program
 from warploom.loopnest.kernels import batched_matmul, convolution, matmul
-from warploom.loopnest.matrix.bound import MatrixBound
+from warploom.loopnest.matrix.bound import MatrixBound, exchange_time, expected
 from warploom.loopnest.matrix.kernel import kernel_of
 from warploom.loopnest.matrix.product import matrix_product
 from warploom.loopnest.matrix.space import BANDS, BOXES, NAMES, MatrixSpace
@@ -185,9 +185,10 @@ def test_the_space_has_all_that_is_possible_and_nothing_else() -> None:
     """What has room and is not there is longer than what there is of it, or has no turns."""
     space = space_of((72, 72, 72))
     found = tilings(space)
-    assert len(found) == 42
+    assert len(found) == 108
     assert all(each.is_possible(bf16, bf16, H200.shared_bytes_most) for each in found)
-    ways = every((64, 128), (64, 128), (64, 128), (2, 3), (1, 2), (1, 2), BANDS[:1], BOXES, (0, 1))
+    wide = (32, 48, 64, 80, 96, 128)
+    ways = every((64, 128), wide, (64, 128), (2, 3), (1, 2), (1, 2), BANDS[:1], BOXES, (0, 1))
     for way in ways:
         made = Tiling(*way)
         fits = made.is_possible(bf16, bf16, H200.shared_bytes_most)
@@ -199,7 +200,7 @@ def test_the_space_has_all_that_is_possible_and_nothing_else() -> None:
 
 
 def test_propagation_leaves_what_some_tiling_has() -> None:
-    space = space_of((200, 264, 136), majors="km-kn")
+    space = space_of((136, 72, 136), majors="km-kn")
     found = [vars_of(each) for each in tilings(space)]
     random = np.random.default_rng(0)
     for _ in range(20):
@@ -219,7 +220,7 @@ def vars_of(tiling: Tiling) -> dict[str, int]:
 
 
 def test_what_is_decided_is_bounded_by_no_less_than_what_is_open() -> None:
-    space = space_of((200, 264, 136), majors="km-kn")
+    space = space_of((136, 72, 136), majors="km-kn")
     bound = MatrixBound(space, H200.rates)
     whole = float(bound(space.propagator.root())[0])
     random, found = np.random.default_rng(1), sorted(tilings(space), key=str)
@@ -238,13 +239,57 @@ def test_tiles_that_take_turns_need_more_tiles_than_processors() -> None:
     assert (tuple(few), tuple(many)) == ((0,), (0, 1))
 
 
+def test_the_sum_is_split_where_tiles_are_fewer_than_processors() -> None:
+    """Each block fills all of its stages, and all run at once."""
+    few = {each for each in space_of((256, 128, 4096)).rows if each.split > 1}
+    assert {each.split for each in few} == {2, 3, 4, 5, 6, 8}
+    for each in few:
+        tiles = -(-256 // each.rows) * -(-128 // each.columns)
+        assert tiles * each.split <= 132
+        assert each.cluster == 1
+        assert each.boxes == each.ping_pong == 0
+        assert 4096 // each.deep // each.split >= each.stages
+    assert all(each.split == 1 for each in space_of((4096, 4096, 64)).rows)
+
+
+def test_the_model_splits_a_sum_that_is_long_beside_its_tiles() -> None:
+    def best(*sizes: int) -> Tiling:
+        own = space_of(sizes)  # type: ignore[arg-type]
+        return min(own.rows, key=lambda each: expected(own.product, each, H200.rates))
+
+    assert best(128, 128, 16384).split > 1
+    assert best(4096, 4096, 4096).split == 1
+    longer = replace(USUAL, split=4)
+    assert exchange_time(USUAL) == 0 < exchange_time(replace(USUAL, split=2))
+    assert exchange_time(longer) < exchange_time(replace(longer, columns=128))
+
+
+def test_rows_in_shared_memory_are_as_long_as_tiles_allow() -> None:
+    kernel = kernel_of(matrix_product(stated((72, 104, 72))), replace(USUAL, columns=96), H200)
+    assert {each.name: (each.box, each.swizzle) for each in kernel.maps} == {
+        "a_map": ((64, 64), 128), "b_map": ((64, 32), 64),
+    }  # fmt: skip
+
+
 # -- kernels ---------------------------------------------------------------------------------------
 
 KERNELS: dict[str, tuple[Program, Tiling, dict[str, int]]] = {
     "i8": (stated((200, 264, 208), i8, "mk-nk"), replace(USUAL, deep=128), {"k": 208}),
+    "turned, boxes of rows": (
+        stated((88, 72, 136)), replace(USUAL, columns=80, boxes=1), {"m": 88, "n": 64},
+    ),
     "batch, a cluster beside": (
         stated(dtype=f16, batch=2), replace(USUAL, rows=128, consumers=2, cluster=2, beside=1),
         {"n": 136},
+    ),
+    "split in three, parts of unequal size, narrow rows": (
+        stated((M, N, 296)), replace(USUAL, columns=80, split=3), {"n": 80, "k": 296},
+    ),
+    "split in two, integers": (
+        stated((72, 72, 400), i8, "mk-nk"), replace(USUAL, deep=128, split=2), {"k": 400},
+    ),
+    "split in two, bias and more": (
+        stated(after=True), replace(USUAL, split=2), {"k": 200},
     ),
     "bias and more, a cluster below, boxes": (
         stated(majors="km-kn", after=True), replace(USUAL, cluster=2, boxes=1), {"m": 136},
@@ -254,15 +299,17 @@ KERNELS: dict[str, tuple[Program, Tiling, dict[str, int]]] = {
     ),
 }  # fmt: skip
 
+QUICK = ("i8", "turned, boxes of rows", "split in three, parts of unequal size, narrow rows")
+
 
 @needs_compiler
 @pytest.mark.parametrize(
     "name",
-    [*list(KERNELS)[:2], *(pytest.param(n, marks=pytest.mark.slow) for n in list(KERNELS)[2:])],
+    [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in KERNELS],
 )
 def test_compiled_it_gives_the_same_bits_under_every_schedule(name: str) -> None:
     program, tiling, longer = KERNELS[name]
-    own = matrix_product(program)
+    own = matrix_product(program, name.startswith("turned"))
     sizes = {each: longer.get(each.name, 72) for each in (own.rows, own.columns, own.over)}
     kernel = kernel_of(own, tiling, H200, sizes)
     arrays, _ = some_inputs(program, np.random.default_rng(0), sizes)

@@ -14,6 +14,7 @@ from warploom.kernel.dtype import e4m3, f16, i8
 from warploom.loopnest.ir import Program
 from warploom.loopnest.target import everything
 from warploom.machine.record import H200
+from warploom.pipeline.drawn import Asked, leaves_of, packed
 from warploom.pipeline.exploring import explored
 from warploom.pipeline.matrix_nest import MatrixNest, TurnedNest
 from warploom.pipeline.spaces import nest_by
@@ -46,6 +47,7 @@ PROGRAMS: dict[str, tuple[dict[str, Any], bool, tuple[str, ...]]] = {
     "turned, few": ({"sizes": (16, 136, 200), "majors": "mk-nk"}, True, ()),
     "beside": ({"majors": "km-nk"}, False, ("cluster=2", "beside=1", "columns=64")),
     "ping-pong": ({"sizes": (2120, 2120, 72)}, False, ("ping_pong=1", "columns=64")),
+    "split": ({"sizes": (200, 136, 4096)}, False, ("split=3", "stages=2", "deep=64")),
     "e4m3": ({"sizes": (200, 264, 208), "dtype": e4m3, "majors": "mk-nk"}, False, ("rows=64",)),
     "i8": ({"sizes": (200, 264, 208), "dtype": i8, "majors": "mk-nk"}, False, ()),
 }
@@ -67,6 +69,27 @@ def test_more_that_is_drawn_is_right(name: str) -> None:
     how, turned, fixes = PROGRAMS[name]
     nest = nest_of(stated(**how), turned, fixes)
     assert not any(nest.tried(leaf).wrong for leaf in drawn(nest, 6, seed=1))
+
+
+def test_draws_follow_predicted_times_and_near_a_good_one_some_choices_are_open() -> None:
+    nest = nest_of(stated((200, 264, 4096)))
+
+    def times(*seed: int) -> list[float]:
+        found = leaves_of(nest, Asked(3, seed))
+        rows = np.flatnonzero(found.arrived)
+        return [nest.predicted_time(found.leaves.take(slice(row, row + 1))) for row in rows]
+
+    chosen = [time for at in (1, 2, 3) for time in times(0, at)]
+    others = [time for at in (4, 8, 12) for time in times(0, at)]
+    assert len(chosen) == len(others) == 9
+    assert np.median(chosen) < np.median(others)
+    (leaf,) = drawn(nest, 1)
+    own, found = packed(leaf, 0), set[bytes]()
+    for at in range(1, 5):
+        near = leaves_of(nest, Asked(3, (1, at), near=own))
+        rows = [int(row) for row in np.flatnonzero(near.arrived)]
+        found |= {packed(near.leaves, row) for row in rows}
+    assert len(found - {own}) >= 3
 
 
 def test_recipes_make_the_same_space_elsewhere() -> None:

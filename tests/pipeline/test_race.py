@@ -23,8 +23,8 @@ from warploom.loopnest.target import everything
 from warploom.machine.record import H200
 from warploom.pipeline import drawn as drawing
 from warploom.pipeline import exploring, race
-from warploom.pipeline.drawn import AGAIN, Asked, Made, drawn, packed, unpacked
-from warploom.pipeline.nest import Nest
+from warploom.pipeline.drawn import Asked, Made, drawn, packed, unpacked
+from warploom.pipeline.nest import AGAIN, Nest
 from warploom.pipeline.raced import Wanted, raced
 from warploom.pipeline.strategic import strategies_of
 from warploom.runtime.compile import Compiled

@@ -26,6 +26,16 @@ _TEXTS = {
     '  asm volatile("{\\n.reg .b32 there;\\nmapa.shared::cluster.u32 there, %0, %1;\\n"\n'
     '    "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\\n}"\n'
     '    :: "r"(bar), "r"(block) : "memory");',
+    "reach": "(unsigned at, int block, unsigned& there) {\n"
+    '  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), "r"(block));',
+    # In the scope of a block, as it is by practice: ptxas makes a fence of all memory of the other.
+    "arrive_read": "(unsigned bar, int block) {\n"
+    '  asm volatile("{\\n.reg .b32 there;\\nmapa.shared::cluster.u32 there, %0, %1;\\n"\n'
+    '    "mbarrier.arrive.shared::cluster.b64 _, [there];\\n}"\n'
+    '    :: "r"(bar), "r"(block) : "memory");',
+    "cluster_arrive": "() {\n"
+    '  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");',
+    "cluster_wait": '() {\n  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");',
     "cluster_meet": "() {\n"
     '  asm volatile("barrier.cluster.arrive.release.aligned;\\n"\n'
     '    "barrier.cluster.wait.acquire.aligned;" ::: "memory");',
@@ -36,6 +46,18 @@ _WAIT = """(unsigned bar, unsigned phase) {{
     "@done bra over;\\nbra again;\\nover:\\n}}" :: "r"(bar), "r"(phase) : "memory");"""
 _TEXTS["wait"] = _WAIT.format(scope="")
 _TEXTS["wait_cluster"] = _WAIT.format(scope=".acquire.cluster")
+_SEND = """(unsigned to, unsigned bar, const {type}* of) {{
+  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.{kind} [%0], "
+    "{{%2, %3, %4, %5}}, [%1];" :: "r"(to), "r"(bar),
+    "{held}"(of[0]), "{held}"(of[1]), "{held}"(of[2]), "{held}"(of[3]) : "memory");"""
+_TAKE = """(unsigned at, {type}* to) {{
+  {type} a, b, c, d;
+  asm volatile("ld.shared.v4.{kind} {{%0, %1, %2, %3}}, [%4];"
+    : "={held}"(a), "={held}"(b), "={held}"(c), "={held}"(d) : "r"(at) : "memory");
+  to[0] += a, to[1] += b, to[2] += c, to[3] += d;"""
+for _type, _kind, _constraint in (("float", "f32", "f"), ("int", "s32", "r")):
+    for _way, _text in (("send", _SEND), ("take", _TAKE)):
+        _TEXTS[f"{_way}_{_kind}"] = _text.format(type=_type, kind=_kind, held=_constraint)
 ASYNC_NAMES = re.compile(
     r"map|copy_(in|in_all|out)_\d|product_\w+|(load|store)_matrix_\w+|" + "|".join(_TEXTS)
 )

@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, assert_never
 
 from warploom.emit.async_helper import matrix_name
+from warploom.emit.cluster_sum import ClusterSumPrinter, arriving, sum_barrier
 from warploom.emit.product_group import ProductPrinter
 from warploom.emit.under_way import PLAIN, Group, at_once, needed, products_in
 from warploom.errors import EmitError
@@ -60,6 +61,9 @@ class Pipeline(ProductPrinter):
         self.ordered_turns = bool(self.taken)
         self.groups = kernel.threads // GROUP
         self.passes = self.groups > 1 and any(isinstance(each, ir.OrderedBarrier) for each in stmts)
+        self.sum = next((each for each in stmts if isinstance(each, ir.ClusterSum)), None)
+        # Then other blocks are waited for where something is sent to them.
+        self.begins_late = self.sum is not None and not any(map(self.shared_by_cluster, self.rings))
         self.under_way: list[Group] = []
         self.whose = fresh.name("whose")
         self.last_of_turn: Ring | None = None
@@ -96,28 +100,46 @@ class Pipeline(ProductPrinter):
         declared = tuple(each for each in body if isinstance(each, ir.Shared))
         self.printer.in_order(declared)
         rest = tuple(each for each in body if not isinstance(each, ir.Shared))
-        self._barriers()
         threads, bounds = self.kernel.threads, dict(self.printer.bounds)
-        lines.open(f"if ((int)threadIdx.x >= {threads})")
-        self._registers("dec", roles.producer_registers)
         lines.open(f"if ((int)threadIdx.x == {threads})")
         for map in self.kernel.maps:
             self.call("prefetch", f"&{map.name}")
+        lines.close()
+        self._barriers()
+        lines.open(f"if ((int)threadIdx.x >= {threads})")
+        self._registers("dec", roles.producer_registers)
+        lines.open(f"if ((int)threadIdx.x == {threads})")
         self._counters(False)
         self.produced(filling(rest))
         lines.close()
+        if self.kernel.cluster > 1:
+            self.add("__syncwarp();")
+            self.call("cluster_meet")
         lines.close("} else {")
         lines.depth += 1
         self.printer.bounds.clear()
         self.printer.bounds.update(bounds)
         self._registers("inc", roles.consumer_registers)
         self._counters(True)
-        self.printer.in_order(rest)
+        if self.begins_late:
+            self.call("cluster_arrive")
+        begun = 0 if self.begins_late else self._last_ring(rest)
+        self.printer.in_order(rest[:begun])
+        if self.kernel.cluster > 1 and not self.begins_late:
+            self.call("cluster_arrive")
+        self.printer.in_order(rest[begun:])
         for scope in sorted(set(self.sent.values())):
             self._sent_are_read(scope)
+        if self.kernel.cluster > 1 and not self.begins_late:
+            self.call("cluster_wait")
         lines.close()
-        if self.kernel.cluster > 1:
-            self.call("cluster_meet")
+
+    def _last_ring(self, body: tuple[ir.Stmt, ...]) -> int:
+        """After so many statements nothing of another block's is used any more, nor it by others
+        once they came so far, too: they end when all did."""
+        found = [at for at, stmt in enumerate(body)
+                 if any(isinstance(each, Ring) for each in ir.walk((stmt,)))]  # fmt: skip
+        return found[-1] + 1
 
     def _registers(self, way: str, count: int) -> None:
         """Given away, and taken, where a launch gives consumers less than they ask for."""
@@ -151,9 +173,14 @@ class Pipeline(ProductPrinter):
         if self.ordered_turns:
             for group in range(self.kernel.threads // GROUP):
                 self.call("barrier_begin", self._turn_barrier(str(group)), str(GROUP))
+        if self.sum is not None:
+            self.call("barrier_begin", sum_barrier(self), "1")
         self.asm("fence.mbarrier_init.release.cluster;")
+        if self.sum is not None:
+            bytes_ = arriving(self.sum, self.kernel.threads)
+            self.call("expect", sum_barrier(self), self.index(bytes_))
         lines.close()
-        if self.kernel.cluster > 1:
+        if self.kernel.cluster > 1 and not self.begins_late:
             self.call("cluster_meet")
         else:
             self.add("__syncthreads();")
@@ -201,6 +228,7 @@ class Pipeline(ProductPrinter):
                     pass
 
     def _filled(self, ring: Ring) -> None:
+        self.add("#pragma unroll 1")  # its registers are few
         self._head(ring)
         full = self.barrier_of(ring, False, ring.stage)
         self._wait(ring, True, f"{self.phases[ring.stage]} ^ 1")
@@ -251,10 +279,9 @@ class Pipeline(ProductPrinter):
 
     def statement(self, stmt: Hopper) -> None:
         match stmt:
-            case Ring() if at_once(stmt) and id(stmt) not in self.taken:
-                self._begun(stmt)
             case Ring():
-                self._consumed(stmt)
+                begins = at_once(stmt) and id(stmt) not in self.taken
+                (self._begun if begins else self._consumed)(stmt)
             case ir.PingPong():
                 self._turn_of(stmt)
             case ir.OrderedBarrier():
@@ -272,6 +299,10 @@ class Pipeline(ProductPrinter):
                 self._store_matrix(stmt)
             case ir.BulkStore():
                 self._send(stmt)
+            case ir.ClusterSum():
+                if self.begins_late:
+                    self.call("cluster_wait")
+                ClusterSumPrinter(self, stmt).printed()
             case Fill():
                 pass  # by others
             case _:
@@ -394,11 +425,14 @@ class Pipeline(ProductPrinter):
             self._released(ring, last, f"{last} >= 0 && ")
 
     def _released(self, ring: Ring, stage: str, guard: str) -> None:
-        each = GROUP if self._only_products(ring) else self.kernel.warp_size
+        """What products read, they have read when they are waited for."""
+        plain = self._only_products(ring)
+        each = GROUP if plain else self.kernel.warp_size
         own, bar = f"(int)threadIdx.x % {each}", self.barrier_of(ring, True, stage)
-        prefix = self.printer.prefix
+        prefix, way = self.printer.prefix, "read" if plain else "at"
         if self.shared_by_cluster(ring):
-            self.add(f"if ({guard}{own} < {self.kernel.cluster}) {prefix}arrive_at({bar}, {own});")
+            blocks = self.kernel.cluster
+            self.add(f"if ({guard}{own} < {blocks}) {prefix}arrive_{way}({bar}, {own});")
         else:
             self.add(f"if ({guard}{own} == 0) {prefix}arrive({bar});")
 

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from typing import Any, get_args
 
 from warploom.errors import CheckError
-from warploom.index.ir import variables
+from warploom.index.ir import Const, variables
 from warploom.kernel import ir
 from warploom.kernel.descriptor import UNIT, pattern_bytes
 from warploom.kernel.dtype import DType
 from warploom.kernel.tensor import types_of
-from warploom.kernel.warpgroup import GROUP, HOPPER, Fill, MapParam, Ring, Swizzle, Tile
+from warploom.kernel.warpgroup import GROUP, HOPPER, QUAD, Fill, MapParam, Ring, Swizzle, Tile
 from warploom.machine.record import CUDA
 
 MOST_RANK, MOST_SIDE, MOST_CLUSTER = 5, 256, 8
@@ -63,6 +63,7 @@ def check_head(kernel: ir.Kernel) -> None:
     _check_products(kernel.body, frozenset())
     _check_turns(kernel.body)
     _check_sent(kernel)
+    _check_sums(kernel)
     for turn in (each for each in ir.walk(kernel.body) if isinstance(each, ir.PingPong)):
         _check_turn(turn)
 
@@ -237,6 +238,8 @@ def check_hopper(stmt: ir.Stmt, scope: Mapping[str, Any], kernel: ir.Kernel) -> 
             _check_product(stmt, scope)
         case ir.LoadMatrix(cell) | ir.StoreMatrix(value=cell):
             _check_matrices(stmt, cell, scope)
+        case ir.ClusterSum():
+            _check_sum(stmt, scope, kernel)
         case _:
             pass
 
@@ -332,6 +335,55 @@ def _check_matrices(
             f"matrices of {shared.dtype!r} in '{stmt.array}'", advice="their elements have 16 bits"
         )
     _check_array(cell, shared.dtype, f"matrices of '{stmt.array}'", scope)
+
+
+def _check_sum(stmt: ir.ClusterSum, scope: Mapping[str, Any], kernel: ir.Kernel) -> None:
+    shared, what = _shared(stmt.array, scope), f"a sum over a cluster in '{stmt.array}'"
+    if shared.dtype.bytes != 4:
+        raise CheckError(f"{what} of {shared.dtype!r}", advice="its elements have 32 bits")
+    for cell in (stmt.target, stmt.value):
+        _check_array(cell, shared.dtype, what, scope)
+        if not isinstance(cell.index, Const):
+            raise CheckError(f"{what} of '{cell.name}' begins at what is no constant")
+    if stmt.count <= 0 or stmt.count % QUAD:
+        raise CheckError(f"{what} of {stmt.count} registers", advice=f"a multiple of {QUAD}")
+    if stmt.target.name == stmt.value.name:
+        raise CheckError(f"{what} overwrites what it adds", advice="use another register array")
+    if stmt.blocks != kernel.cluster or stmt.blocks < 2 or kernel.roles is None:
+        raise CheckError(
+            f"{what} of {stmt.blocks} blocks, where a cluster has {kernel.cluster}",
+            advice="all blocks of a cluster, at least two, in a kernel with roles",
+        )
+    least = stmt.elements(kernel.threads)
+    if shared.size < least or shared.offset is not None:
+        raise CheckError(f"{what} needs {least} elements, which has {shared.size}",
+                         advice="it has no offset")  # fmt: skip
+
+
+def _check_sums(kernel: ir.Kernel) -> None:
+    """A sum over a cluster comes once, and nothing else uses where its parts arrive."""
+    stmts = list(ir.walk(kernel.body))
+    found = [each for each in stmts if isinstance(each, ir.ClusterSum)]
+    if not found:
+        return
+    for stmt in stmts:
+        inner = [each for body in ir.bodies(stmt) for each in ir.walk(body)]
+        once = isinstance(stmt, ir.For | Ring | ir.PingPong)
+        if len(found) > 1 or (once and any(each is found[0] for each in inner)):
+            raise CheckError(
+                f"'{kernel.name}' adds over a cluster more than once",
+                advice="one sum, outside of loops: its blocks would have to agree on more",
+            )
+        if stmt is not found[0] and not isinstance(stmt, ir.Shared):
+            used = {getattr(stmt, "array", "")}
+            if isinstance(stmt, ir.WarpgroupProduct):
+                used = {each.array for each in stmt.tiles}
+            if found[0].array in used:
+                raise CheckError(
+                    f"'{found[0].array}' is where parts of a sum arrive, and used by a "
+                    f"{type(stmt).__name__}",
+                    advice="use another shared array",
+                )
 
 
 def _check_array(cell: ir.Cell, dtype: DType, what: str, scope: Mapping[str, Any]) -> None:

@@ -98,7 +98,7 @@ def run(
         if races else None
     )  # fmt: skip
     stored = _stored(kernel, arrays)
-    per_batch = max(1, BATCH_THREADS // kernel.threads)
+    per_batch = max(1, BATCH_THREADS // kernel.threads // kernel.cluster) * kernel.cluster
     for first in range(0, binding.blocks, per_batch):
         blocks = np.arange(first, min(first + per_batch, binding.blocks), dtype=np.int64)
         if detector is not None:

@@ -50,6 +50,8 @@ def hopper(batch: Batch, stmt: Hopper, active: Mask) -> None:
             _load_matrix(batch, stmt, active)
         case ir.StoreMatrix():
             _store_matrix(batch, stmt, active)
+        case ir.ClusterSum():
+            _cluster_sum(batch, stmt, active)
 
 
 def _ring(batch: Batch, stmt: Ring, active: Mask) -> None:
@@ -196,6 +198,26 @@ def group_barrier(batch: Batch, active: Mask) -> None:
 def _meet(batch: Batch, active: Mask) -> None:
     if batch.races is not None:
         batch.races.block_barrier(np.flatnonzero(active.any(axis=1)))
+
+
+def _cluster_sum(batch: Batch, stmt: ir.ClusterSum, active: Mask) -> None:
+    """Blocks of a cluster are beside each other, and in one batch."""
+    first = int(batch.register_index(stmt.value, active, stmt.count))
+    to = int(batch.register_index(stmt.target, active, stmt.registers))
+    held = batch.registers[stmt.value.name][first : first + stmt.count]
+    target = batch.registers[stmt.target.name]
+    each = stmt.registers
+    for block in np.flatnonzero(active.any(axis=1)):
+        rank = int(batch.blocks[block]) % stmt.blocks
+        others = [at for at in range(stmt.blocks) if at != rank]
+        share = slice(rank * each, min((rank + 1) * each, stmt.count))
+        total = held[share, block]
+        for other in others:
+            with np.errstate(over="ignore", invalid="ignore"):
+                total = total + held[share, block - rank + other]
+        target[to : to + each, block] = 0
+        target[to : to + len(total), block] = total
+    batch.report.operations += int(active.any(axis=1).sum()) * batch.kernel.threads // 32
 
 
 # -- products --------------------------------------------------------------------------------------

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 ROWS = 64
 WARPS = GROUP // 32
-_TOGETHER = (Ring, Fill, ir.PingPong, ir.OrderedBarrier, ir.BulkStore, ir.WarpgroupProduct)
+_TOGETHER = (Ring, Fill, ir.PingPong, ir.OrderedBarrier, ir.BulkStore, ir.WarpgroupProduct,
+             ir.ClusterSum)  # fmt: skip
 _LANES = ("thread", "thread_x", "lane")
 
 
@@ -81,6 +82,8 @@ def check_hopper_site(flow: Flow, site: Site) -> None:
             _check_box(flow, site, stmt)
         case ir.WarpgroupProduct():
             _check_product(flow, site, stmt)
+        case ir.ClusterSum():
+            _check_met(flow, site)
         case ir.LoadMatrix() | ir.StoreMatrix():
             guards = (*site.place.guards, site.place.expr(Var("lane").lt(8 * stmt.count)))
             _aligned(flow, site, stmt.index, 8, f"a row of a matrix in '{stmt.array}'", guards)
@@ -98,6 +101,8 @@ def _name(stmt: ir.Stmt) -> str:
             return "order of warp groups"
         case ir.PingPong():
             return "ping-pong of warp groups"
+        case ir.ClusterSum():
+            return "sum over a cluster"
         case _:
             return "move of matrices"
 
@@ -115,6 +120,14 @@ def _check_ring(flow: Flow, site: Site, stmt: Ring) -> None:
         around += [each for each in place.guards if each not in top and not _of_loop(each, place)]
         for expr in around:
             _alike(flow, expr, f"the count of the ring over '{stmt.var}'")
+
+
+def _check_met(flow: Flow, site: Site) -> None:
+    """All blocks of a cluster come here."""
+    top = set(flow.scopes.body[0].place.guards)
+    for guard in site.place.guards:
+        if guard not in top:
+            _alike(flow, guard, "whether blocks come to a sum over their cluster")
 
 
 def _of_loop(guard: Expr, place: object) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from warploom.kernel.ir import Kernel, PingPong, Ring, Shared, walk
+from warploom.kernel.ir import ClusterSum, Kernel, PingPong, Ring, Shared, walk
 from warploom.kernel.warpgroup import GROUP
 from warploom.machine.record import CUDA
 
@@ -56,10 +56,16 @@ def turn_barrier_at(kernel: Kernel) -> int:
     return aligned(total) + sum(2 * BARRIER_BYTES * each.stages for each in rings_of(kernel))
 
 
+def sum_barrier_at(kernel: Kernel) -> int:
+    """The first byte of the barrier at which blocks wait for what others of the cluster send."""
+    turns = any(isinstance(each, PingPong) for each in walk(kernel.body))
+    return turn_barrier_at(kernel) + BARRIER_BYTES * turns * (kernel.threads // GROUP)
+
+
 def whole_bytes(kernel: Kernel) -> int:
     """All of the pool: arrays, and barriers."""
-    turns = any(isinstance(each, PingPong) for each in walk(kernel.body))
-    return aligned(turn_barrier_at(kernel) + BARRIER_BYTES * turns * (kernel.threads // GROUP))
+    sums = any(isinstance(each, ClusterSum) for each in walk(kernel.body))
+    return aligned(sum_barrier_at(kernel) + BARRIER_BYTES * sums)
 
 
 def launched_bytes(kernel: Kernel) -> int:

@@ -19,7 +19,14 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.kernel.dtype import DType, f32, i32
-from warploom.kernel.ir import Cell, StoreMatrix, TensorKind, TensorProduct, WarpgroupProduct
+from warploom.kernel.ir import (
+    Cell,
+    ClusterSum,
+    StoreMatrix,
+    TensorKind,
+    TensorProduct,
+    WarpgroupProduct,
+)
 from warploom.layout.conversion.fragment import mma_operand, mma_result
 from warploom.machine.fused import fused, rule_for, small_by_halves, terms, whole
 from warploom.machine.rounding import single_to_bf16
@@ -42,8 +49,10 @@ def widths(kind: TensorKind) -> tuple[int, int, int]:
     return 4, DEPTH[kind] // 2, DEPTH[kind] // 4
 
 
-def held(stmt: TensorProduct | WarpgroupProduct | StoreMatrix) -> Iterator[tuple[Cell, int]]:
-    """The registers that matrices are read from: the first of neighbours, and how many."""
+def held(
+    stmt: TensorProduct | WarpgroupProduct | StoreMatrix | ClusterSum,
+) -> Iterator[tuple[Cell, int]]:
+    """The registers that are read together: the first of neighbours, and how many."""
     match stmt:
         case TensorProduct(target, a, b):
             yield from zip((target, a, b), widths(stmt.kind), strict=True)
@@ -53,6 +62,8 @@ def held(stmt: TensorProduct | WarpgroupProduct | StoreMatrix) -> Iterator[tuple
                 yield a, DEPTH[stmt.kind] // 2
         case StoreMatrix(value=value):
             yield value, 2 * stmt.count
+        case ClusterSum(value=value):
+            yield value, stmt.count
 
 
 def types_of(kind: TensorKind) -> tuple[DType, tuple[DType, ...]]:

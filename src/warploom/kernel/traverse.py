@@ -30,7 +30,7 @@ def values_of(stmt: ir.Stmt) -> Iterator[ir.Value]:
             yield target
             if isinstance(a, ir.Cell):
                 yield a
-        case ir.StoreMatrix(value=value):
+        case ir.StoreMatrix(value=value) | ir.ClusterSum(value=value):
             yield value
         case _:
             return
@@ -41,7 +41,7 @@ def target_of(stmt: ir.Stmt) -> ir.Cell | None:
     match stmt:
         case (
             ir.Assign(target) | ir.Load(target) | ir.Shuffle(target) | ir.TensorProduct(target)
-            | ir.WarpgroupProduct(target) | ir.LoadMatrix(target)
+            | ir.WarpgroupProduct(target) | ir.LoadMatrix(target) | ir.ClusterSum(target)
         ):  # fmt: skip
             return target
         case _:
@@ -233,6 +233,8 @@ def _map_hopper(
             return replace(stmt, target=cell_of(target), index=on_expr(stmt.index))
         case ir.StoreMatrix():
             return replace(stmt, value=cell(stmt.value), index=on_expr(stmt.index))
+        case ir.ClusterSum(target):
+            return replace(stmt, target=cell_of(target), value=cell(stmt.value))
         case ir.WarpgroupProduct(target, a, b):
             left = tile(a) if isinstance(a, ir.Tile) else cell(a)
             return replace(stmt, target=cell_of(target), a=left, b=tile(b))

@@ -177,11 +177,49 @@ class BulkStore:
     scope: Literal["block", "group"] = "block"
 
 
+QUAD = 4  # registers that a block of a cluster sends at once
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSum:
+    """`count` neighbouring registers of each thread, added over the blocks of a cluster, which
+    share the results: of the units of four registers, block r gets those from r·share on, and zeros
+    where there are none left. To its own it adds those of the others, in their order.
+
+    What others send arrives in a shared array, which nothing else uses. All threads come here, and
+    once in a launch."""
+
+    target: Cell
+    value: Cell
+    count: int
+    array: str
+    blocks: int
+
+    @property
+    def units(self) -> int:
+        return self.count // QUAD
+
+    @property
+    def share(self) -> int:
+        """Units that a block gets at most."""
+        return -(-self.units // self.blocks)
+
+    @property
+    def registers(self) -> int:
+        """How many registers a block gets, of each thread."""
+        return QUAD * self.share
+
+    def elements(self, threads: int) -> int:
+        """Room for what the other blocks send."""
+        return (self.blocks - 1) * self.registers * threads
+
+
 MatrixMove: TypeAlias = LoadMatrix | StoreMatrix
 Hopper: TypeAlias = (
     Fill | Ring | PingPong | OrderedBarrier | WarpgroupProduct | LoadMatrix | StoreMatrix
-    | BulkStore
+    | BulkStore | ClusterSum
 )  # fmt: skip
 HOPPER = (
     Fill, Ring, PingPong, OrderedBarrier, WarpgroupProduct, LoadMatrix, StoreMatrix, BulkStore,
+    ClusterSum,
 )  # fmt: skip

@@ -263,6 +263,9 @@ class _Count:
             case ir.LoadMatrix() | ir.StoreMatrix():
                 self.of["wavefronts"] += times * stmt.count * self.warps
                 self._issue("shared_requests", times, active)
+            case ir.ClusterSum():
+                self.of["wavefronts"] += 2 * times * (stmt.blocks - 1) * stmt.registers * self.warps
+                self._issue("shared_requests", times, active)
             case ir.Assign(target, value):
                 self._values(stmt, times, active)
                 if not target.dtype.is_real:

@@ -89,6 +89,10 @@ class Noise:
 
 
 def _finite(values: Numbers) -> float:
+    """The largest of those that are finite: mostly all are, of which no copy is made."""
+    most = max(float(values.max(initial=0)), -float(values.min(initial=0)))
+    if math.isfinite(most):
+        return most
     return float(np.abs(values[np.isfinite(values)]).max(initial=0))
 
 

@@ -11,7 +11,7 @@ import math
 import time
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,14 +30,7 @@ from warploom.search.branching.descent import Descents, descended, seeds
 from warploom.search.engine import Watch
 from warploom.search.workers.farm import shared
 
-# What is drawn again in the neighbourhood of a good implementation.
-AGAIN = (
-    ("size",),
-    ("size", "padding", "swizzle", "stages", "fill"),
-    ("padding", "swizzle", "stages", "fill", "cache"),
-    ("dim_kind", "thread_mapping", "order", "layout"),
-    ("order",),
-)
+UNCHOSEN = 4  # of so many pieces of work one takes whatever comes
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +136,10 @@ def leaves_of(nest: Nest, asked: Asked) -> Descents:
     random = np.random.default_rng(asked.seed)
     here = nest.root
     if asked.near is not None:
-        again = AGAIN[int(random.integers(len(AGAIN)))] if asked.count else ()
+        again = nest.reopened(random) if asked.count else ()
         here = unpacked(nest, asked.near, again)
-    here = here.take(np.zeros(max(1, asked.count) if len(here) else 0, np.int64))
+    draws = nest.draws if asked.near is None and asked.seed[-1] % UNCHOSEN else 1
+    here = here.take(np.zeros(max(1, asked.count * draws) if len(here) else 0, np.int64))
 
     def weigh(candidates: Candidates) -> Numbers:
         bounds = nest.bound(candidates)
@@ -153,7 +147,20 @@ def leaves_of(nest: Nest, asked: Asked) -> Descents:
             return 1 / (bounds + 1)
         return np.maximum(asked.cut - bounds, 0.0)
 
-    return descended(nest.problem, here, seeds(len(here), random), weigh, Watch())
+    found = descended(nest.problem, here, seeds(len(here), random), weigh, Watch())
+    return found if draws == 1 else _likely(nest, found, asked.count)
+
+
+def _likely(nest: Nest, found: Descents, count: int) -> Descents:
+    """So many that arrived, those of the shortest predicted times, each once."""
+    times: dict[bytes, tuple[float, int]] = {}
+    for row in map(int, np.flatnonzero(found.arrived)):
+        key = packed(found.leaves, row)
+        if key not in times:
+            leaf = found.leaves.take(slice(row, row + 1))
+            times[key] = (nest.predicted_time(leaf), row)
+    kept = [row for _, row in sorted(times.values())[:count]]
+    return replace(found, arrived=np.isin(np.arange(len(found.arrived)), kept))
 
 
 def made_of(nest: Nest, leaves: Candidates, row: int, arch: str, seen: set[str]) -> Made | None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from warploom.errors import UnsupportedError
 from warploom.kernel.ir import Kernel
 from warploom.kernel.schedule import schedule_text
@@ -32,6 +34,9 @@ from warploom.search.branching.candidate import Candidates
 from warploom.search.branching.fix import fixed
 from warploom.search.branching.problem import SpaceProblem
 from warploom.search.budget import Budget, BudgetSpentError
+
+DRAWS = 8  # for each that is tried
+OPENED = 4  # choices at once, near what was good
 
 
 class MatrixNest(Nest):
@@ -84,6 +89,16 @@ class MatrixNest(Nest):
     def lowered(self, candidate: Candidates) -> tuple[Kernel, ...]:
         own = self.kernel(candidate)
         return (own,) if self.after is None else (own, *self.after[0].lowered(self.after[1]))
+
+    # -- what is drawn
+
+    draws = DRAWS
+
+    def reopened(self, random: np.random.Generator) -> tuple[str, ...]:
+        """Any few: they are of one object, and what goes together is listed."""
+        open_ = [name for name, each in self.space.choices.items() if len(each.values) > 1]
+        some = random.choice(open_, min(OPENED, len(open_)), replace=False)
+        return tuple(map(str, some))
 
     # -- times
 
@@ -143,7 +158,7 @@ def shortened(product: MatrixProduct, tiling: Tiling) -> Mapping[Axis, int]:
     return {
         product.rows: cut(product.rows, tiling.rows * tiling.down, 1),
         product.columns: cut(product.columns, tiling.columns * tiling.across, 1),
-        product.over: cut(product.over, tiling.deep, tiling.stages + 1),
+        product.over: cut(product.over, tiling.deep, tiling.split * tiling.stages + 1),
         **({} if product.batch is None else {product.batch: min(2, product.batches)}),
     }
 

@@ -69,6 +69,11 @@ FREE = "none"  # the nest itself, without a strategy
 Recipe: TypeAlias = tuple[Any, ...]
 WALKED = {"Knuth": 64, "Chen": 4}  # at a time
 Measured = Callable[[Candidates], Numbers]
+# Decided again in the neighbourhood of a good implementation.
+AGAIN = (
+    ("size",), ("order",), ("dim_kind", "thread_mapping", "order", "layout"),
+    *((each, "padding", "swizzle", "stages", "fill") for each in ("size", "cache")),
+)  # fmt: skip
 TRIES = 4  # descents of what runs after a kernel, of which the best by the model is taken
 
 
@@ -299,6 +304,12 @@ class Nest:
     def threads_of(self, candidate: Candidates) -> int:
         """How many threads a block has."""
         return math.prod(self.implementation(candidate).levels)
+
+    draws = 1  # descents for each that is drawn, which is the best of them by its predicted time
+
+    def reopened(self, random: np.random.Generator) -> tuple[str, ...]:
+        """Choices that are decided again near a good implementation."""
+        return AGAIN[int(random.integers(len(AGAIN)))]
 
     # -- predictions -------------------------------------------------------------------------------
 

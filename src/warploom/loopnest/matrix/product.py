@@ -63,6 +63,11 @@ class MatrixProduct:
         return 1 if self.batch is None else self.batch.size
 
     @property
+    def is_turned(self) -> bool:
+        """Whether neighbours in the result are rows of tiles."""
+        return self.step(self.columns) != 1
+
+    @property
     def out(self) -> ir.Array:
         return self.store.access.array
 

@@ -19,9 +19,15 @@ def tiling_words(product: MatrixProduct, tiling: Tiling) -> list[str]:
         words.append("ping-pong: each warp group has tiles of its own")
     if tiling.cluster > 1:
         words.append(f"clusters of {tiling.cluster} blocks share {a if tiling.beside else b}")
+    if tiling.split > 1:
+        words.append(
+            f"{product.over} split among {tiling.split} blocks of a cluster, which add through "
+            "distributed shared memory and store a part of the tile each"
+        )
     if tiling.band > 1:
         words.append(f"bands of {tiling.band} tiles for L2")
     if tiling.boxes:
-        words.append(f"results leave in boxes of {OUT} columns by tensor copies, "
+        sides = "rows" if product.is_turned else "columns"
+        words.append(f"results leave in boxes of {OUT} {sides} by tensor copies, "
                      f"{tiling.boxes} at a time")  # fmt: skip
     return words

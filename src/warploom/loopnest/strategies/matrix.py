@@ -13,6 +13,7 @@ from warploom.loopnest.strategies.form import MATRIX, TURNED, NotMeantError, Roo
 
 NAME = "warp-group-tile"
 FEW = 128  # rows that may be columns of tiles: tiles have few columns sooner than few rows
+# So they may where there are few tiles, which narrower ones make more of.
 TILE = 128
 
 
@@ -21,7 +22,7 @@ def variants(program: ir.Program, _: bool, room: Room) -> list[Variant]:
         raise NotMeantError("the machine has no products by warp groups")
     found = matrix_product(program)
     made = [Variant(NAME, program, space=MATRIX)]
-    if found.rows.size <= FEW:
+    if found.rows.size <= FEW or blocks(program) < room.processors:
         matrix_product(program, turned=True)
         made.append(Variant(NAME, program, space=TURNED))
     return made
