@@ -9,9 +9,12 @@ divide the axes, as compilers leave loads behind conditions of their own where t
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
+from itertools import combinations
 
+from warploom.kernel.ir import Value
 from warploom.loopnest import ir
-from warploom.loopnest.computation import Computation, Loaded
+from warploom.loopnest.computation import Computation, Kept, Loaded
 from warploom.loopnest.strategies.form import (
     NotMeantError,
     Tiles,
@@ -82,6 +85,20 @@ def _shares_rows(program: ir.Program, rows: ir.Axis) -> bool:
     return any(len(each) > 1 for each in places.values())
 
 
+def _is_shared(program: ir.Program) -> bool:
+    """Whether several stores are of the same element."""
+    loaded = [set(_loaded(each.value)) for each in Computation.of(program).stores]
+    return any(one & other for one, other in combinations(loaded, 2))
+
+
+def _loaded(value: Value) -> Iterator[Loaded]:
+    for each in ir.leaves(value):
+        if isinstance(each, Loaded):
+            yield each
+        elif isinstance(each, Kept):
+            yield from _loaded(each.value)
+
+
 def _lanes(size: int) -> Tiles:
     """As many threads as divide the axis, if they are nearly whole warps."""
     dividing = [n for n in range(WARP, MOST_THREADS + 1)
@@ -106,15 +123,16 @@ def _fixes(program: ir.Program, along: ir.Axis, others: list[ir.Axis], held: boo
     axis, rows = named(program, along), [named(program, each) for each in others]
     found = [f"dim_kind({each}0)=BLOCK" for each in (axis, *rows)]
     found += ["lowered=FALSE"] if program.temporaries else []
-    if held:  # what streams is kept for nobody, and each load of it stays
+    if held or _is_shared(program):  # what streams is kept for nobody, and each load of it stays
         found += [f"cache({each})=CACHE_SHARED" for each in stores_of(program)]
     thread = 0 if len(axis.tiles) < 3 else 1
     for each in program.instructions:
         for at, dim in enumerate(dims_of(each, axis)):
             if at == thread:
                 found.append(f"dim_kind({dim})=THREAD")
-            elif at < thread or not isinstance(each.action, ir.Load | ir.Store):
-                found.append(f"dim_kind({dim})=UNROLL")
+            else:  # not threads again: all stores are done by the same ones
+                moves = at > thread and isinstance(each.action, ir.Load | ir.Store)
+                found.append(f"dim_kind({dim})={'UNROLL|VECTOR' if moves else 'UNROLL'}")
         for row in rows:
             for at, dim in enumerate(dims_of(each, row)):
                 found.append(f"dim_kind({dim})={'UNROLL' if held or at else 'THREAD'}")
