@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from bench.common.loopnest.repeated import repeated
 from bench.common.narrowed import present
+from bench.loopnest.tasks import Checked
 from tests.loopnest.programs import random_program
 
 from warploom.emit.cuda import cuda
 from warploom.index.ir import Const
 from warploom.kernel.dtype import bf16, f32, i32
 from warploom.kernel.evaluate import run
+from warploom.kernel.ir import If, Load, Store, walk
 from warploom.loopnest.build import LoopNest, cast, choose, exp, rsqrt
 from warploom.loopnest.computation import Computation
 from warploom.loopnest.evaluate import evaluate
@@ -80,12 +83,13 @@ def layer_norm(m: int, n: int) -> Program:
     return nest.done()
 
 
-def stencil(m: int, n: int) -> Program:
+def stencil(m: int, n: int, edge: int = 1) -> Program:
+    """Results have an edge to which nothing is stored, or none."""
     nest = LoopNest("stencil")
     i, j = nest.axis("m", m - 2), nest.axis("n", n - 2)
-    A, B = nest.array("A", m, n), nest.array("B", m, n)
+    A, B = nest.array("A", m, n), nest.array("B", m - 2 + 2 * edge, n - 2 + 2 * edge)
     around = A[i, j + 1] + A[i + 2, j + 1] + A[i + 1, j] + A[i + 1, j + 2]
-    B[i + 1, j + 1] = 0.5 * A[i + 1, j + 1] + 0.125 * around
+    B[i + edge, j + edge] = 0.5 * A[i + 1, j + 1] + 0.125 * around
     return nest.done()
 
 
@@ -243,12 +247,12 @@ DEFAULTS: dict[str, tuple[str, str | Program, dict[str, int]]] = {
     "assignment": ("thread-per-result", assignment(10000, 64, 16), {}),
     "bilateral": ("thread-per-result", bilateral(540, 960, 3), {}),
     "haar": ("one-pass", haar(512, 512), {}),
-    "column maximum": ("threads-per-column", column_maximum(4096, 1000), {}),
+    "column maximum": ("threads-per-column", column_maximum(1000, 8192), {}),
 }
 
 
-# Threads with a row each, every other element, or windows that begin between sectors: what is beside
-# that L1 has for the next load.
+# Threads with a row each, every other element, or windows that begin between sectors: what is
+# beside that L1 has for the next load.
 APART = {"assignment", "haar", "bilateral"}
 
 
@@ -314,6 +318,37 @@ def test_rows_of_a_stencil_in_a_thread_are_loaded_once(rows: int, side: int) -> 
     assert text.count("st.global") == rows
     assert text.count("ld.global") == 3 * rows + 2
     assert "bra" not in text
+
+
+RAGGED = [stencil(13, 75, edge=0), assignment(140, 5, 3), bilateral(5, 70, 3), haar(3, 70)]
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("program", RAGGED, ids=lambda program: program.name)
+def test_ragged_sizes_are_right_by_three_ways(program: Program) -> None:
+    """On the simulator, as PTX and as C; tiles that are whole stand apart from those that end."""
+    for each in variants_of(program, free=True)[0][-2:]:
+        found = Checked(each.program, fixes=each.fixes).batch(1, 2)
+        assert found["run"]
+        assert found["wrong"] == []
+
+
+def test_whole_tiles_of_a_stencil_load_nothing_twice() -> None:
+    """Though rows and columns are no multiples of tiles: what is left of them has conditions."""
+    program = stencil(4 * 3 + 2 + 1, 300)
+    last = variants_of(program, free=True)[0][-1]
+    nest = Nest(last.program, H200.rates, everything(H200), (*last.fixes, "size(m1)=4"))
+    drawn = weighted_descents(nest.problem, 4, np.random.default_rng(0))
+    row = int(np.flatnonzero(drawn.arrived)[0])
+    kernel = lower(nest.implementation(drawn.leaves.take(slice(row, row + 1))))
+    (branch,) = (each for each in kernel.body if isinstance(each, If))
+    conditions = [each.predicate for each in walk(branch.then) if isinstance(each, Load | Store)]
+    assert conditions
+    assert not any(conditions)
+    assert kernel.body[-1] is branch
+    whole = replace(kernel, body=(*kernel.body[:-1], replace(branch, otherwise=())))
+    text = compile_cuda(cuda(whole), "sm_90", contract=False).text
+    assert text.count("ld.global") == 3 * 4 + 2
 
 
 def test_sums_that_are_added_up_are_one_sum() -> None:

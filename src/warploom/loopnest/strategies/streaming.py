@@ -2,8 +2,8 @@
 
 For programs without folds: elementwise ones and stencils. Threads lie along the axis whose
 neighbours are side by side in memory; what is left of the others are blocks. Of a stencil a thread
-also has several rows of one column: what neighbours need of each other is loaded once, where tiles
-divide the axes, as compilers leave loads behind conditions of their own where they are.
+also has several rows of one column: what neighbours need of each other is loaded once. Threads
+whose rows all lie inside have no conditions (`schedule/whole.py`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from warploom.loopnest.strategies.form import (
 NAME = "one-pass"
 THREADS = (64, 128, 256, 512)
 ROWS = (2, 4, 8)
-MOST_ROWS = 8  # of a thread: with more, what it needs again is out of reach
+HELD = (2, 4, 8, 16)  # rows of a thread, or fewer that divide the axis
 WARP, MOST_THREADS = 32, 512
 BUSY = 0.9  # of the lanes of warps, at least
 
@@ -56,7 +56,8 @@ def variants(program: ir.Program, free: bool) -> list[Variant]:
     sizes = wide_sizes(accesses) if wide else ()
     ways = [(own, rows, False) for own, rows in _tiles(sizes, bool(others))]
     if others and _shares_rows(program, others[-1]):
-        held = [n for n in range(2, MOST_ROWS + 1) if others[-1].size % n == 0]
+        size = others[-1].size
+        held = [n for n in range(2, HELD[-1] + 1) if n <= size and (n in HELD or size % n == 0)]
         ways += [(_lanes(along.size), [tuple(held)], True)] if held else []
     for own, rows, is_held in ways:
         wanted: dict[ir.Axis, Tiles] = dict.fromkeys(others, ())
@@ -103,7 +104,7 @@ def _lanes(size: int) -> Tiles:
     """As many threads as divide the axis, if they are nearly whole warps."""
     dividing = [n for n in range(WARP, MOST_THREADS + 1)
                 if size % n == 0 and n >= BUSY * WARP * -(-n // WARP)]  # fmt: skip
-    return [tuple(dividing) or (64, 128, 256)]
+    return [tuple(sorted({*dividing, *(n for n in (64, 128, 256) if n <= size)}))]
 
 
 def _tiles(wide: tuple[int, ...], has_rows: bool) -> list[tuple[Tiles, Tiles]]:
