@@ -119,6 +119,14 @@ def _tiles(wide: tuple[int, ...], has_rows: bool) -> list[tuple[Tiles, Tiles]]:
     return [(each, rows) for each in short for rows in ((), (ROWS,), (ROWS, (2, 4)))]
 
 
+def _inside(each: ir.Instruction, axis: ir.Axis, level: int) -> str:
+    """How a thread goes over its neighbours: by one access where that is possible."""
+    if not isinstance(each.action, ir.Load | ir.Store):
+        return "UNROLL"
+    wide = all(can_be_vector(each, axis, width) for width in axis.tiles[level])
+    return "VECTOR" if wide else "UNROLL|VECTOR"
+
+
 def _fixes(program: ir.Program, along: ir.Axis, others: list[ir.Axis], held: bool) -> list[str]:
     """`held`: all rows of a tile are a thread's."""
     axis, rows = named(program, along), [named(program, each) for each in others]
@@ -132,8 +140,9 @@ def _fixes(program: ir.Program, along: ir.Axis, others: list[ir.Axis], held: boo
             if at == thread:
                 found.append(f"dim_kind({dim})=THREAD")
             else:  # not threads again: all stores are done by the same ones
-                moves = at > thread and isinstance(each.action, ir.Load | ir.Store)
-                found.append(f"dim_kind({dim})={'UNROLL|VECTOR' if moves else 'UNROLL'}")
+                found.append(
+                    f"dim_kind({dim})={_inside(each, axis, at) if at > thread else 'UNROLL'}"
+                )
         for row in rows:
             for at, dim in enumerate(dims_of(each, row)):
                 found.append(f"dim_kind({dim})={'UNROLL' if held or at else 'THREAD'}")
