@@ -63,7 +63,7 @@ def strictest(condition: Expr, counter: str, width: int) -> Expr:
 
 
 def strictest_of_all(condition: Expr, counter: str, width: int) -> Expr | None:
-    """The same of a single comparison; None where it is not monotone in the counter."""
+    """Makes the same of one comparison; None where it is not monotone in the counter."""
     match condition:
         case Binary("<=" | "<" | ">=" | ">", left, right):
             if _split(left - right, counter) is not None:

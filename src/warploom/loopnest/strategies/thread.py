@@ -60,8 +60,8 @@ def variants(program: ir.Program, free: bool) -> list[Variant]:
 
 
 def _along(program: ir.Program, results: list[ir.Axis]) -> ir.Axis:
-    """Of the results, the axis along which neighbours are side by side: in what is stored, or else
-    in what is loaded; otherwise the longest."""
+    """Returns the axis of results along which neighbours are side by side: in what is stored, or
+    else in what is loaded; otherwise the longest."""
     for accesses in (stores_of(program), loads_of(program)):
         near = [a for a in results if any(place_of(each).get(a) == 1 for each in accesses)]
         if near:

@@ -33,7 +33,7 @@ def gain_of(machine: Machine, load: Access, distance: Distance, *, in_loop: bool
 def cycles_won(
     machine: Machine, lanes: int, words: int, tests: int, space: str = "global"
 ) -> float:
-    """Of `words` 32-bit words from `lanes` away, behind `tests` more conditions."""
+    """Counts for `words` 32-bit words from `lanes` away, behind `tests` more conditions."""
     loaded = _loaded(machine, words, machine.lanes, space)
     return float(
         alone(loaded, machine) - alone(_without(machine, lanes, words, tests, space), machine)
