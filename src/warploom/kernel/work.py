@@ -5,8 +5,8 @@ it say, as its first iteration does it: addresses are computed for all threads t
 sectors, lines and passes through banks. Sectors that several statements or iterations of a block
 touch count once, as far as `ITERATIONS` of the innermost loops show it, but again for each request
 of a streaming store, which asks for nothing to be kept; some neighbours in each direction of the
-grid tell what blocks have in common. A load in a loop that changes neither its address nor its memory
-counts once: compilers do it before the loop. So does what several statements load.
+grid tell what blocks have in common. A load in a loop that changes neither its address nor its
+memory counts once: compilers do it before the loop. So does what several statements load.
 
 What data name is not known. It is taken to be inside its array and all over it: `SPREAD` places
 further on for each element that the name was loaded from, as in a table whose rows are drawn at
