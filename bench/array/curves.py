@@ -4,25 +4,22 @@
     python -m bench.array.curves --dry --candidates 2                            no GPU: compiled
 
 Ways to draw candidates: uniformly from what the solver leaves, with the fusion rule as it was
-meant, as it was coded and without it; the most promising by the model of iterations; and the
-mapping by hand of `common/array/blocked.py`, with blocks at random and with blocks by its own
-model. Drawing runs, tiles and threads without a solver is no curve: `valid_at_random` says how many
-mappings of so many obey the rules. A candidate is checked against PyTorch in float64. One that
-cannot be faster than the best so far is not launched: a thread does one product in a cycle.
+meant, as it was coded and without it; and the most promising by the time model. Drawing runs,
+tiles and threads without a solver is no curve: `valid_at_random` says how many mappings of so many
+obey the rules. A candidate is checked against PyTorch in float64. One that cannot be faster than
+the best so far is not launched: a thread does one product in a cycle.
 """
 
 from __future__ import annotations
 
 import math
-import random
 import time
 from concurrent.futures import Future
 from typing import Any
 
-from bench.array.draw import BY_MODEL, SEED, WAYS, drawn, valid_at_random
-from bench.array.layer import Device
-from bench.array.prepare import Prepared, prepare, prepare_candidate
-from bench.common.array.blocks import candidates as blocks_by_model
+from bench.array.draw import BY_MODEL, WAYS, drawn, valid_at_random
+from bench.array.gpu import Device
+from bench.array.prepare import Prepared, prepare_candidate
 from bench.harness import arguments, environment, save
 
 from warploom.array.workload import VGG_16, Convolution
@@ -31,25 +28,19 @@ from warploom.machine.record import H200
 from warploom.search.workers.farm import Farm
 
 SLOW = 0.02  # seconds: one launch is enough
-BY_HAND, BY_HAND_AND_MODEL = "by hand", "by hand, blocks by its model"
 PIECE = 500  # mappings without a solver, of one task
 
 
 def submitted(farm: Farm, layer: Convolution, count: int) -> dict[str, list[Future[Prepared]]]:
     """What each way looks at, in its order, on its way to machine code."""
-    ranked = blocks_by_model(layer, H200)
-    some = random.Random(SEED).sample(ranked, count)
     lists = {way: farm.submit(drawn, way, layer, count) for way in (*WAYS, BY_MODEL)}
-    found = {
-        way: [farm.submit(prepare, layer, each) for each in blocks]
-        for way, blocks in ((BY_HAND, some), (BY_HAND_AND_MODEL, ranked[:count]))
-    }
-    for way, listed in lists.items():
-        found[way] = [
+    return {
+        way: [
             farm.submit(prepare_candidate, f"{way} {at}", each)
             for at, each in enumerate(listed.result())
         ]
-    return found
+        for way, listed in lists.items()
+    }
 
 
 def least_seconds(layer: Convolution, prepared: Prepared) -> float:

@@ -1,4 +1,4 @@
-"""Candidates of a convolution drawn in several ways: what `map_curves.py` runs in processes of its
+"""Candidates of a convolution drawn in several ways: what `curves.py` runs in processes of its
 own."""
 
 from __future__ import annotations

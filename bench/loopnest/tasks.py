@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -38,7 +38,6 @@ from warploom.loopnest.target import everything, with_tensor_cores
 from warploom.loopnest.trial import agrees, before, some_inputs
 from warploom.machine.record import H200
 from warploom.schedule.lower import finished
-from warploom.search.branching.candidate import Decision
 from warploom.search.branching.descent import descents
 from warploom.search.branching.fix import fixed
 from warploom.search.branching.problem import SpaceProblem
@@ -78,17 +77,19 @@ TENSOR: dict[str, TensorKind] = {
 
 
 class Checked:
-    """A program, its space, and what every implementation of it should compute."""
+    """A program, its space, of which some decisions are fixed, and what every implementation of it
+    should compute."""
 
-    def __init__(self, program: Program, kind: TensorKind | None = None) -> None:
+    def __init__(
+        self, program: Program, kind: TensorKind | None = None, fixes: Sequence[str] = ()
+    ) -> None:
         self.program = program
         random = np.random.default_rng(11)
         self.arrays, self.numbers = some_inputs(program, random, seen=kind)
         self.space = NestSpace(program, with_tensor_cores(H200, kind) if kind else everything(H200))
         self.bound = Bound(self.space, H200.rates)
-        taken: tuple[Decision, ...] = ()
-        if kind:
-            taken = fixed(self.space.propagator, ["dim_kind(sum_1.k1)=TENSOR"])
+        fixes = [*fixes, *(["dim_kind(sum_1.k1)=TENSOR"] if kind else [])]
+        taken = fixed(self.space.propagator, fixes) if fixes else ()
         self.problem = SpaceProblem(self.space.propagator, taken, branch=self.space.branch)
         meant = Evaluation(program, self.arrays, self.numbers, {})
         self.before = dict(before(meant, self.arrays))

@@ -4,8 +4,8 @@
     python -m bench.ptx.shuffle_device --dry                   all but the GPU: rewrite, assemble
 
 Needs numpy and cupy, and ptxas where there is one (the driver compiles the PTX otherwise). Results
-of `all` and `selected` are compared with the original's bit for bit. Also measures what the table
-in `warploom/machine/latency.py` holds: shuffle, L1, L2 and shared memory, and the corner test.
+of `all` and `selected` are compared with the original's bit for bit. Also measures waits that the
+table `[times]` of `machine/h200.toml` holds: shuffle, L1, and the test at the edge of a warp.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@
 
 `explore_curves.json` has tree search beside random search with the bound, three of each with as
 much time (`explore_device.py --curves`); `array_curves.json` has ways to draw candidates for one
-convolution (`map_curves.py`). Over what was measured, not over time: the batch in flight when time
-is up is measured to its end, and may take long. A curve begins where it is below twice the best of
-all (twelve times for convolutions), where one would see nothing of the others otherwise.
+convolution (`array/curves.py`). Over what was measured, not over time: the batch in flight when
+time is up is measured to its end, and may take long. A curve begins where it is below twice the
+best of all (twelve times for convolutions), where one would see nothing of the others otherwise.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ from warploom.report.chart import Series, lines
 from warploom.report.page import standalone
 
 KINDS = {"tree": "lane", "random": "across"}
-OTHERS = ("lane", "across", "folds", "memory", "stays", "wrong")
+OTHERS = ("lane", "across", "folds", "memory")
 LABELS = {
-    "by hand, blocks by its model": "by hand, its model",
     "solver, fusion as meant": "fusion as meant",
     "solver, fusion as coded": "fusion as coded",
     "solver, no fusion rule": "no fusion rule",

@@ -45,4 +45,5 @@ STRATEGIES = {
     "row-per-block": "softmax, norms: threads hold a row and fold it as often as need be",
     "threads-per-column": "threads along columns; groups of them fold parts of each",
     "one-pass": "no fold: blocks, threads along neighbours, vectors",
+    "thread-per-result": "folds that no other strategy is meant for: a thread folds all of its own",
 }

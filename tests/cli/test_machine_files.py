@@ -25,7 +25,6 @@ COMMANDS = {
 }
 # What the message names, where the command does not serve the machine.
 REFUSED = {
-    ("b200", "ptx shuffle"): "no field 'latency'",
     ("mi300", "ptx report"): "lanes = 64",
     ("mi300", "ptx shuffle"): "lanes = 64",
 }
@@ -82,7 +81,8 @@ def test_what_is_shown_is_a_record_itself(cli: Cli, name: str, tmp_path: Path) -
         ("block_sides = [1, 2]", "block_sides"),
         ('like = "nothing"', "like"),
         ('name = "h200"', "built in"),
-        ("lanes = 32\n[latency]\nshuffle = 1", "latency.shared' is missing"),
+        ("lanes = 32\n[times]\nclock = 1", "times.launch' is missing"),
+        ('lanes = 32\n[times]\nlike = "mali"', "times.like"),
         ("lanes = 32\nbanks = 32\nbank_bytes = 4\n[serving]\nld4 = [1, 1]", "sum of others"),
         ("lanes = 32\nbanks = 32\nbank_bytes = 4\n[serving]\nld5 = [1]", "ld5"),
         ("rates = 3", "no table"),

@@ -360,7 +360,7 @@ def test_what_is_no_value_and_no_condition_is_refused_where_it_is_given() -> Non
         (lambda: k.array("y", f32, 64).at(v), "a value is no index"),  # type: ignore[arg-type]
         (lambda: from_index(v), "a value is no index"),  # type: ignore[arg-type]
         (lambda: k.array("y", f32, 2.5), "an index is an integer, not 2.5"),  # type: ignore[arg-type]
-        (lambda: k.array("y", "float32", 4), "'float32' is no type"),  # type: ignore[arg-type]
+        (lambda: k.array("y", "float33", 4), "'float33' is no type"),  # type: ignore[arg-type]
         (lambda: k.scalar(5), "5 is no name"),  # type: ignore[arg-type]
         (lambda: k.shared("s", f32, k.thread), "shared array 's' is an integer"),  # type: ignore[arg-type]
         (lambda: k.registers("r", f32, 1.5), "registers in 'r' is an integer"),  # type: ignore[arg-type]

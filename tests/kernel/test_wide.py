@@ -22,7 +22,7 @@ from warploom.kernel.build import Builder, ceil_div, from_index
 from warploom.kernel.check import check
 from warploom.kernel.dtype import DType, i8, i32, i64
 from warploom.kernel.evaluate import run
-from warploom.kernel.ir import Kernel
+from warploom.kernel.ir import Cell, Kernel
 from warploom.kernel.largest import largest, with_largest
 from warploom.kernel.wide import index_named, with_index
 from warploom.native import compile_c, load_library
@@ -73,6 +73,22 @@ def test_what_32_bits_refuse_64_allow() -> None:
     assert largest(wide, lambda n: {"n": n}) == 128 * (2**31 - 1)
     with pytest.raises(DeviceError, match="overflows 64 bits"):
         check_indices(wide, Binding({"n": 2**63 - 1}, grid))
+
+
+def test_numbers_of_the_same_type_stay_what_they_are() -> None:
+    """`n` is a size and an operand, `add` an operand alone: results have 32 bits, as before."""
+    k = Builder("shifted", block=128)
+    n, add = k.scalar("n"), k.number("add", i32)
+    y = k.array("y", i32, n)
+    k.grid(ceil_div(n, 128))
+    v = k.register("v", i32)
+    k.set(v, add * 2 + Cell("n", None, i32))
+    y[k.block_x * 128 + k.thread] = v
+    wide = with_index(k.done(predicate=True), i64)
+    assert [each.dtype for each in wide.scalars] == [i64, i32]
+    found = np.zeros(200, np.int32)
+    run(wide, [200, 2**30 + 1, found])
+    assert (found == 202 - 2**31).all()
 
 
 def on_the_last_blocks(text: str, name: str, first: int) -> Any:

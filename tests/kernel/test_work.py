@@ -233,3 +233,19 @@ def test_implementations_of_a_product_are_counted_as_they_run(seed: int) -> None
         assert 0.7 < work.touched / (4 * (8 * 4 + 4 * 8 + 8 * 8)) <= 1
         looked_at += 1
     assert looked_at
+
+
+def test_what_several_statements_load_is_loaded_once() -> None:
+    """As compilers do it: of what nothing is stored to, without conditions, unless it streams."""
+    found = []
+    for streaming in (False, True):
+        k = Builder("twice", block=128)
+        x = k.array("x", f32, 1 << 12, const=True)
+        k.grid(1 << 5)
+        at = k.let("at", k.block_x * 128 + k.thread)
+        for name in ("y", "z"):
+            y, held = k.array(name, f32, 1 << 12), k.register(f"from_{name}", f32)
+            k.set(held, x.at(at, streaming=streaming))
+            y[at] = held
+        found.append(work_of(k.done()).requests)
+    assert found == [4 + 2 * 4, 2 * 4 + 2 * 4]

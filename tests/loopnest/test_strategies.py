@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from bench.common.loopnest.repeated import repeated
 from bench.common.narrowed import present
+from bench.loopnest.tasks import Checked
 from tests.loopnest.programs import random_program
 
 from warploom.emit.cuda import cuda
 from warploom.index.ir import Const
 from warploom.kernel.dtype import bf16, f32, i32
 from warploom.kernel.evaluate import run
-from warploom.loopnest.build import LoopNest, cast, exp, rsqrt
+from warploom.kernel.ir import If, Load, Store, walk
+from warploom.loopnest.build import LoopNest, cast, choose, exp, rsqrt
 from warploom.loopnest.computation import Computation
 from warploom.loopnest.evaluate import evaluate
 from warploom.loopnest.instructions import Remake, in_parts, program_of
@@ -80,12 +83,55 @@ def layer_norm(m: int, n: int) -> Program:
     return nest.done()
 
 
-def stencil(m: int, n: int) -> Program:
+def stencil(m: int, n: int, edge: int = 1) -> Program:
+    """Results have an edge to which nothing is stored, or none."""
     nest = LoopNest("stencil")
     i, j = nest.axis("m", m - 2), nest.axis("n", n - 2)
-    A, B = nest.array("A", m, n), nest.array("B", m, n)
+    A, B = nest.array("A", m, n), nest.array("B", m - 2 + 2 * edge, n - 2 + 2 * edge)
     around = A[i, j + 1] + A[i + 2, j + 1] + A[i + 1, j] + A[i + 1, j + 2]
-    B[i + 1, j + 1] = 0.5 * A[i + 1, j + 1] + 0.125 * around
+    B[i + edge, j + edge] = 0.5 * A[i + 1, j + 1] + 0.125 * around
+    return nest.done()
+
+
+def assignment(n: int, k: int, d: int) -> Program:
+    """The nearest of some centres, by its number: folds inside folds."""
+    nest = LoopNest("assignment")
+    i, j, p = nest.axis("n", n), nest.axis("k", k), nest.axis("d", d)
+    x, centres = nest.array("x", i, p), nest.array("centres", j, p)
+    label = nest.array("label", i, dtype="i32")
+    away = x[i, p] - centres[j, p]
+    distance = nest.sum(away * away, over=p)
+    least = nest.fold("min", distance, over=j)
+    label[i] = nest.fold("min", choose(distance.eq(least), nest.index(j), k), over=j)
+    return nest.done()
+
+
+def bilateral(h: int, w: int, side: int) -> Program:
+    """Two sums over a window that ends at the edges of an image."""
+    nest = LoopNest("bilateral")
+    y, x = nest.axis("h", h), nest.axis("w", w)
+    dy, dx = nest.axis("dy", side), nest.axis("dx", side)
+    image, out = nest.array("image", y, x), nest.array("out", y, x)
+    row, column = y + dy - side // 2, x + dx - side // 2
+    rows = row.expr.ge(0).and_(row.expr.lt(h))
+    inside = rows.and_(column.expr.ge(0)).and_(column.expr.lt(w))
+    near = image.at((row, column), where=inside)
+    away = near - image[y, x]
+    weight = choose(inside, exp(-0.5 * away * away), 0.0)
+    out[y, x] = nest.sum(weight * near, over=(dy, dx)) / nest.sum(weight, over=(dy, dx))
+    return nest.done()
+
+
+def haar(h: int, w: int) -> Program:
+    """One level of a transform in two dimensions: four results of the same four loads."""
+    nest = LoopNest("haar")
+    y, x = nest.axis("h", h), nest.axis("w", w)
+    image = nest.array("image", 2 * h, 2 * w)
+    a, b = image[2 * y, 2 * x], image[2 * y, 2 * x + 1]
+    c, d = image[2 * y + 1, 2 * x], image[2 * y + 1, 2 * x + 1]
+    for name, value in (("ll", a + b + c + d), ("lh", a - b + c - d),
+                        ("hl", a + b - c - d), ("hh", a - b - c + d)):  # fmt: skip
+        nest.array(name, y, x)[y, x] = value * 0.5
     return nest.done()
 
 
@@ -169,7 +215,13 @@ WHICH = {
         cumulative(8, 1000, exclusive=True),
         cumulative(3, 40000),
     ],
-    "one-pass": [axpy(1000, cut=TAIL), stencil(100, 200), embedding(100, 1000)],
+    "one-pass": [
+        axpy(1000, cut=TAIL),
+        stencil(100, 200),
+        embedding(100, 1000),
+        haar(64, 256),
+    ],
+    "thread-per-result": [assignment(300, 24, 8), assignment(50, 100, 7), bilateral(40, 100, 5)],
 }
 
 
@@ -192,8 +244,16 @@ DEFAULTS: dict[str, tuple[str, str | Program, dict[str, int]]] = {
     "embedding": ("one-pass", embedding(2048, 1024), {}),
     "cumulative sum": ("row-per-block", cumulative(2048, 1024), {}),
     "matmul": ("block-tile", "matmul", {"m": 256, "n": 256, "k": 64}),
-    "column maximum": ("threads-per-column", column_maximum(4096, 1000), {}),
+    "assignment": ("thread-per-result", assignment(10000, 64, 16), {}),
+    "bilateral": ("thread-per-result", bilateral(540, 960, 3), {}),
+    "haar": ("one-pass", haar(512, 512), {}),
+    "column maximum": ("threads-per-column", column_maximum(1000, 8192), {}),
 }
+
+
+# Threads with a row each, every other element, or windows that begin between sectors: what is
+# beside that L1 has for the next load.
+APART = {"assignment", "haar", "bilateral"}
 
 
 @pytest.mark.sampled(1)
@@ -212,11 +272,12 @@ def test_the_first_answer_is_what_an_expert_would_write(name: str) -> None:
     assert kernel.threads % 32 == 0
     sides = [each.value for each in kernel.grid if isinstance(each, Const)]
     assert math.prod(sides) * kernel.threads >= 4096
+    assert found.nanoseconds < 30_000
     short = made.shortened(3)
     arrays, numbers = some_inputs(made.program, np.random.default_rng(1), short.sizes)
     report = run(lower(short), [*arrays.values(), *numbers.values()])
     loads = report.global_loads
-    assert loads.sectors <= 1.1 * loads.least_sectors
+    assert name in APART or loads.sectors <= 1.1 * loads.least_sectors
 
 
 @pytest.mark.sampled(4)
@@ -257,6 +318,37 @@ def test_rows_of_a_stencil_in_a_thread_are_loaded_once(rows: int, side: int) -> 
     assert text.count("st.global") == rows
     assert text.count("ld.global") == 3 * rows + 2
     assert "bra" not in text
+
+
+RAGGED = [stencil(13, 75, edge=0), assignment(140, 5, 3), bilateral(5, 70, 3), haar(3, 70)]
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("program", RAGGED, ids=lambda program: program.name)
+def test_ragged_sizes_are_right_by_three_ways(program: Program) -> None:
+    """On the simulator, as PTX and as C; tiles that are whole stand apart from those that end."""
+    for each in variants_of(program, free=True)[0][-2:]:
+        found = Checked(each.program, fixes=each.fixes).batch(1, 2)
+        assert found["run"]
+        assert found["wrong"] == []
+
+
+def test_whole_tiles_of_a_stencil_load_nothing_twice() -> None:
+    """Though rows and columns are no multiples of tiles: what is left of them has conditions."""
+    program = stencil(4 * 3 + 2 + 1, 300)
+    last = variants_of(program, free=True)[0][-1]
+    nest = Nest(last.program, H200.rates, everything(H200), (*last.fixes, "size(m1)=4"))
+    drawn = weighted_descents(nest.problem, 4, np.random.default_rng(0))
+    row = int(np.flatnonzero(drawn.arrived)[0])
+    kernel = lower(nest.implementation(drawn.leaves.take(slice(row, row + 1))))
+    (branch,) = (each for each in kernel.body if isinstance(each, If))
+    conditions = [each.predicate for each in walk(branch.then) if isinstance(each, Load | Store)]
+    assert conditions
+    assert not any(conditions)
+    assert kernel.body[-1] is branch
+    whole = replace(kernel, body=(*kernel.body[:-1], replace(branch, otherwise=())))
+    text = compile_cuda(cuda(whole), "sm_90", contract=False).text
+    assert text.count("ld.global") == 3 * 4 + 2
 
 
 def test_sums_that_are_added_up_are_one_sum() -> None:

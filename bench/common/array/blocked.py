@@ -15,9 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-
-from bench.common.array.fixed import compile_fixed
 
 from warploom.array.build import (
     copy,
@@ -44,9 +41,7 @@ from warploom.array.build import (
     transpose,
     zip_,
 )
-from warploom.array.code.program import Compiled
 from warploom.array.language.ir import Program, Term
-from warploom.array.mapping.constraint import Assignment
 from warploom.array.types import array
 from warploom.array.workload import Convolution, add
 from warploom.errors import CheckError
@@ -356,12 +351,3 @@ def _edged(image: Term, edges: list[tuple[int, int]], sides: tuple[int, int]) ->
 # -- kernels ---------------------------------------------------------------------------------------
 
 ADDING = (64, 4, 1)  # threads of a group that adds up parts
-
-
-def compiled_convolution(layer: Convolution, blocks: Blocks) -> Compiled:
-    return compile_fixed(convolution(layer, blocks), partial(_threads, blocks))
-
-
-def _threads(blocks: Blocks, stage: int, _runs: Assignment) -> tuple[int, int, int]:
-    across, up = blocks.threads
-    return (across, up, blocks.slices) if stage == 0 else ADDING

@@ -71,9 +71,9 @@ def _explored(asked: Explore, context: Context) -> Status:
         crew_of(asked.processes, asked.cluster) as crew,
     ):
         nest, budget = _nest(asked, answer)
-        record |= _bounded(nest)
         named = "::" not in asked.kernel
         first = strategies_of(nest, asked.strategy, asked.space.value, free=named)
+        record |= _bounded(nest, bool(first.variants))
         status, best = Status.FOUND, None
         answer.whole = True
         _check_alone(nest, asked, crew)
@@ -147,11 +147,11 @@ def _check_alone(nest: Nest, asked: Explore, crew: Farm | Cluster | None) -> Non
             check_alone(nest, what)
 
 
-def _bounded(nest: Nest) -> dict[str, Any]:
+def _bounded(nest: Nest, others: bool) -> dict[str, Any]:
     if not nest.is_possible:
         echo("impossible: no implementation fulfils all constraints")
         return {"outcome": "impossible"}
-    echo(nest.bound_words())
+    echo(nest.bound_words(others))
     return {"bound": nest.least()}
 
 

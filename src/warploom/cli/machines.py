@@ -19,7 +19,7 @@ _LIMITS = {
     "shared_bytes_most": "at most", "thread_registers": "registers", "sector_bytes": "sector",
     "banks": "banks",
 }  # fmt: skip
-_CYCLES = ("shuffle", "shared", "l1", "corner", "l2")
+_CYCLES = ("shuffle_wait", "edge_wait", "cached_wait", "shared_wait", "global_wait")
 
 
 def machines(asked: Machines, _context: Context) -> None:
@@ -41,10 +41,11 @@ def _show(found: list[Machine]) -> None:
     for machine in found:
         have = ", ".join(each for each in TABLES if each in vars(machine))
         echo(f"{machine.name:10}{_row(machine, _LIMITS)}  {have}".rstrip())
-    echo("\ncycles    " + "".join(f"{name:>10}" for name in _CYCLES) + "  from")
+    titles = (name.removesuffix("_wait") for name in _CYCLES)
+    echo("\nwaits     " + "".join(f"{title:>10}" for title in titles) + "  times of")
     for machine in found:
-        if "latency" in vars(machine):
-            echo(f"{machine.name:10}{_row(machine.latency, _CYCLES)}  {machine.latency.source}")
+        if "times" in vars(machine):
+            echo(f"{machine.name:10}{_row(machine.times, _CYCLES)}  {machine.times.name}")
 
 
 def _row(record: object, names: Mapping[str, str] | tuple[str, ...]) -> str:

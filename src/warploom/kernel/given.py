@@ -5,7 +5,7 @@ from __future__ import annotations
 from operator import index as integer
 from typing import Any
 
-from warploom.errors import CheckError
+from warploom.errors import CheckError, one_of
 from warploom.index.ir import Const, Expr
 from warploom.kernel.dtype import DType
 from warploom.kernel.ir import Arithmetic, Cell
@@ -32,11 +32,15 @@ def whole(given: Any, what: str) -> int:
 
 
 def type_of(given: Any) -> DType:
-    if not isinstance(given, DType):
-        raise CheckError(
-            f"{given!r:.40} is no type", advice="use warploom.kernel.dtype: f32, i32 …"
-        )
-    return given
+    """A type, or one by its name here or in NumPy: f32 or float32."""
+    if isinstance(given, DType):
+        return given
+    for each in DType:
+        if given in (repr(each), each.value):
+            return each
+    names = [repr(each) for each in DType]
+    advice = one_of(given, names) if isinstance(given, str) else f"use {', '.join(names)}"
+    raise CheckError(f"{given!r:.40} is no type", advice=advice)
 
 
 def name_of(given: Any) -> str:

@@ -5,8 +5,8 @@ it say, as its first iteration does it: addresses are computed for all threads t
 sectors, lines and passes through banks. Sectors that several statements or iterations of a block
 touch count once, as far as `ITERATIONS` of the innermost loops show it, but again for each request
 of a streaming store, which asks for nothing to be kept; some neighbours in each direction of the
-grid tell what blocks have in common. A load in a loop that changes neither its
-address nor its memory counts once: compilers do it before the loop.
+grid tell what blocks have in common. A load in a loop that changes neither its address nor its
+memory counts once: compilers do it before the loop. So does what several statements load.
 
 What data name is not known. It is taken to be inside its array and all over it: `SPREAD` places
 further on for each element that the name was loaded from, as in a table whose rows are drawn at
@@ -16,7 +16,7 @@ random. So rows are seldom the same, and neighbours in the grid share none by th
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -45,6 +45,7 @@ AT_ONCE = 4  # iterations that wait together, where it is not known how long the
 JOINED = 0.7  # of what they touch, where neighbours lie one behind the other
 BLOCKS = 4  # neighbours in each direction of the grid, which tell what blocks have in common
 LINE_BYTES = CUDA.line_bytes
+MOST_COMPARED = 256  # iterations of a load, of those that are undone
 SPREAD = 40503  # a prime: places between what neighbouring elements name, around the array
 SPECIAL = ir.FLOAT_ONLY | {"/"}
 
@@ -141,6 +142,8 @@ class _Count:
         self.passed = passed(kernel)
         self.ahead = asked_ahead(kernel)
         self.rounds = [_Round()]
+        self.several = _loaded_again(kernel)
+        self.had: list[set[bytes]] = [set()]  # what threads have in registers, by the scope
         self.origins: dict[str, Expr] = {}  # of registers: from which elements of memory they are
 
     def work(self) -> Work:
@@ -235,7 +238,9 @@ class _Count:
                     holds = active & self._truth(condition)
                     for part, mask in ((then, holds), (otherwise, active & ~holds)):
                         if mask.any():
+                            self.had.append(set(self.had[-1]))
                             self._body(part, around, mask)
+                            self.had.pop()
                 case ir.Load():
                     self._access(stmt, around, active)
                     self._note_origin(stmt.target, substitute(stmt.index, self.lets))
@@ -300,9 +305,11 @@ class _Count:
         if stays:
             self._issue("iterations", times, active)
             self.rounds.append(_Round())
+            self.had.append(set(self.had[-1]))
         before = self.instructions.max() + self.addresses.max()
         self._body(stmt.body, (*around, own), active)
         if stays:
+            self.had.pop()
             size = (self.instructions.max() + self.addresses.max() - before) / times + OWN
             self._waited(self.rounds.pop(), times / (1 if meets else at_once(trips, size)))
 
@@ -351,6 +358,10 @@ class _Count:
         named = variables(index) | (frozenset() if guard is None else variables(guard))
         loops = tuple(_needed(stmt, around, named))
         times = float(math.prod(each.trips for each in loops))
+        if isinstance(stmt, ir.Load) and stmt.array in self.several and guard is None:
+            times *= self._new(stmt, index, loops)
+            if not times:
+                return
         width = self.widths[stmt.array]
         place = np.broadcast_to(np.asarray(evaluate(index, self.env)), (self.kernel.threads,))
         addresses, rows = self._rows(place * width), self._rows(active)
@@ -368,6 +379,23 @@ class _Count:
             waited.read |= isinstance(stmt, ir.Load)
         else:  # constants
             self._issue("moves", times, active)
+
+    def _new(self, stmt: ir.Load, index: Expr, loops: Sequence[_Loop]) -> float:
+        """The part of a load's iterations that a compiler keeps, as no other load of the array is
+        of the same elements: only those of loops that are undone can be compared."""
+        undone = [each for each in loops if not each.stays]
+        total = math.prod(each.trips for each in undone)
+        if stmt.streaming or total > MOST_COMPARED:
+            return 1.0
+        counts = np.meshgrid(*(each.start + each.step * np.arange(each.trips) for each in undone))
+        env = {each.var: at.reshape(-1, 1) for each, at in zip(undone, counts, strict=True)}
+        places = np.asarray(evaluate(index, {**self.env, **env}))
+        each = np.broadcast_to(places, (total, self.kernel.threads))
+        around = sorted(variables(index) & {one.var for one in loops if one.stays})
+        kind = f"{stmt.array} {stmt.width} {around} ".encode()
+        found = {kind + row.tobytes() for row in each} - self.had[-1]
+        self.had[-1] |= found
+        return len(found) / total
 
     def _touched(self, stmt: ir.Load | ir.Store) -> _Touched:
         return self.touched[stmt.array, isinstance(stmt, ir.Load)]
@@ -431,6 +459,13 @@ class _Count:
             used = active & (np.asarray(evaluate(guard, env)) != 0)
         places, used = np.broadcast_arrays(np.asarray(evaluate(index, env)), used)
         return _different(places[used] * width // SECTOR_BYTES)
+
+
+def _loaded_again(kernel: ir.Kernel) -> set[str]:
+    """Arrays that nothing is stored to, and that several statements load from."""
+    const = {each.name for each in kernel.arrays if each.const and each.space == "global"}
+    loads = Counter(each.array for each in ir.walk(kernel.body) if isinstance(each, ir.Load))
+    return {name for name in const if loads[name] > 1}
 
 
 def _distinct(some: Sequence[Ints]) -> Ints:

@@ -30,6 +30,7 @@ from typing import TypeAlias, TypeVar
 from warploom.errors import CheckError, Span, calling_line, located
 from warploom.index.ir import Expr, variables
 from warploom.kernel.dtype import DType, f32
+from warploom.kernel.given import type_of
 from warploom.kernel.ir import (
     ARITY,
     Arithmetic,
@@ -132,8 +133,8 @@ def _check_same(types: Sequence[DType], what: str) -> DType:
     return types[0]
 
 
-def cast(value: Value, dtype: DType) -> Cast:
-    return Cast(dtype, _term(value))
+def cast(value: Value, dtype: DType | str) -> Cast:
+    return Cast(type_of(dtype), _term(value))
 
 
 def choose(condition: Compare | Expr, then: Given, otherwise: Given) -> Choose:
@@ -273,10 +274,12 @@ class LoopNest:
         self,
         name: str,
         *shape: ir.Axis | int,
-        dtype: DType = f32,
+        dtype: DType | str = f32,
         strides: Sequence[int] | None = None,
     ) -> Tensor:
-        """An array argument; the last dimension is contiguous unless strides say otherwise."""
+        """An array argument; the last dimension is contiguous unless strides say otherwise. A type
+        may be named: "i32"."""
+        dtype = type_of(dtype)
         sizes = tuple(each.size if isinstance(each, ir.Axis) else each for each in shape)
         for size in sizes:
             if not isinstance(size, Integral):
@@ -296,16 +299,16 @@ class LoopNest:
         self._note(made)
         return Tensor(self, made)
 
-    def parameter(self, name: str, dtype: DType = f32) -> ir.Parameter:
+    def parameter(self, name: str, dtype: DType | str = f32) -> ir.Parameter:
         """A number that is an argument of the kernel."""
-        made = ir.parameter(name, dtype)
+        made = ir.parameter(name, type_of(dtype))
         self._parameters.append(made)
         self._note(made)
         return made
 
-    def index(self, axis: ir.Linear | Expr, dtype: DType = DType.I32) -> FromIndex:
+    def index(self, axis: ir.Linear | Expr, dtype: DType | str = DType.I32) -> FromIndex:
         """The index along an axis, or an expression of such indices, as a number."""
-        return FromIndex(axis.expr if isinstance(axis, ir.Linear) else axis, dtype)
+        return FromIndex(axis.expr if isinstance(axis, ir.Linear) else axis, type_of(dtype))
 
     # -- values ------------------------------------------------------------------------------------
 

@@ -171,7 +171,9 @@ def _check_access(access: ir.Access, instruction: ir.Instruction) -> None:
         if access.where is None and (low < 0 or high >= size):
             raise CheckError(
                 f"subscript {at} of '{access.array}' runs from {low} to {high}, but its size is "
-                f"{size}"
+                f"{size}",
+                advice="load where it is inside: x.at((i - 1, j), where=(i - 1).expr.ge(0)), which "
+                "is 0 elsewhere; or declare a larger array",
             )
 
 

@@ -131,6 +131,10 @@ class Computation:
             self._free[leaf] = found
         return self._free[leaf]
 
+    def is_counted(self, axis: ir.Axis) -> bool:
+        """Whether loops along an axis end before what was folded over it is there."""
+        return axis.dynamic and axis not in self.held
+
     def in_order(self, axes: frozenset[ir.Axis]) -> list[ir.Axis]:
         return [axis for axis in self.axes if axis in axes]
 
@@ -155,6 +159,6 @@ class Computation:
                 for axis, count in self.ended(leaf.start).items():
                     found[axis] = max(found.get(axis, 0), count)
                 found |= {axis: found.get(axis, 0) + 1 for axis in leaf.over
-                          if axis.dynamic and axis not in self.held}  # fmt: skip
+                          if self.is_counted(axis)}  # fmt: skip
             self._ended[leaf] = found
         return self._ended[leaf]

@@ -195,13 +195,16 @@ class _Emission:
                            if axis in free and ages.get(axis))  # fmt: skip
 
     def _inner(self, leaf: Leaf, ages: Ages) -> dict[ir.Axis, int]:
-        """How old the loops of a leaf are, those that it folds over among them."""
-        own = dict(ages)
+        """How old the loops of a leaf are, those that it folds over among them. What is folded
+        again in later loops has loops of its own: otherwise these would be around both."""
+        own, again = dict(ages), max((age for _, age in ages), default=0)
         if isinstance(leaf, Folded):
             ended = {**self.source.ended(leaf.start)}
             for axis, count in self.source.ended(leaf.value).items():
                 ended[axis] = max(ended.get(axis, 0), count)
-            own |= {axis: ended[axis] for axis in leaf.over if ended.get(axis)}
+            for axis in leaf.over:
+                age = max(ended.get(axis, 0), again if self.source.is_counted(axis) else 0)
+                own |= {axis: age} if age else {}
         return own
 
     # -- what is needed ----------------------------------------------------------------------------

@@ -52,15 +52,18 @@ def resource_words(reason: Reason) -> str:
     return LIMITS.get(reason.resource, reason.resource)
 
 
-def bound_words(program: ir.Program, nanoseconds: float, fixed: bool = False) -> str:
+def bound_words(
+    program: ir.Program, nanoseconds: float, fixed: bool = False, others: bool = False
+) -> str:
     """A lower bound, and of which implementations it holds: tiles that nobody gave, nobody tried.
-    `fixed`: decisions of the user leave out others, too."""
+    `fixed`: decisions of the user leave out others, too. `others`: strategies have more tiles."""
     bare = [str(axis) for axis in program.axes if not axis.tiles]
     tiles = f"with the tile sizes given (none for {and_words(bare)})" if bare else (
         "with the tile sizes given"
     )  # fmt: skip
     also = " and the decisions fixed" if fixed else ""
-    return f"{tiles}{also}, no implementation takes less than {time_words(nanoseconds)}"
+    more = "; strategies have tiles of their own" if bare and others else ""
+    return f"{tiles}{also}, no implementation takes less than {time_words(nanoseconds)}{more}"
 
 
 # -- results ---------------------------------------------------------------------------------------

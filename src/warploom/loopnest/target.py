@@ -31,8 +31,6 @@ CUTS = (
     "full-warps",
     "neighbours-inside",
 )
-# `.cs` (not used again), `.cg` (L2 only), `.ca` (L1 and L2), `.nc` (read-only cache).
-CACHES = ("NO_CACHE", "CACHE_GLOBAL", "CACHE_SHARED", "CACHE_READ_ONLY")
 
 
 def cuda_vectors(instruction: Instruction, dim: Dim) -> tuple[int, ...]:
@@ -84,6 +82,7 @@ class Target:
     unroll: int = 512
     vector: tuple[int, int] = (1, 4)
     vectorises: Vectorises = cuda_vectors
+    # `.cs` (not used again), `.ca` (L1 and L2); also `.cg` (L2 only), `.nc` (read-only cache)
     caches: tuple[str, ...] = ("NO_CACHE", "CACHE_SHARED")
     spaces: tuple[str, ...] = ("SHARED",)
     paddings: tuple[int, ...] = (0, 1, 4)

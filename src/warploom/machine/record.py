@@ -20,7 +20,6 @@ from types import UnionType
 from typing import Any, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
 from warploom.errors import CheckError, ParseError, Source, Span, UnsupportedError, one_of, spelled
-from warploom.machine.latency import Latency
 from warploom.machine.rates import Pressure, Rates
 from warploom.machine.serving import KINDS, Group, Known, RequestKind, Serving
 from warploom.machine.times import Times
@@ -70,7 +69,6 @@ class Machine:
     tensor_copies: bool = False
     warp_group_products: bool = False  # of matrices in shared memory, by 128 threads (wgmma)
     reverses_bits: bool = False
-    latency: Latency = field(default_factory=_absent)
     rates: Rates = field(default_factory=_absent)
     serving: Serving = field(default_factory=_absent)
     times: Times = field(default_factory=_absent)
@@ -109,7 +107,7 @@ class Machine:
 
 # Of rates: what time or room is divided by.
 _DIVIDE = ("clock", "processors", "processor_blocks", "processor_threads", "processor_registers")
-TABLES = ("latency", "rates", "serving", "times")
+TABLES = ("rates", "serving", "times")
 # What a table has from the record itself.
 SHARED = ("name", "lanes", "processors", "processor_threads")
 _WORDS = {bool: "true or false", str: "a text", int: "a whole number", float: "a number"}
@@ -143,6 +141,11 @@ def _built_in(name: str) -> Machine:
 def _source(name: str) -> Source:
     path = _FOLDER / f"{name}.toml"
     return Source(path.name, path.read_text(encoding="utf-8"))
+
+
+def _source_table(name: str) -> Table:
+    table: Table = tomllib.loads(_source(name).text)
+    return table
 
 
 def _text(path: Path) -> str:
@@ -218,21 +221,19 @@ class _Reader:
         table = other._parsed()
         return {**other._inherited(table.get("like")), **table}
 
-    def _table(self, plain: Machine, name: str, table: Any) -> Latency | Rates | Serving | Times:
+    def _table(self, plain: Machine, name: str, table: Any) -> Rates | Serving | Times:
         """One of the tables, with what it has from the record itself."""
         if not isinstance(table, dict):
             self.fail(f"{name} is no table", name, f"write [{name}] above its fields")
         own: dict[str, Any] = {"name": plain.name}
         match name:
-            case "latency":
-                return self.record(Latency, own | {"lanes": plain.lanes} | table, name)
             case "rates":
                 threads = vars(plain).get("multiprocessor_threads")
                 same = {"processors": plain.multiprocessors or None, "processor_threads": threads}
                 given = {key: value for key, value in same.items() if value is not None}
                 return self.rates(own | given | table, name)
             case "times":
-                return self.times(own | table, name)
+                return self.times({**own, **self._times_like(plain, table)}, name)
         return Serving(
             plain.name, plain.lanes, plain.banks, self._groups(plain, table),
             plain.bank_bytes, plain.tensor_copies, plain.reverses_bits,
@@ -262,6 +263,18 @@ class _Reader:
             if not getattr(made, name):
                 self.fail(f"{place}.{name} = 0", name, "it is above zero")
         return made
+
+    def _times_like(self, plain: Machine, table: Table) -> Table:
+        """`like` names a machine whose times hold for all that this one does not say itself."""
+        if "like" not in table:
+            return table
+        like = table["like"]
+        have = [each for each in KNOWN if "times" in _source_table(each)]
+        if not isinstance(like, str) or like not in have:
+            self.fail(f"times.like = {like!r:.40}", "like", one_of(str(like), have))
+        own = {key: value for key, value in table.items() if key != "like"}
+        name = f"{plain.name} and {like}" if own else like
+        return {**_source_table(like)["times"], "name": name, **own}
 
     def _groups(self, plain: Machine, table: Table) -> dict[tuple[RequestKind, int], Group]:
         """`ld8 = [1, 2, 4]` is the basis for loads of eight bytes; `st4` also serves narrower
@@ -332,6 +345,13 @@ class _Reader:
         if number and (hint in (int, float) or outer is UnionType) and 0 <= value < math.inf:
             return value
         return self.fail(f"{key} = {value!r:.40}", key, f"it is {_WORDS.get(hint, 'another form')}")
+
+
+def nearest(target: str) -> str:
+    """The machine nearest to an architecture: `sm_61` is a pascal; unknown ones are new."""
+    digits = "".join(ch for ch in target if ch.isdigit())
+    generation = int(digits) // 10 if digits else 99
+    return {3: "kepler", 5: "maxwell", 6: "pascal", 7: "volta"}.get(generation, "h200")
 
 
 def for_ptx(machine: Machine, *names: str) -> Machine:

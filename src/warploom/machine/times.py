@@ -35,9 +35,10 @@ class Times:
     (to memory), `move` (of a register), `special` (functions, divisions), `shuffle`, `product` (of
     a tensor core), `iteration` (of a loop that stays one). Of L1: `line` and `sector` that pass.
     Of shared memory: `wavefront`. Waits: `begin` and end of a block, `global_wait`, `memory_wait`
-    more where L2 does not keep what is loaded, `shared_wait`, `barrier_wait`, and `dependent` for
-    each instruction of the longest warp. `own_registers` are those of any thread, `spill` what
-    lacking ones cost, of the need.
+    more where L2 does not keep what is loaded, `cached_wait` where L1 has it, `shared_wait`,
+    `shuffle_wait`, `barrier_wait`, `edge_wait` (lanes at the end of a warp load what no lane gives
+    them), and `dependent` for each instruction of the longest warp. `own_registers` are those of
+    any thread, `spill` what lacking ones cost, of the need.
 
     Of the whole machine, in nanoseconds: `launch`, and `block` until the next one is given out.
     `memory` and `l2` are bytes in a nanosecond, `asked` the lines that L2 is asked for in one. As
@@ -69,6 +70,9 @@ class Times:
     begin: float
     global_wait: float
     memory_wait: float
+    cached_wait: float
+    shuffle_wait: float
+    edge_wait: float
     shared_wait: float
     barrier_wait: float
     dependent: float
@@ -140,6 +144,13 @@ def predicted(work: Work, machine: Machine) -> Prediction:
     return Prediction(times.launch + taken, parts, times.name)
 
 
+def alone(work: Work, machine: Machine) -> Any:
+    """Cycles of a block that has a processor for itself, and finds in L2 what it loads: what the
+    parts of the processor have to do, and what its threads wait for, one after the other."""
+    needs = _needs(work, machine.times, 1.0)
+    return _joined(machine.times.together, *needs.values()) + _waited(work, machine)[0]
+
+
 def _needs(work: Work, times: Times, room: Any) -> dict[str, Any]:
     """Cycles that the parts of a processor are busy with one block."""
     issued = (
@@ -185,7 +196,10 @@ def _waited(work: Work, machine: Machine) -> tuple[Any, Any]:
     waited = (
         times.begin
         + round_ * work.global_rounds
+        + times.cached_wait * work.cached_rounds
         + times.shared_wait * work.shared_rounds
+        + times.shuffle_wait * work.shuffle_rounds
+        + times.edge_wait * work.edges
         + times.barrier_wait * work.barriers
         + times.dependent * work.longest
     )

@@ -27,7 +27,9 @@ class Work:
     A round is when a thread waits for what it has loaded; `ahead_rounds` are those for what it has
     asked for an iteration before. `registers` are those beside what every thread has.
     `group_products` are of warp groups, each 64 x 8 by 32 bytes of factors, and `bulk_bytes` what
-    boxes bring and take."""
+    boxes bring and take. `cached_rounds` are for what L1 has, `shuffle_rounds` for what another
+    lane has; at each of `edges` lanes at the end of a warp see that they must load themselves.
+    Those three are known where single accesses are compared."""
 
     blocks: Any
     threads: Any
@@ -57,6 +59,9 @@ class Work:
     runs: Any = 0.0
     group_products: Any = 0.0
     bulk_bytes: Any = 0.0
+    cached_rounds: Any = 0.0
+    shuffle_rounds: Any = 0.0
+    edges: Any = 0.0
 
 
 def stacked(works: Sequence[Work]) -> Work:

@@ -132,7 +132,7 @@ class Explored(PublicResult):
             return f"{name}: {self.outcome}"
         lines = [f"{name}: {time_words(self.nanoseconds)} {self.how}"]
         if self.nest is not None:
-            lines.append(f"  {self.nest.bound_words()}; {self.looked_at}")
+            lines.append(f"  {self.nest.bound_words(bool(self.strategy))}; {self.looked_at}")
             lines.append(f"  schedule: {self.nest.schedule(self.candidate)}")
         return "\n".join([*lines, *([] if self.trial is None else [f"  it {self.trial}"])])
 
@@ -294,9 +294,9 @@ class Nest:
     def least(self) -> float:
         return float(self.bound(self.root)[0])
 
-    def bound_words(self) -> str:
-        """The bound, and of which implementations it holds."""
-        return bound_words(self.program, self.least(), bool(self.decisions))
+    def bound_words(self, others: bool = False) -> str:
+        """The bound, and of which implementations it holds; `others`: strategies have more."""
+        return bound_words(self.program, self.least(), bool(self.decisions), others)
 
     def implementation(self, candidate: Candidates) -> Implementation:
         return Implementation(self.space, candidate, 0)

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from warploom.errors import WarploomError
-from warploom.machine.latency import machine_for
+from warploom.machine.record import nearest
 from warploom.options import for_ptxas, from_environment
 from warploom.ptx.shuffle import rewrite
 
@@ -87,7 +87,7 @@ def with_shuffles(arguments: list[str], folder: Path) -> list[str] | None:
         path = Path(arguments[place])
         try:
             text = path.read_bytes().decode("utf-8", "surrogateescape")
-            new = rewrite(text, str(path), machine=machine_for(target_of(arguments, text))).text
+            new = rewrite(text, str(path), machine=nearest(target_of(arguments, text))).text
             if new != text:
                 copy = folder / str(place) / path.name
                 copy.parent.mkdir()

@@ -63,14 +63,18 @@ def _is_power(number: int) -> bool:
     return number & (number - 1) == 0
 
 
-class Combiner:
-    """Statements of folds over threads. `shared` are the arrays that they need."""
+class AmongThreads:
+    """Statements by which threads of a block exchange values. `shared` are the arrays for it."""
 
     def __init__(
         self, writer: Writer, levels: Sequence[int], lanes: int, counter: Callable[[str], str]
     ) -> None:
         self.writer, self.levels, self.lanes, self.counter = writer, levels, lanes, counter
         self.shared: list[ir.Shared] = []
+
+
+class Combiner(AmongThreads):
+    """Statements of folds over threads."""
 
     def combined(self, node: Combine, at: Context) -> Iterator[ir.Stmt]:
         digits = digits_of(self.levels, node.levels, self.lanes)

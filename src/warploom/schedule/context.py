@@ -26,19 +26,21 @@ def simpler(expr: Expr, bounds: Bounds) -> Expr:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """`index` is what counters are, `stage` which of several arrays is meant, by its name."""
+    """`index` is what counters are, `stage` which of several arrays is meant, by its name. `holds`
+    are conditions over counters that were asked for before."""
 
     index: Mapping[str, Expr] = field(default_factory=dict)
     bounds: Bounds = field(default_factory=dict)
     guards: tuple[Expr, ...] = ()
     stage: Mapping[str, int] = field(default_factory=dict)
+    holds: frozenset[Expr] = frozenset()
 
     def expr(self, expr: Expr) -> Expr:
         return simpler(substitute(expr, self.index), self.bounds)
 
     def condition(self, expr: Expr) -> Expr:
         """A condition, without what is known to hold."""
-        parts = [self.expr(each) for each in conjuncts(expr)]
+        parts = [TRUE if each in self.holds else self.expr(each) for each in conjuncts(expr)]
         whole = all_of(parts)
         return FALSE if FALSE in parts else TRUE if whole is None else whole
 

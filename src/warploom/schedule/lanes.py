@@ -62,6 +62,15 @@ def strictest(condition: Expr, counter: str, width: int) -> Expr:
     return made
 
 
+def strictest_of_all(condition: Expr, counter: str, width: int) -> Expr | None:
+    """Makes the same of one comparison; None where it is not monotone in the counter."""
+    match condition:
+        case Binary("<=" | "<" | ">=" | ">", left, right):
+            if _split(left - right, counter) is not None:
+                return strictest(condition, counter, width)
+    return None
+
+
 def _split(index: Expr, counter: str) -> tuple[int, Polynomial] | None:
     """By how much an index grows with a counter, if always by the same, and the rest of it."""
     normal = Normal(dict.fromkeys(variables(index), (0, MOST)))

@@ -60,6 +60,7 @@ from warploom.schedule.pipeline import Pipeline
 from warploom.schedule.prefix import Prefixer
 from warploom.schedule.product import multiplied
 from warploom.schedule.value import Buffers, Writer
+from warploom.schedule.whole import whole_tile
 
 UNROLLED = 1024  # statements that a loop may become by choice
 # That a processor has room for, said to compilers. Unless they are told, they save registers for more
@@ -197,7 +198,21 @@ class Lowering:
         if node.where is not None:  # nothing is known of the name as long as that may fail
             inner = inner.guarded(inner.condition(node.where))
         inner = inner.below(name, node.size) if name else inner
-        return [*made, *self._nodes(node.body, inner)]
+        return [*made, *self._apart(node.body, inner)]
+
+    def _apart(self, nodes: tuple[Node, ...], at: Context) -> list[Stmt]:
+        """Whole tiles without conditions, and others."""
+        asked = None if at.holds else whole_tile(nodes, self.writer.memory)
+        if asked is None:
+            return self._nodes(nodes, at)
+        known = at.condition(asked.condition)
+        if known is FALSE:
+            return self._nodes(nodes, at)
+        then = self._nodes(nodes, replace(at, holds=asked.holds))
+        if known is TRUE or weight(then) > UNROLLED:
+            return then if known is TRUE else self._nodes(nodes, at)
+        rest = self._nodes(nodes, at) if asked.rest else []
+        return [If(known, tuple(then), tuple(rest))]
 
     def _loop(self, loop: Loop, at: Context) -> list[Stmt]:
         if loop.kind == "copy":

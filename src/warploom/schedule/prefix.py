@@ -10,26 +10,19 @@ elements: each is read and written twice, and threads exchange one value.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise, product
 
 from warploom.index.ir import Const, Expr, Var
 from warploom.index.laws import simplify, total
 from warploom.kernel import ir
-from warploom.schedule.combine import Digit, digits_of
+from warploom.schedule.combine import AmongThreads, Digit, digits_of
 from warploom.schedule.context import Context
 from warploom.schedule.ir import Prefix
-from warploom.schedule.value import Writer
 
 
-class Prefixer:
-    """Statements of scans. `shared` are the arrays that they need."""
-
-    def __init__(
-        self, writer: Writer, levels: Sequence[int], lanes: int, counter: Callable[[str], str]
-    ) -> None:
-        self.writer, self.levels, self.lanes, self.counter = writer, levels, lanes, counter
-        self.shared: list[ir.Shared] = []
+class Prefixer(AmongThreads):
+    """Statements of scans."""
 
     def prefixed(self, node: Prefix, at: Context) -> Iterator[ir.Stmt]:
         """A row of neighbours in a thread after another."""

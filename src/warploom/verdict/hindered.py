@@ -335,7 +335,7 @@ class _Looked:
         module = self.kernel.owner.module
         try:
             reading = read(module, self.kernel.function)
-            found = plan(reading, self.machine.latency, pays_only=False, limit=CUDA.lanes - 1)
+            found = plan(reading, self.machine, pays_only=False, limit=CUDA.lanes - 1)
         except UnsupportedError:
             return
         asked = by_label([*self.found.requests])

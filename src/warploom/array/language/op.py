@@ -237,7 +237,6 @@ Number: TypeAlias = Compute | Copy | Ask | Choose | Convert
 Over: TypeAlias = Map | Reduce | Scan | Iterate | Let
 Op: TypeAlias = Over | Layout | To | Number | Call
 
-LAYOUTS = get_args(Layout)
 NUMBERS = get_args(Number)
 
 

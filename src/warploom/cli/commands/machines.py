@@ -10,8 +10,8 @@ from warploom.cli.declare import Command, argument
 
 HELP = """List the known machines, or show the limits and rates of one.
 
-The record of a machine has the limits that kernels are checked against. The table [latency] decides
-whether a shuffle pays, [rates] bounds the time, and [serving] says how banks serve lanes. MACHINE
+The record of a machine has the limits that kernels are checked against. The table [rates] bounds
+the time, [times] predicts it, and [serving] says how banks serve lanes. MACHINE
 is shown as TOML. Change it, and give it to --machine FILE of map, explore, layout solve, ptx report
 or ptx shuffle. A command that needs a missing field names the field.
 

@@ -25,7 +25,8 @@ that is printed compiles, synchronises and fits the machine.
 EXPR is total, dot, matvec, matmul, stencil-1d, stencil-2d, conv, or FILE.py::NAME (a program of
 docs/arrays.md, or a function that returns one). The expressions matmul, stencil-2d and conv are
 first rewritten to tiles, unless you say --plain. You give the sizes of inputs; the search finds
-those tile sizes that you do not give. `warploom explore convolution` finds faster convolutions.
+those tile sizes that you do not give. Each reduction stays in one thread; `warploom explore`
+spreads it over threads, and finds faster convolutions.
 
 \b
 --count      count the mappings and tile sizes that the fusion rule of docs/arrays.md leaves

@@ -125,7 +125,7 @@ class Shuffle:
         "pays",
         "--select",
         metavar="WHICH",
-        help="Insert what pays by the latency model (pays), or all that is proved (all).",
+        help="Insert what pays by the time model (pays), or all that is proved (all).",
     )
     variant: str = option(
         "corner",
@@ -137,7 +137,7 @@ class Shuffle:
         FARTHEST, "--limit", min=0, max=FARTHEST, help="Largest distance between lanes."
     )
     machine: str = option(
-        "h200", "--machine", metavar="NAME|FILE", help="Machine whose latencies decide what pays."
+        "h200", "--machine", metavar="NAME|FILE", help="Machine whose times decide what pays."
     )
     check: bool = option(False, "--check", help="Run both versions on the emulator, and compare.")
     why: bool = option(False, "--why", help="Explain the decision for each load.")

@@ -18,6 +18,7 @@ from warploom.loopnest.strategies import (
     scan,
     split,
     streaming,
+    thread,
 )
 from warploom.loopnest.strategies.flat import flattened
 from warploom.loopnest.strategies.form import NotMeantError, Room, Strategy, Variant
@@ -45,6 +46,7 @@ STRATEGIES: Mapping[str, Strategy] = {
         (row.NAME, _anywhere(row.variants)),
         (reduction.COLUMN, _anywhere(lambda program, free: _columns(program, free))),
         (streaming.NAME, _anywhere(streaming.variants)),
+        (thread.NAME, _anywhere(thread.variants)),
     )
 }
 
@@ -74,6 +76,8 @@ def variants_of(
     for each in STRATEGIES.values():
         try:
             _check_scans(program, each.name)
+            if found and each.name == thread.NAME:
+                raise NotMeantError("another strategy is meant for it")
             found += each.variants(program, free, room)
         except NotMeantError as error:
             refused[each.name] = str(error)

@@ -11,12 +11,12 @@ from dataclasses import asdict, dataclass
 
 from warploom.choices import FARTHEST
 from warploom.errors import CheckError, UnsupportedError, one_of
-from warploom.machine.latency import Latency
-from warploom.machine.record import for_ptx, machine_named
+from warploom.machine.record import Machine, for_ptx, machine_named, timed
 from warploom.ptx.ir import Function, Module
 from warploom.ptx.parse import parse
 from warploom.ptx.show import Edit, show
 from warploom.ptx.shuffle.check import CheckReport, Launch, check
+from warploom.ptx.shuffle.gain import cycles_won
 from warploom.ptx.shuffle.plan import Candidate, Plan, Shuffle, plan
 from warploom.ptx.shuffle.write import VARIANTS, edits
 from warploom.ptx.symbolic.smt import judge
@@ -91,7 +91,7 @@ def rewrite(
 ) -> Rewrite:
     """Replaces loads by shuffles; every other byte of the text stays as it is.
 
-    `select` is `pays` for what the machine's table says wins, or `all`. `variant` is `corner` for
+    `select` is `pays` for what the time model says wins, or `all`. `variant` is `corner` for
     correct code, `predicated` for the same with the shuffle behind a predicate, and for studies
     of time `no-corner` and `no-load`, which compute something else.
 
@@ -122,13 +122,13 @@ def rewrite(
     >>> "shfl.sync" in found.text
     True
     """
-    latency = _checked(select, variant, limit, machine)
+    asked = _checked(select, variant, limit, machine)
     module = parse(text, name)
     changes: list[Edit] = []
     reports = []
     for function in module.functions:
         if function.kind == "entry" and function.body is not None:
-            report = _kernel(module, function, latency, select, limit)
+            report = _kernel(module, function, asked, select, limit)
             reports.append(report)
             if report.plan is not None:
                 changes += edits(report.plan, variant)
@@ -147,14 +147,16 @@ def confirm(result: Rewrite) -> dict[str, list[Verdict]]:
     }
 
 
-def _checked(select: str, variant: str, limit: int, machine: str) -> Latency:
+def _checked(select: str, variant: str, limit: int, machine: str) -> Machine:
     if select not in SELECTIONS:
         raise CheckError(f"select is {select!r}", advice=one_of(select, SELECTIONS))
     if variant not in VARIANTS:
         raise CheckError(f"variant is {variant!r}", advice=one_of(variant, VARIANTS))
     if not 0 <= limit <= FARTHEST:
         raise CheckError(f"the limit is {limit} lanes", advice=f"a warp allows 0 to {FARTHEST}")
-    return for_ptx(machine_named(machine), "lanes").latency
+    asked = timed(for_ptx(machine_named(machine), "lanes"))
+    cycles_won(asked, 1, 1, 0)  # a record that lacks a field is refused before anything is read
+    return asked
 
 
 def _refusal(module: Module) -> str:
@@ -165,14 +167,14 @@ def _refusal(module: Module) -> str:
 
 
 def _kernel(
-    module: Module, function: Function, latency: Latency, select: str, limit: int
+    module: Module, function: Function, machine: Machine, select: str, limit: int
 ) -> KernelReport:
     start = time.perf_counter()
     refusal = _refusal(module)
     if refusal:
         return KernelReport(function.name, 0, 0, {}, 0.0, refusal=refusal)
     try:
-        found = plan(read(module, function), latency, pays_only=select == "pays", limit=limit)
+        found = plan(read(module, function), machine, pays_only=select == "pays", limit=limit)
     except UnsupportedError as error:
         seconds = time.perf_counter() - start
         return KernelReport(function.name, 0, 0, {}, seconds, refusal=error.message)

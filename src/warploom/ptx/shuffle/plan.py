@@ -1,6 +1,6 @@
 """Which loads become shuffles: finds what can, chooses what should, and says why.
 
-Comes in: a `Reading`, a limit on the lane distance, and what a machine pays for loads and shuffles.
+Comes in: a `Reading`, a limit on the lane distance, and the machine whose times decide what pays.
 Goes out: a `Plan`: the shuffles to write, and for every load that differs between lanes a
 `Candidate` that says what was decided. No shuffle takes its value from a load that is itself
 replaced.
@@ -13,14 +13,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from warploom.machine.latency import Latency
+from warploom.machine.record import Machine
+from warploom.ptx.shuffle.gain import gain_of
 from warploom.ptx.symbolic.distance import Distance, Shape, decide, shape_of
 from warploom.ptx.symbolic.memory import Access, accesses, survivors
 from warploom.ptx.symbolic.operand import roots, width_of
 from warploom.ptx.symbolic.walk import Reading
 from warploom.search.outcome import Verdict
 
-TESTS_OF_ITERATIONS = 2  # in a loop: whether all lanes are in the same iteration, see `write`
 MOST_TRIES = 8  # proofs per load before the rest of its sources are left alone
 MOST_LOADS = 20_000
 MOST_TWISTED = 64  # loads of one outline whose addresses are written out for every lane
@@ -71,7 +71,7 @@ class Plan:
     candidates: tuple[Candidate, ...]
 
 
-def plan(reading: Reading, latency: Latency, *, pays_only: bool, limit: int) -> Plan:
+def plan(reading: Reading, machine: Machine, *, pays_only: bool, limit: int) -> Plan:
     loads = [load for load in accesses(reading) if load.space in ("global", "shared", "generic")]
     finder = _Finder(reading, loads[:MOST_LOADS], limit)
     chosen: list[Shuffle] = []
@@ -85,9 +85,10 @@ def plan(reading: Reading, latency: Latency, *, pays_only: bool, limit: int) -> 
         gain = None
         taken = shuffle is not None
         if shuffle is not None:
-            gain = gain_of(latency, shuffle, in_loop=bool(reading.flow.around[load.block]))
+            in_loop = bool(reading.flow.around[load.block])
+            gain = gain_of(machine, load, shuffle.distance, in_loop=in_loop)
             taken = gain > 0 or not pays_only
-            why = _why(latency, gain, taken)
+            why = _why(machine, gain, taken)
         if shuffle is not None and taken:
             chosen.append(shuffle)
             finder.shuffled |= 1 << number
@@ -95,20 +96,12 @@ def plan(reading: Reading, latency: Latency, *, pays_only: bool, limit: int) -> 
     return Plan(reading, counted, tuple(chosen), tuple(candidates))
 
 
-def gain_of(latency: Latency, shuffle: Shuffle, *, in_loop: bool) -> float:
-    words = sum((width_of(register.type) + 31) // 32 for register in shuffle.target.into)
-    tests = shuffle.distance.tests
-    if in_loop and shuffle.lanes:
-        tests += TESTS_OF_ITERATIONS
-    return latency.gain(shuffle.lanes, words, tests, shuffle.target.space)
-
-
-def _why(latency: Latency, gain: float, taken: bool) -> str:
+def _why(machine: Machine, gain: float, taken: bool) -> str:
     if gain > 0:
-        return f"pays: {gain:.1f} cycles won on {latency.name}"
+        return f"pays: {gain:.1f} cycles won by the times of {machine.times.name}"
     if taken:
-        return f"asked for, though {-gain:.1f} cycles are lost on {latency.name}"
-    return f"no gain, kept: {-gain:.1f} cycles would be lost on {latency.name}"
+        return f"asked for, though {-gain:.1f} cycles are lost by the times of {machine.times.name}"
+    return f"no gain, kept: {-gain:.1f} cycles would be lost by the times of {machine.times.name}"
 
 
 def _candidate(
