@@ -80,6 +80,9 @@ class _Scheduling:
         self.grid: list[int] = []
         self.begun: set[ir.Instruction] = set()
         self.open: set[ir.Dim] = set()
+        self.whole: set[ir.Axis] = set()  # of which all iterations here are inside
+        self.outside = {dim.axis: dim for dim in implementation.dims
+                        if dim.tile is None and implementation.kind[dim] == "BLOCK"}  # fmt: skip
         self.scans = [each for each in self.made.instructions if each.scanned]
         self.products = {p.fold: p for p in self._products()}
         self.rows = self._rows()
@@ -252,10 +255,29 @@ class _Scheduling:
                 yield made_of.Indexed(counter, size, index, self._bodies(node.body))
             case "TENSOR":
                 yield self._product(node)
+            case "VECTOR" if node.dims[0].axis.skew is not None:
+                yield self._ragged(node)
             case "DEAL":
                 yield made_of.Loop(counter, size, tuple(self._copied(node)), "copy")
             case _:
                 yield made_of.Loop(counter, size, self._bodies(node.body), KINDS[node.kind])
+
+    def _ragged(self, loop: Loop) -> made_of.Node:
+        """One wide access where all its elements are inside, else one after the other: rows begin
+        and end anywhere."""
+        counter, (dim, *_) = self.counter[loop.dims[0]], loop.dims
+        inst = next(each for each in loop.body if isinstance(each, ir.Instruction))
+        along, size = self._along(inst, dim.axis), self.made.length(dim.axis)
+        first, last = (substitute(along, {counter: Const(at)}) for at in (0, loop.size - 1))
+        some = self._bodies(loop.body)
+        self.whole.add(dim.axis)
+        every = self._bodies(loop.body)
+        self.whole.remove(dim.axis)
+        return made_of.Either(
+            first.ge(0).and_(last.le(size - 1)),
+            (made_of.Loop(counter, loop.size, every, "vector"),),
+            (made_of.Loop(counter, loop.size, some, "unrolled"),),
+        )
 
     def _copied(self, loop: Loop) -> Iterator[made_of.Node]:
         """What is loaded goes straight to where it is put."""
@@ -308,7 +330,19 @@ class _Scheduling:
     def _along(self, inst: ir.Instruction, axis: ir.Axis) -> Expr:
         """The index along an axis."""
         own = [dim for dim in inst.dims if dim.axis is axis]
-        return total(self.index[dim] * self.made.stride_of(dim) for dim in own)
+        found = total(self.index[dim] * self.made.stride_of(dim) for dim in own)
+        return found if axis.skew is None else found - self._skew(inst, axis.skew)
+
+    def _skew(self, inst: ir.Instruction, skew: ir.Skew) -> Expr:
+        """How many iterations come before the first index, where an instruction stands: in a row
+        that its own loops say, or that blocks are."""
+        along: dict[str, Expr] = {}
+        for axis in self.program.axes:
+            if axis in inst.axes:
+                along[axis.name] = self._along(inst, axis) if axis.skew is None else Const(0)
+            elif axis in self.outside:
+                along.setdefault(axis.name, self.index[self.outside[axis]])
+        return substitute(skew.expr, along)
 
     def _names(self, inst: ir.Instruction, access: ir.Access) -> list[made_of.Name]:
         """What data decide of an access."""
@@ -342,6 +376,8 @@ class _Scheduling:
                 dims = sorted(inst.dims, key=lambda dim: self.made.kind[dim] == "UNROLL")
                 terms = [self.index[dim] * (self.made.stride_of(dim) * place.factors[dim.axis])
                          for dim in dims if dim.axis in place.factors]  # fmt: skip
+                terms += [self._skew(inst, axis.skew) * -factor
+                          for axis, factor in place.factors.items() if axis.skew]  # fmt: skip
             else:
                 terms = [self._along(inst, axis) * f for axis, f in place.factors.items()]
             return Cell(array.name, total([*terms, Const(place.offset)]), array.dtype)
@@ -368,10 +404,14 @@ class _Scheduling:
         """That the index is not beyond the end of an axis whose last tile is partial."""
         found = []
         for axis in inst.axes if axes is None else axes:
+            if axis in self.whole:
+                continue
             outer = [self.made.size_of(dim) for dim in inst.dims if dim.axis is axis]
-            size = self.made.length(axis)
+            size, along = self.made.length(axis), self._along(inst, axis)
+            if axis.skew is not None:
+                found.append(along.ge(0))
             if math.prod(outer) > size:
-                found.append(self._along(inst, axis).le(size - 1))
+                found.append(along.le(size - 1))
         return all_of(found)
 
     def _first_threads(self, inst: ir.Instruction) -> Iterator[Expr]:

@@ -9,7 +9,8 @@ shared memory. A row that has no room in registers is read again for each fold.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from warploom.loopnest import ir, tiling
 from warploom.loopnest.computation import Computation, Folded, Scanned
@@ -26,12 +27,17 @@ from warploom.loopnest.strategies.form import (
     stores_of,
     tiled,
 )
+from warploom.loopnest.target import is_aligned
+from warploom.machine.record import CUDA
 
 NAME = "row-per-block"
-THREADS = (32, 64, 128, 256, 512, 1024)
+WARP, MOST_THREADS = 32, 1024
+LONG = (256, 512, 1024)  # threads, where they do not hold a row
 WIDTHS = (16, 8, 4, 2, 1)
 HELD = 32  # elements of a row that a thread has in registers, at most
-GOOD = 8  # the number that is tried first
+GOOD = 24  # the number that is tried first
+BUSY = 0.75  # of what threads could hold, unless nothing else fits
+SHAPES = 4
 NEAR = 4  # elements that a thread of a short row has; then several rows share a block
 ROWS: Tiles = ((2, 4, 8),)
 SCANNED = (2, 4, 8)  # accesses of a thread between two meetings, in a scan of a long row
@@ -41,8 +47,32 @@ def variants(program: ir.Program, free: bool) -> list[Variant]:
     over, others = _axes_of(program)
     if over.tiles and not free:
         raise NotMeantError(f"axis '{over}' has tiles of yours")
-    width = next(w for w in WIDTHS if w == 1 or _is_wide(program, over, w))
-    return [_variant(program, free, over, others, shape) for shape in _shapes(over, width)]
+    own = _accesses(program, over)
+    width = next(w for w in WIDTHS if w == 1 or all(can_be_vector(*each, w) for each in own))
+    skew = _skew(own, others, width) if over.size > WARP * NEAR else None
+    shapes = [] if skew is None else _shapes(over.size, skew.width, skew)
+    if not shapes or shapes[0].held:
+        shapes += _shapes(over.size, width, None)
+    made, refused = list[Variant](), None
+    for shape in shapes:
+        try:
+            made.append(_variant(program, free, over, others, shape))
+        except NotMeantError as error:
+            refused = error
+    if not made:
+        raise refused or NotMeantError("no number of threads suits the rows")
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """Threads of a block, the elements of an access, and whether a thread holds its part of the
+    row; with a skew accesses are aligned though rows are not."""
+
+    threads: int
+    width: int
+    held: bool
+    skew: ir.Skew | None = None
 
 
 def _axes_of(program: ir.Program) -> tuple[ir.Axis, list[ir.Axis]]:
@@ -79,23 +109,48 @@ def _ages(program: ir.Program, over: ir.Axis) -> list[ir.Axis]:
             and axis.name not in {row.name for row in rows}]  # fmt: skip
 
 
-def _is_wide(program: ir.Program, over: ir.Axis, width: int) -> bool:
-    """Whether every access along the row is of so many neighbours."""
-    ages = _ages(program, over)
-    own = [(each, axis) for each in (*loads_of(program), *stores_of(program))
-           for axis in ages if axis in each.axes]  # fmt: skip
-    return all(can_be_vector(each, axis, width) for each, axis in own)
+def _accesses(program: ir.Program, over: ir.Axis) -> list[tuple[ir.Instruction, ir.Axis]]:
+    """What is loaded and stored along the row, each with the axis that the row is there."""
+    return [(each, axis) for each in (*loads_of(program), *stores_of(program))
+            for axis in _ages(program, over) if axis in each.axes]  # fmt: skip
 
 
-def _shapes(over: ir.Axis, width: int) -> Iterator[tuple[int, int, bool]]:
-    """Threads, the width of an access, and whether a thread holds its part of the row."""
-    fitting = [t for t in THREADS if -(-over.size // (t * width)) * width <= HELD]
+def _skew(
+    own: Sequence[tuple[ir.Instruction, ir.Axis]], others: Sequence[ir.Axis], width: int
+) -> ir.Skew | None:
+    """By how much iterations have to begin before a row, so that accesses of the widest kind are
+    aligned: of what is stored, or else of what is loaded first. None if they are anyway."""
+    names = {axis.name for axis in others}
+    for each, axis in reversed(own):
+        assert isinstance(each.action, ir.Load | ir.Store)
+        access = each.action.access
+        away = {other.name: f for other, f in access.near.factors.items() if other is not axis}
+        most = CUDA.access_bytes // each.dtype.bytes
+        if access.near.factors.get(axis) != 1 or access.named or not away or access.where:
+            continue
+        if not away.keys() <= names or most <= width:
+            continue
+        near = tuple((name, factor % most) for name, factor in away.items() if factor % most)
+        return ir.Skew(near, access.near.offset % most, most)
+    return None
+
+
+def _shapes(size: int, width: int, skew: ir.Skew | None) -> list[_Shape]:
+    """Those that hold a row, the likeliest first; if none can, those that read it again."""
+    accesses = -(-(size + (0 if skew is None else skew.most)) // width)
+    fitting: list[tuple[float, float, int]] = []
+    for each in range(1, HELD // width + 1):
+        threads = -(-accesses // (each * WARP)) * WARP
+        if threads <= MOST_THREADS and -(-accesses // threads) == each:
+            if each > 1 or threads == accesses:
+                busy = accesses / (each * threads)
+                fitting.append((busy, abs(math.log2(each * width / GOOD)), threads))
     if not fitting:
-        yield from ((threads, width, False) for threads in (256, 512, 1024))
-        return
-    usual = [t for t in fitting if t * width < 2 * over.size] or fitting[:1]
-    usual.sort(key=lambda threads: abs(math.log2(over.size / (threads * GOOD))))
-    yield from ((threads, width, True) for threads in usual[:4])
+        few = accesses <= WARP
+        return [_Shape(n, width, few, skew) for n in ((WARP,) if few else LONG)]
+    usual = [each for each in fitting if each[0] >= BUSY] or [max(fitting)]
+    usual.sort(key=lambda each: each[1])
+    return [_Shape(threads, width, True, skew) for _, _, threads in usual[:SHAPES]]
 
 
 def _variant(
@@ -103,29 +158,43 @@ def _variant(
     free: bool,
     over: ir.Axis,
     others: list[ir.Axis],
-    shape: tuple[int, int, bool],
+    shape: _Shape,
 ) -> Variant:
-    threads, width, is_held = shape
+    threads, width, is_held = shape.threads, shape.width, shape.held
     tiles: list[tuple[int, ...]] = [(threads,), *([(width,)] if width > 1 else [])]
     levels = len(tiles)
     if not is_held and any(each.scanned for each in program.instructions):
         tiles.insert(0, SCANNED)  # threads meet once for all of these
-    is_short = over.size <= threads * NEAR and threads == THREADS[0]
+    is_short = over.size <= threads * NEAR and threads == WARP
     wanted: dict[ir.Axis, Tiles] = dict.fromkeys(others, ())
     if is_short and others[-1].size > 1:
         wanted[others[-1]] = ROWS
-    made = tiled(program, wanted, free, {over: _cut(tiles, is_held)},
+    made = tiled(program, wanted, free, {over: _cut(tiles, is_held, shape.skew)},
                  frozenset({over} if is_held else ()))  # fmt: skip
+    if shape.skew is not None:
+        _check_known(made, shape.skew)
     fixes = _fixes(made, named(made, others[-1]), [each.name for each in others], levels)
     return Variant(NAME, made, tuple(fixes))
 
 
-def _cut(tiles: Tiles, is_held: bool) -> Remake:
+def _check_known(program: ir.Program, skew: ir.Skew) -> None:
+    """What stands along rows is to know which row it is: by loops of its own, or as the row is the
+    block's."""
+    rows = [axis for axis in program.axes if axis.name in dict(skew.factors)]
+    for each in program.instructions:
+        if any(axis.skew for axis in each.axes) and any(
+            axis.tiles and axis not in each.axes for axis in rows
+        ):
+            raise NotMeantError(f"'{each}' is the same for several rows, which begin anywhere")
+
+
+def _cut(tiles: Tiles, is_held: bool, skew: ir.Skew | None) -> Remake:
     """Values travel along an axis without a loop that counts tiles, so that nothing is read again;
     along others they are read once for each fold."""
 
     def remake(axis: ir.Axis, end: str) -> Instead:
-        made = tiling.cut(f"{axis.name}{end}", axis.size, tiles, dynamic=not is_held, tail=True)
+        made = tiling.cut(f"{axis.name}{end}", axis.size, tiles,
+                          dynamic=not is_held, tail=True, skew=skew)  # fmt: skip
         return Instead(ir.affine(made), (made,), (made,))
 
     return remake
@@ -153,12 +222,18 @@ def _fixes(
             lanes.append(lane)
             yield from (f"dim_kind({dim})=UNROLL" for dim in outside)
             yield f"dim_kind({lane})=THREAD"
-            yield from (f"dim_kind({dim})={_inside(each)}" for dim in dims[len(outside) + 1 :])
+            yield from (f"dim_kind({dim})={_inside(each, dim, program)}"
+                        for dim in dims[len(outside) + 1 :])  # fmt: skip
     yield from (f"thread_mapping({lanes[0]},{dim})=MAPPED" for dim in lanes[1:])
     yield from (f"thread_mapping({above[0]},{dim})=MAPPED" for dim in above[1:])
     if above:
         yield f"thread_mapping({above[0]},{lanes[0]})=MAPPED_OUT"
 
 
-def _inside(each: ir.Instruction) -> str:
-    return "VECTOR" if isinstance(each.action, ir.Load | ir.Store) else "UNROLL"
+def _inside(each: ir.Instruction, dim: ir.Dim, program: ir.Program) -> str:
+    """One access where neighbours are aligned. Where rows begin anywhere, what is the same for all
+    of them is not."""
+    if not isinstance(each.action, ir.Load | ir.Store):
+        return "UNROLL"
+    (tile,) = [tile for tile in program.tiles if tile is dim.tile]
+    return "VECTOR" if is_aligned(each.action.access, dim, tile.sizes[0]) else "UNROLL"
