@@ -88,7 +88,8 @@ class Axis(Linear):
     A *dynamic* axis has one more dimension outside its tiles, which counts tiles: it is shared by
     all instructions, because values travel along it only within one loop. Without it the tiles
     alone make up the whole. With a `tail` the last tile may be partial, else tiles divide the size.
-    With a `skew` the first one may be, too.
+    With a `skew` the first one may be, too. Of an axis that is not `guarded`, loads say themselves
+    where they are inside: what iterations beyond its ends compute changes nothing.
     """
 
     name: str
@@ -97,11 +98,12 @@ class Axis(Linear):
     dynamic: bool = True
     tail: bool = False
     skew: Skew | None = None
+    guarded: bool = True
 
     @property
     def span(self) -> int:
         """Iterations that tiles have to cover: the indices, and what may be before the first."""
-        return self.size + (0 if self.skew is None else self.skew.most)
+        return self.size + (self.skew.most if self.skew is not None and self.guarded else 0)
 
     def __str__(self) -> str:
         return self.name

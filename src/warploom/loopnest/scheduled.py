@@ -37,6 +37,7 @@ from warploom.loopnest.neutral import folded_by, unchanged_outside
 from warploom.loopnest.tile import Product, products
 from warploom.schedule import ir as made_of
 from warploom.schedule.context import all_of
+from warploom.schedule.lanes import strictest
 
 BLOCKS = ("block_x", "block_y", "block_z")
 KINDS: Mapping[str, made_of.Kind] = {
@@ -265,19 +266,24 @@ class _Scheduling:
     def _ragged(self, loop: Loop) -> made_of.Node:
         """One wide access where all its elements are inside, else one after the other: rows begin
         and end anywhere."""
-        counter, (dim, *_) = self.counter[loop.dims[0]], loop.dims
+        counter, dim = self.counter[loop.dims[0]], loop.dims[0]
         inst = next(each for each in loop.body if isinstance(each, ir.Instruction))
-        along, size = self._along(inst, dim.axis), self.made.length(dim.axis)
-        first, last = (substitute(along, {counter: Const(at)}) for at in (0, loop.size - 1))
+        assert isinstance(inst.action, ir.Load | ir.Store)
+        found = [self._inside(inst)]
+        if (where := inst.action.access.where) is not None:
+            along = {axis.name: self._along(inst, axis) for axis in where.axes}
+            found.append(self._by_loops(where.condition, along))
+        inside = all_of(each for each in found if each is not None)
         some = self._bodies(loop.body)
         self.whole.add(dim.axis)
         every = self._bodies(loop.body)
         self.whole.remove(dim.axis)
-        return made_of.Either(
-            first.ge(0).and_(last.le(size - 1)),
-            (made_of.Loop(counter, loop.size, every, "vector"),),
-            (made_of.Loop(counter, loop.size, some, "unrolled"),),
-        )
+        wide = made_of.Loop(counter, loop.size, every, "vector")
+        if inside is None:
+            return wide
+        both = substitute(strictest(inside, counter, loop.size), {counter: Const(0)})
+        single = made_of.Loop(counter, loop.size, some, "unrolled")
+        return made_of.Either(simplify(both), (wide,), (single,))
 
     def _copied(self, loop: Loop) -> Iterator[made_of.Node]:
         """What is loaded goes straight to where it is put."""
@@ -404,7 +410,7 @@ class _Scheduling:
         """That the index is not beyond the end of an axis whose last tile is partial."""
         found = []
         for axis in inst.axes if axes is None else axes:
-            if axis in self.whole:
+            if axis in self.whole or not axis.guarded:
                 continue
             outer = [self.made.size_of(dim) for dim in inst.dims if dim.axis is axis]
             size, along = self.made.length(axis), self._along(inst, axis)
@@ -443,7 +449,7 @@ class _Scheduling:
             value: Value = Choose(there, element, Number(access.other, access.array.dtype))
         else:
             value = self._element(inst, access)
-        if access.where is not None:
+        if access.where is not None and not self.whole.intersection(access.where.axes):
             along = {axis.name: self._along(inst, axis) for axis in access.where.axes}
             where = self._by_loops(access.where.condition, along)
             value = Choose(where, value, Number(access.other, access.array.dtype))

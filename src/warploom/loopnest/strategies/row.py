@@ -9,12 +9,13 @@ shared memory. A row that has no room in registers is read again for each fold.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from warploom.loopnest import ir, tiling
 from warploom.loopnest.computation import Computation, Folded, Scanned
-from warploom.loopnest.instructions import Instead, Remake
+from warploom.loopnest.instructions import Instead, Remake, program_of
 from warploom.loopnest.strategies.form import (
     NotMeantError,
     Tiles,
@@ -27,6 +28,7 @@ from warploom.loopnest.strategies.form import (
     stores_of,
     tiled,
 )
+from warploom.loopnest.strategies.online import Pieces, in_pieces
 from warploom.loopnest.target import is_aligned
 from warploom.machine.record import CUDA
 
@@ -38,6 +40,8 @@ HELD = 32  # elements of a row that a thread has in registers, at most
 GOOD = 24  # the number that is tried first
 BUSY = 0.75  # of what threads could hold, unless nothing else fits
 SHAPES = 4
+PIECES = 16  # of a long row, which a thread folds one by one and then together
+TOGETHER = (4, 2, 1)  # accesses for a piece, on their way at once
 NEAR = 4  # elements that a thread of a short row has; then several rows share a block
 ROWS: Tiles = ((2, 4, 8),)
 SCANNED = (2, 4, 8)  # accesses of a thread between two meetings, in a scan of a long row
@@ -56,7 +60,8 @@ def variants(program: ir.Program, free: bool) -> list[Variant]:
     made, refused = list[Variant](), None
     for shape in shapes:
         try:
-            made.append(_variant(program, free, over, others, shape))
+            way = _online if shape.together else _variant
+            made.append(way(program, free, over, others, shape))
         except NotMeantError as error:
             refused = error
     if not made:
@@ -73,6 +78,7 @@ class _Shape:
     width: int
     held: bool
     skew: ir.Skew | None = None
+    together: int = 0  # accesses of a piece, where pieces are folded as they are read, once
 
 
 def _axes_of(program: ir.Program) -> tuple[ir.Axis, list[ir.Axis]]:
@@ -147,7 +153,11 @@ def _shapes(size: int, width: int, skew: ir.Skew | None) -> list[_Shape]:
                 fitting.append((busy, abs(math.log2(each * width / GOOD)), threads))
     if not fitting:
         few = accesses <= WARP
-        return [_Shape(n, width, few, skew) for n in ((WARP,) if few else LONG)]
+        if few:
+            return [_Shape(WARP, width, True, skew)]
+        once = [_Shape(n, width, False, skew, some) for some in TOGETHER for n in LONG
+                if accesses <= n * some * PIECES]  # fmt: skip
+        return [*once[: 2 * SHAPES], *(_Shape(n, width, False, skew) for n in LONG)]
     usual = [each for each in fitting if each[0] >= BUSY] or [max(fitting)]
     usual.sort(key=lambda each: each[1])
     return [_Shape(threads, width, True, skew) for _, _, threads in usual[:SHAPES]]
@@ -173,8 +183,57 @@ def _variant(
                  frozenset({over} if is_held else ()))  # fmt: skip
     if shape.skew is not None:
         _check_known(made, shape.skew)
-    fixes = _fixes(made, named(made, others[-1]), [each.name for each in others], levels)
+    names = [each.name for each in others]
+    fixes = _fixes(made, named(made, others[-1]), names, {}, levels)
     return Variant(NAME, made, tuple(fixes))
+
+
+def _online(
+    program: ir.Program,
+    free: bool,
+    over: ir.Axis,
+    others: list[ir.Axis],
+    shape: _Shape,
+) -> Variant:
+    """What is folded is read once, in pieces; what is stored along the row reads it again."""
+    source = Computation.of(program)
+    cut = _pieces(over, shape, {axis.name for axis in source.axes})
+    made = program_of(in_pieces(source, cut), published=False)
+    tiles: Tiles = [(shape.threads,), *([(shape.width,)] if shape.width > 1 else [])]
+    wanted: dict[ir.Axis, Tiles] = dict.fromkeys(others, ())
+    remade = {over: _cut(tiles, False, shape.skew)} if over in made.axes else {}
+    made = tiled(made, wanted, free, remade)
+    if shape.skew is not None:
+        _check_known(made, shape.skew)
+    names = [each.name for each in others]
+    piece, lane = (axis.name for axis in cut.which)
+    own = {axis.name: 0 for axis in cut.axes} | {lane: 1}
+    fixes = [*_fixes(made, named(made, others[-1]), names, own, len(tiles))]
+    pieces = [dim for each in made.instructions for dim in each.dims if dim.axis.name == piece
+              and any(axis.name == cut.within[-1].name for axis in each.axes)]  # fmt: skip
+    fixes += [f"order({pieces[0]},{dim})=MERGED" for dim in pieces[1:]]
+    if remade:
+        fixes.append(f"order({pieces[0]},{over.name}0)=BEFORE")
+    return Variant(NAME, made, tuple(fixes))
+
+
+def _pieces(over: ir.Axis, shape: _Shape, taken: set[str]) -> Pieces:
+    """Pieces are of neighbours, and of others as far on as all threads have such: each access of a
+    warp is of one line after the other."""
+
+    def axis(end: str, size: int, skew: ir.Skew | None = None) -> ir.Axis:
+        name = f"{over.name}{end}"
+        while name in taken:
+            name += "_"
+        return ir.Axis(name, size, ((size,),), False, False, skew, False)
+
+    span = over.size + (0 if shape.skew is None else shape.skew.most)
+    once = shape.threads * shape.width
+    piece = axis("piece", -(-span // (once * shape.together)))
+    lane, some = axis("lane", shape.threads), axis("part", shape.together)
+    near = axis("near", shape.width, shape.skew)
+    at = piece * (once * shape.together) + some * once + lane * shape.width + near
+    return Pieces(over, at, (piece, lane), (some, near), shape.skew)
 
 
 def _check_known(program: ir.Program, skew: ir.Skew) -> None:
@@ -201,12 +260,20 @@ def _cut(tiles: Tiles, is_held: bool, skew: ir.Skew | None) -> Remake:
 
 
 def _fixes(
-    program: ir.Program, rows: ir.Axis, others: list[str], levels: int
-) -> Iterator[str]:  # fmt: skip
-    """Blocks are rows; the tile of the row that has threads is the first of the last `levels`."""
+    program: ir.Program,
+    rows: ir.Axis,
+    others: list[str],
+    own: Mapping[str, int],
+    levels: int,
+) -> Iterator[str]:
+    """Blocks are rows; the tile of the row that has threads is the first of the last `levels`, of
+    some axes of so many as is said of them."""
     yield from (f"dim_kind({name}0)=BLOCK" for name in others)
     if program.temporaries:
         yield "lowered=FALSE"
+    ages = [axis for axis in program.axes if axis.dynamic and axis.name not in others]
+    yield from (f"order({one}0,{other}0)=BEFORE" for one, other in pairwise(sorted(
+        ages, key=lambda axis: (len(axis.name), axis.name))))  # fmt: skip
     lanes: list[ir.Dim] = []
     above: list[ir.Dim] = []
     for each in program.instructions:
@@ -218,12 +285,13 @@ def _fixes(
                 continue
             if axis.dynamic:
                 yield f"dim_kind({axis}0)=LOOP"
-            *outside, lane = dims[: len(dims) - levels + 1]
-            lanes.append(lane)
-            yield from (f"dim_kind({dim})=UNROLL" for dim in outside)
-            yield f"dim_kind({lane})=THREAD"
-            yield from (f"dim_kind({dim})={_inside(each, dim, program)}"
-                        for dim in dims[len(outside) + 1 :])  # fmt: skip
+            first = len(dims) - own.get(axis.name, levels)
+            yield from (f"dim_kind({dim})=UNROLL" for dim in dims[:first] if first < len(dims))
+            for dim in dims[first : first + 1]:
+                lanes.append(dim)
+                yield f"dim_kind({dim})=THREAD"
+            near = dims[first + 1 :] if first < len(dims) else dims
+            yield from (f"dim_kind({dim})={_inside(each, dim, program)}" for dim in near)
     yield from (f"thread_mapping({lanes[0]},{dim})=MAPPED" for dim in lanes[1:])
     yield from (f"thread_mapping({above[0]},{dim})=MAPPED" for dim in above[1:])
     if above:
