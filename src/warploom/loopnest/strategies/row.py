@@ -155,9 +155,9 @@ def _shapes(size: int, width: int, skew: ir.Skew | None) -> list[_Shape]:
         few = accesses <= WARP
         if few:
             return [_Shape(WARP, width, True, skew)]
-        once = [_Shape(n, width, False, skew, some) for some in TOGETHER for n in LONG
+        once = [_Shape(n, width, False, skew, some) for n in LONG for some in TOGETHER
                 if accesses <= n * some * PIECES]  # fmt: skip
-        return [*once[: 2 * SHAPES], *(_Shape(n, width, False, skew) for n in LONG)]
+        return [*once[:SHAPES], *(_Shape(n, width, False, skew) for n in LONG)]
     usual = [each for each in fitting if each[0] >= BUSY] or [max(fitting)]
     usual.sort(key=lambda each: each[1])
     return [_Shape(threads, width, True, skew) for _, _, threads in usual[:SHAPES]]
@@ -185,7 +185,7 @@ def _variant(
         _check_known(made, shape.skew)
     names = [each.name for each in others]
     fixes = _fixes(made, named(made, others[-1]), names, {}, levels)
-    return Variant(NAME, made, tuple(fixes))
+    return Variant(NAME, _in_registers(made), tuple(fixes))
 
 
 def _online(
@@ -214,7 +214,7 @@ def _online(
     fixes += [f"order({pieces[0]},{dim})=MERGED" for dim in pieces[1:]]
     if remade:
         fixes.append(f"order({pieces[0]},{over.name}0)=BEFORE")
-    return Variant(NAME, made, tuple(fixes))
+    return Variant(NAME, _in_registers(made), tuple(fixes))
 
 
 def _pieces(over: ir.Axis, shape: _Shape, taken: set[str]) -> Pieces:
@@ -234,6 +234,17 @@ def _pieces(over: ir.Axis, shape: _Shape, taken: set[str]) -> Pieces:
     near = axis("near", shape.width, shape.skew)
     at = piece * (once * shape.together) + some * once + lane * shape.width + near
     return Pieces(over, at, (piece, lane), (some, near), shape.skew)
+
+
+def _in_registers(program: ir.Program) -> ir.Program:
+    """Without arrays that values could go through: each thread has what it needs. The space of
+    what is left is much smaller."""
+    found = tuple(
+        each if each.temporary is None
+        else replace(each, scope=ir.Scope.THREAD, temporary=None)
+        for each in program.communications
+    )  # fmt: skip
+    return replace(program, communications=found)
 
 
 def _check_known(program: ir.Program, skew: ir.Skew) -> None:
@@ -269,8 +280,6 @@ def _fixes(
     """Blocks are rows; the tile of the row that has threads is the first of the last `levels`, of
     some axes of so many as is said of them."""
     yield from (f"dim_kind({name}0)=BLOCK" for name in others)
-    if program.temporaries:
-        yield "lowered=FALSE"
     ages = [axis for axis in program.axes if axis.dynamic and axis.name not in others]
     yield from (f"order({one}0,{other}0)=BEFORE" for one, other in pairwise(sorted(
         ages, key=lambda axis: (len(axis.name), axis.name))))  # fmt: skip
