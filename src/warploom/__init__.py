@@ -105,7 +105,7 @@ _PUBLIC = {
     "insert_shuffles": ("warploom.ptx.shuffle", "rewrite"),
     "judge": ("warploom.verdict.judged", "judge"),
     "kernels": ("warploom.catalogue", "entries"),
-    "load": ("warploom.catalogue.loaded", "load"),
+    "load": ("warploom.pipeline.rows.loading", "load"),
     "map_array": ("warploom.pipeline.mapping", "mapped"),
     "moves": ("warploom.catalogue.moves", None),
     "permute": ("warploom.catalogue.permute.call", "permute"),

@@ -34,10 +34,10 @@ def log_softmax(m: int, n: int, dtype: DType) -> LoopNest:
     return rows.nest
 
 
-def cross_entropy(m: int, n: int, dtype: DType) -> LoopNest:
+def cross_entropy(m: int, n: int, dtype: DType, labels: DType = i32) -> LoopNest:
     """The loss of each row: log Σ e^x, less x of the class that the label names."""
     rows = Rows.of("cross_entropy", m, n, dtype)
-    x, label, loss = rows.whole("x"), rows.each("label", i32), rows.each("loss")
+    x, label, loss = rows.whole("x"), rows.each("label", labels), rows.each("loss")
     own = single(x[rows.i, rows.j])
     top = rows.highest(own)
     total = rows.sum(power(own - top))
@@ -71,7 +71,7 @@ def layer_norm(m: int, n: int, dtype: DType, norm: Norm) -> LoopNest:
     own = summed(rows, norm)
     away = own - rows.nest.value(rows.mean(own))
     by = rows.nest.value(rsqrt(rows.mean(away * away) + norm.epsilon))
-    _weighted(rows, away * by, norm)
+    _weighted(rows, away * by, norm, own)
     return rows.nest
 
 
@@ -79,7 +79,7 @@ def rms_norm(m: int, n: int, dtype: DType, norm: Norm) -> LoopNest:
     rows = Rows.of("rms_norm", m, n, dtype)
     own = summed(rows, norm)
     by = rows.nest.value(rsqrt(rows.mean(own * own) + norm.epsilon))
-    _weighted(rows, own * by, norm)
+    _weighted(rows, own * by, norm, own)
     return rows.nest
 
 
@@ -93,16 +93,26 @@ def summed(rows: Rows, norm: Norm) -> Value:
         own = own + rows.given("residual")
     if norm.residual or norm.mask:
         own = rows.nest.value(single(stored(own, rows.dtype)))
-        rows.put("sum", own)
     return own
 
 
-def _weighted(rows: Rows, made: Value, norm: Norm) -> None:
+def _weighted(rows: Rows, made: Value, norm: Norm, own: Value) -> None:
     if norm.scale:
         made = made * rows.factor("scale", norm.weights)
     if norm.shift:
         made = made + rows.factor("shift", norm.weights)
     rows.put("y", made)
+    if norm.residual or norm.mask:
+        rows.put("sum", own)
 
 
-
+def statistics(m: int, n: int, dtype: DType, norm: Norm, has_mean: bool) -> LoopNest:
+    """Of each row what a norm takes: its mean, if it has one, and its factor."""
+    rows = Rows.of("statistics", m, n, dtype)
+    own = rows.given("x")
+    if has_mean:
+        mean = rows.nest.value(rows.mean(own))
+        rows.each("mean")[rows.i] = mean
+        own = own - mean
+    rows.each("by")[rows.i] = rsqrt(rows.mean(own * own) + norm.epsilon)
+    return rows.nest
