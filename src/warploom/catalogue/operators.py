@@ -8,6 +8,7 @@ tests compare with. Everything that a kernel must know is read off its arguments
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -212,6 +213,10 @@ MOVES = (
 )
 
 
+# Modules of later folders that have more, which this one must not know before it is asked.
+LATER = ("warploom.pipeline.rows.torch_operators",)
+
+
 # -- a kernel for each kind of arguments -----------------------------------------------------------
 
 
@@ -278,7 +283,8 @@ def _registered() -> tuple[Any, Any]:
         raise missing_extra("torch", "torch") from None
     library = torch.library.Library(NAMESPACE, "DEF")
     ops = getattr(torch.ops, NAMESPACE)
-    for each in (*OPERATORS, *MOVES):
+    later = (each for name in LATER for each in importlib.import_module(name).OPERATORS)
+    for each in (*OPERATORS, *MOVES, *later):
         _register(torch, library, ops, each)
     return library, ops
 
