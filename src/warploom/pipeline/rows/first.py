@@ -7,6 +7,8 @@ Nothing is measured, and little is drawn, so that a call of a new size waits for
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from itertools import zip_longest
 
 import numpy as np
 
@@ -32,7 +34,7 @@ def first(given: LoopNest, machine: str = "h200") -> Explored:
     clock, watch = Clock(), Stopwatch()
     best: tuple[float, Nest, Candidates, Variant] | None = None
     tried = 0
-    for variant in strategies_of(nest, None, "default", free=False).variants:
+    for variant in _in_turn(strategies_of(nest, None, "default", free=False).variants):
         own = _nest_of(variant, nest)
         if own is None:
             continue
@@ -53,6 +55,14 @@ def first(given: LoopNest, machine: str = "h200") -> Explored:
         Found(Best(leaf, time), complete=False), leaf, time, own.least(), tried * DRAWN, None,
         watch.statistics({}, clock), own, strategy=variant.strategy, predicted=own.has_times,
     )  # fmt: skip
+
+
+def _in_turn(variants: Iterable[Variant]) -> list[Variant]:
+    """The first of each strategy, then the second of each."""
+    of: dict[str, list[Variant]] = {}
+    for each in variants:
+        of.setdefault(each.strategy, []).append(each)
+    return [each for some in zip_longest(*of.values()) for each in some if each is not None]
 
 
 def _nest_of(variant: Variant, nest: Nest) -> Nest | None:
