@@ -139,7 +139,7 @@ def drawn(row: Row, torch: Any) -> dict[str, Any]:
 def of_torch(row: Row, given: dict[str, Any], torch: Any) -> Any:
     """What PyTorch has for it, on the same tensors."""
     functional, n = torch.nn.functional, (row.n,)
-    x = given.get("x")
+    x: Any = given.get("x")
     match row.program:
         case "softmax":
             return partial(torch.softmax, x, 1)

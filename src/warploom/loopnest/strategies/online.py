@@ -3,10 +3,10 @@
     M = max_j u_j        →   m_c = max of piece c,  M = max_c m_c
     Σ_j w_j·e^(u_j − M)  →   s_c = Σ of piece c of w_j·e^(u_j − m_c),  Σ_c s_c·e^(m_c − M)
 
-Pairs (m, s) with (m, s)·(m', s') = (M, s·e^(m − M) + s'·e^(m' − M)), where M is the greater of m and
-m', are a monoid: in which pieces a row is folded makes no difference but for rounding. So what is
-loaded of a piece serves the maximum and the sum. Of a piece that is -inf throughout the sum is taken
-beside 0 instead, and is 0; a row of these alone is no number, as it is with two passes.
+Pairs (m, s) with (m, s)·(m', s') = (M, s·e^(m − M) + s'·e^(m' − M)), where M is the greater of m
+and m', are a monoid: in which pieces a row is folded makes no difference but for rounding. So what
+is loaded of a piece serves the maximum and the sum. Of a piece that is -inf throughout the sum is
+taken beside 0 instead, and is 0; a row of these alone is no number, as it is with two passes.
 `tests/loopnest/test_online.py` checks the law on numbers.
 """
 
@@ -24,6 +24,7 @@ from warploom.kernel.ir import (
     FromIndex,
     Number,
     Operation,
+    Operator,
     Value,
     walk_value,
 )
@@ -242,7 +243,7 @@ class _Rewriting:
         return None
 
 
-def _exponential(value: Value, top: Folded) -> tuple[str, Number | None] | None:
+def _exponential(value: Value, top: Folded) -> tuple[Operator, Number | None] | None:
     """Of a product with one factor f(c·(u − top)), which alone needs it: f and c."""
     match value:
         case Operation("*", (left, right)):
@@ -259,9 +260,8 @@ def _less(power: Value, top: Folded) -> tuple[Number | None] | None:
     match power:
         case Operation("-", (left, right)) if right is top and top not in set(walk_value(left)):
             return (None,)
-        case (
-            Operation("*", (Operation("-", (left, right)), Number() as factor))
-            | Operation("*", (Number() as factor, Operation("-", (left, right))))
+        case Operation("*", (Operation("-", (left, right)), Number() as factor)) | Operation(
+            "*", (Number() as factor, Operation("-", (left, right)))
         ) if right is top and top not in set(walk_value(left)):
             return (factor,)
     return None
@@ -293,4 +293,3 @@ def _of(op: str, parts: list[float | None]) -> float | None:
         case _, [float(only)] if op in EXPONENTIALS:
             return 0.0 if only == LOWEST else None
     return None
-

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from warploom.kernel.ir import Value
 from warploom.loopnest import ir, tiling
 from warploom.loopnest.computation import Computation, Folded, Scanned
 from warploom.loopnest.instructions import Instead, Remake, program_of
@@ -56,7 +57,9 @@ def variants(program: ir.Program, free: bool) -> list[Variant]:
     skew = _skew(own, others, width) if over.size > WARP * NEAR else None
     shapes = [] if skew is None else _shapes(over.size, skew.width, skew)
     if not shapes or shapes[0].held:
-        shapes += _shapes(over.size, width, None)
+        others_too = _shapes(over.size, width, None)
+        # What is the same for all rows is no wide access beside rows that begin anywhere.
+        shapes = [*others_too, *shapes] if _beside(own, others) else [*shapes, *others_too]
     made, refused = list[Variant](), None
     for shape in shapes:
         try:
@@ -121,6 +124,24 @@ def _accesses(program: ir.Program, over: ir.Axis) -> list[tuple[ir.Instruction, 
             for axis in _ages(program, over) if axis in each.axes]  # fmt: skip
 
 
+def _beside(own: Sequence[tuple[ir.Instruction, ir.Axis]], others: Sequence[ir.Axis]) -> set[str]:
+    """By which names rows go where something is loaded beside them that is the same for all rows:
+    where rows begin anywhere that is no wide access, and neighbours are of neighbouring threads."""
+    rows, found = {axis.name for axis in others}, set[str]()
+    for each, axis in own:
+        parts = [part.access for part in ir.leaves(_value_of(each)) if isinstance(part, ir.Element)]
+        along = [{other.name for other in part.axes} for part in parts if axis in part.axes]
+        found |= {axis.name for names in along if not rows & names}
+    return found
+
+
+def _value_of(each: ir.Instruction) -> Value:
+    assert isinstance(each.action, ir.Load | ir.Store)
+    if isinstance(each.action, ir.Store):
+        return each.action.value
+    return ir.Element(each.name, None, each.dtype, each.action.access)
+
+
 def _skew(
     own: Sequence[tuple[ir.Instruction, ir.Axis]], others: Sequence[ir.Axis], width: int
 ) -> ir.Skew | None:
@@ -147,10 +168,10 @@ def _shapes(size: int, width: int, skew: ir.Skew | None) -> list[_Shape]:
     fitting: list[tuple[float, float, int]] = []
     for each in range(1, HELD // width + 1):
         threads = -(-accesses // (each * WARP)) * WARP
-        if threads <= MOST_THREADS and -(-accesses // threads) == each:
-            if each > 1 or threads == accesses:
-                busy = accesses / (each * threads)
-                fitting.append((busy, abs(math.log2(each * width / GOOD)), threads))
+        is_whole = -(-accesses // threads) == each and (each > 1 or threads == accesses)
+        if threads <= MOST_THREADS and is_whole:
+            busy = accesses / (each * threads)
+            fitting.append((busy, abs(math.log2(each * width / GOOD)), threads))
     if not fitting:
         few = accesses <= WARP
         if few:
@@ -179,12 +200,15 @@ def _variant(
     wanted: dict[ir.Axis, Tiles] = dict.fromkeys(others, ())
     if is_short and others[-1].size > 1:
         wanted[others[-1]] = ROWS
-    made = tiled(program, wanted, free, {over: _cut(tiles, is_held, shape.skew)},
+    plain = set[str]()
+    if shape.skew is not None and not is_held:
+        plain = _beside(_accesses(program, over), others)
+    made = tiled(program, wanted, free, {over: _cut(tiles, shape, plain)},
                  frozenset({over} if is_held else ()))  # fmt: skip
     if shape.skew is not None:
         _check_known(made, shape.skew)
     names = [each.name for each in others]
-    fixes = _fixes(made, named(made, others[-1]), names, {}, levels)
+    fixes = _fixes(made, named(made, others[-1]), names, dict.fromkeys(plain, 1), levels)
     return Variant(NAME, _in_registers(made), tuple(fixes))
 
 
@@ -201,13 +225,14 @@ def _online(
     made = program_of(in_pieces(source, cut), published=False)
     tiles: Tiles = [(shape.threads,), *([(shape.width,)] if shape.width > 1 else [])]
     wanted: dict[ir.Axis, Tiles] = dict.fromkeys(others, ())
-    remade = {over: _cut(tiles, False, shape.skew)} if over in made.axes else {}
+    plain = _beside(_accesses(made, over), others) if shape.skew is not None else set()
+    remade = {over: _cut(tiles, shape, plain)} if over in made.axes else {}
     made = tiled(made, wanted, free, remade)
     if shape.skew is not None:
         _check_known(made, shape.skew)
     names = [each.name for each in others]
     piece, lane = (axis.name for axis in cut.which)
-    own = {axis.name: 0 for axis in cut.axes} | {lane: 1}
+    own = {axis.name: 0 for axis in cut.axes} | {lane: 1} | dict.fromkeys(plain, 1)
     fixes = [*_fixes(made, named(made, others[-1]), names, own, len(tiles))]
     pieces = [dim for each in made.instructions for dim in each.dims if dim.axis.name == piece
               and any(axis.name == cut.within[-1].name for axis in each.axes)]  # fmt: skip
@@ -258,13 +283,15 @@ def _check_known(program: ir.Program, skew: ir.Skew) -> None:
             raise NotMeantError(f"'{each}' is the same for several rows, which begin anywhere")
 
 
-def _cut(tiles: Tiles, is_held: bool, skew: ir.Skew | None) -> Remake:
+def _cut(tiles: Tiles, shape: _Shape, plain: set[str]) -> Remake:
     """Values travel along an axis without a loop that counts tiles, so that nothing is read again;
-    along others they are read once for each fold."""
+    along others they are read once for each fold. By names that are `plain` threads lie beside each
+    other, each with one element."""
 
     def remake(axis: ir.Axis, end: str) -> Instead:
-        made = tiling.cut(f"{axis.name}{end}", axis.size, tiles,
-                          dynamic=not is_held, tail=True, skew=skew)  # fmt: skip
+        name = f"{axis.name}{end}"
+        own, skew = ([(shape.threads,)], None) if name in plain else (tiles, shape.skew)
+        made = tiling.cut(name, axis.size, own, dynamic=not shape.held, tail=True, skew=skew)
         return Instead(ir.affine(made), (made,), (made,))
 
     return remake

@@ -12,7 +12,8 @@ from warploom.index.ir import Const, Expr, Var
 from warploom.kernel.check import check
 from warploom.kernel.dtype import DType
 from warploom.kernel.ir import ArrayParam, Kernel, ScalarParam
-from warploom.loopnest.ir import Program
+from warploom.loopnest.computation import Computation, Loaded
+from warploom.loopnest.ir import Access, Affine, Program
 
 ROWS = "m"
 
@@ -22,8 +23,10 @@ def of_any_rows(kernel: Kernel, program: Program) -> Kernel | None:
     rows = next(axis.size for axis in program.axes if axis.name == ROWS)
     if kernel.grid != (Const(rows), Const(1), Const(1)):
         return None
-    long = {each.name for each in program.arrays if each.shape[0] == rows and len(each.shape) > 0
-            and _is_along_rows(program, each.name)}  # fmt: skip
+    source = Computation.of(program)
+    accesses = [each.access for each in source.stores]
+    accesses += [each.access for each in source.leaves if isinstance(each, Loaded)]
+    long = {each.array.name for each in accesses if _is_along_rows(each)}
     params = tuple(
         replace(each, size=_times(each.size, rows)) if each.name in long else each
         for each in kernel.params if isinstance(each, ArrayParam)
@@ -42,21 +45,10 @@ def of_any_rows(kernel: Kernel, program: Program) -> Kernel | None:
     return made
 
 
-def _is_along_rows(program: Program, name: str) -> bool:
+def _is_along_rows(access: Access) -> bool:
     """Whether an array's first dimension counts rows."""
-    for store in program.source.stores if program.source is not None else ():  # type: ignore[attr-defined]
-        if store.access.array.name == name:
-            return _first_is_rows(store.access)
-    for leaf in program.source.leaves:  # type: ignore[union-attr]
-        access = getattr(leaf, "access", None)
-        if access is not None and access.array.name == name:
-            return _first_is_rows(access)
-    return False
-
-
-def _first_is_rows(access: object) -> bool:
-    axes = getattr(access.subscripts[0], "axes", ())  # type: ignore[attr-defined]
-    return any(axis.name == ROWS for axis in axes)
+    first = access.subscripts[0]
+    return isinstance(first, Affine) and any(axis.name == ROWS for axis in first.axes)
 
 
 def _times(size: Expr, rows: int) -> Expr:

@@ -8,7 +8,9 @@ Where blocks are rows it serves any number of them.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable as Function
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -124,7 +126,7 @@ class RowFunction(Planner):
         if len(arrays) != len(views):
             raise DeviceError(f"'{self.stated.name}' takes arrays; numbers go by name")
         shape = self._shape(arrays)
-        types = {name: self._type(name, each) for name, each in arrays.items()}
+        types = {name: self._type(each) for name, each in arrays.items()}
         self._check(arrays, types, shape)
         main = next(name for name, along in self.inputs.items() if along == "whole")
         types |= {name: types[main] for name in self.outputs if name not in types
@@ -143,7 +145,7 @@ class RowFunction(Planner):
             raise DeviceError(f"'{main}' has rows without elements", advice="give some")
         return shape
 
-    def _type(self, name: str, given: View) -> DType:
+    def _type(self, given: View) -> DType:
         """Codes that NumPy has as whole numbers are those that were asked for."""
         if self.dtype is not None and given.dtype.value == self.dtype.storage.name:
             return self.dtype
@@ -166,11 +168,11 @@ class RowFunction(Planner):
                 )
         main = next(name for name, along in self.inputs.items() if along == "whole")
         for name, along in {**self.inputs, **self.outputs}.items():
-            if along == "whole" and name in types and types_wanted(name) is None:
-                if types[name] is not types[main]:
-                    raise DeviceError(
-                        f"'{main}' holds {types[main].value}, but '{name}' {types[name].value}"
-                    )
+            of_numbers = along == "whole" and name in types and types_wanted(name) is None
+            if of_numbers and types[name] is not types[main]:
+                raise DeviceError(
+                    f"'{main}' holds {types[main].value}, but '{name}' {types[name].value}"
+                )
 
     def shapes(self, shape: Shape) -> dict[str, Shape]:
         """The shapes of all arrays beside rows of this one."""
@@ -188,10 +190,9 @@ class RowFunction(Planner):
                 return self._functions[key]
         result = self.explore(max(1, m), n, types, gpu)
         kernels = result.kernels
-        shapes = {name: shape for name, shape in self.shapes((m, n)).items()}
         made: Any
         if len(kernels) > 1:
-            made, key = _Several(result, self.device, shapes), (m, n, kinds, gpu)
+            made, key = _Several(result, self.device), (m, n, kinds, gpu)
         else:
             found = of_any_rows(kernels[0], result.program) if max(1, m) * n < MOST else None
             key = (m, n, kinds, gpu) if found is None else (n, kinds, gpu)
@@ -202,7 +203,7 @@ class RowFunction(Planner):
         return made
 
     def explore(self, m: int, n: int, types: Mapping[str, DType], gpu: int = -1) -> Explored:
-        """The implementation for m rows of n: the first, or the best within the seconds there are."""
+        """The implementation for m rows of n: the first, or the best within some seconds."""
         nest = self.stated.nest(m, n, types, self.options)
         machine = machine_of(gpu)
         name = machine.name if "times" in vars(machine) else "h200"
@@ -216,7 +217,9 @@ class RowFunction(Planner):
     @located
     def prepare(self, m: int, n: int, dtype: DType = DType.F32) -> Explored:
         """Finds the kernel for m rows of n elements of a type before the first call."""
-        types = {name: (types_wanted(name) or (dtype,))[0] for name in (*self.inputs, *self.outputs)}
+        types = {
+            name: (types_wanted(name) or (dtype,))[0] for name in (*self.inputs, *self.outputs)
+        }
         return self.explore(m, n, types)
 
 
@@ -226,9 +229,6 @@ class _Reshaping:
     def __init__(self, owner: RowFunction, kernel: Kernel) -> None:
         self.owner, self.kernel = owner, kernel
         self.order = [each.name for each in kernel.arrays if not each.const]
-        self.function: Callable = load(
-            kernel, owner.device, shapes=self._shapes, misaligned=self._misaligned
-        )
 
     def _shapes(self, given: Mapping[str, Shape]) -> Mapping[str, Shape]:
         owner = self.owner
@@ -236,26 +236,44 @@ class _Reshaping:
         shapes = owner.shapes(given[main])
         return {name: shapes[name] for name in self.order}
 
-    def _misaligned(self, arguments: Sequence[Any], _: Sequence[int], stream: Any) -> Any:
-        copies = [each.clone() if hasattr(each, "clone") else each.copy() for each in arguments]
-        made = self.function(*copies, stream=stream)
-        for given, copy in list(zip(arguments, copies, strict=True))[len(self.owner.inputs) :]:
-            given[...] = copy
-        return made
-
     def plan(self, given: list[Given], named: Named) -> Plan:
-        return self.function.plan(given, named)
+        def on_copies(arguments: Sequence[Any], pointers: Sequence[int], stream: Any, /) -> Any:
+            del pointers
+            copies = [each.clone() if hasattr(each, "clone") else each.copy() for each in arguments]
+            made = loaded(*copies, stream=stream, **named)
+            outputs = zip(arguments, copies, strict=True)
+            for array, copy in list(outputs)[len(self.owner.inputs) :]:
+                array[...] = copy
+            return made
+
+        loaded: Callable = load(
+            self.kernel, self.owner.device, shapes=self._shapes, misaligned=_Copying(on_copies)
+        )
+        return loaded.plan(given, named)
+
+
+@dataclass(frozen=True, slots=True)
+class _Copying:
+    """What is done where an array does not begin as wide accesses need it."""
+
+    run: Function[..., Any]
+
+    def __call__(self, arguments: Sequence[Any], pointers: Sequence[int], stream: Any) -> Any:
+        """Runs it on arguments of the same keys."""
+        return self.run(arguments, pointers, stream)
 
 
 class _Several:
     """Plans of kernels that run one after the other."""
 
-    def __init__(self, result: Explored, device: Device, shapes: Mapping[str, Shape]) -> None:
+    def __init__(self, result: Explored, device: Device) -> None:
         found = runnable(result, device)
         assert found is not None
         self.call = found
 
     def plan(self, given: list[Given], named: Named) -> Plan:
+        del given
+
         def run(arguments: Sequence[Any], pointers: Sequence[int], stream: Any) -> Any:
             del pointers
             if stream is not None:
@@ -309,5 +327,3 @@ def _last(array: Any, axis: int) -> Any:
     if not -array.ndim <= axis < array.ndim:
         raise DeviceError(f"there is no axis {axis} of {array.ndim}")
     return _whole(_moved(array, axis, -1))
-
-

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from warploom.catalogue import loaded
-from warploom.catalogue.entry import Parameter
 from warploom.catalogue.loaded import TUNE_SECONDS, Loaded
 from warploom.errors import CheckError, located, one_of
 from warploom.kernel.dtype import DType
@@ -25,7 +23,7 @@ def load(
     device: Device = "auto",
     tune: bool | float = False,
     store: Store | bool = True,
-    **settings: Parameter | Sequence[int],
+    **settings: Any,
 ) -> Loaded | RowFunction:
     """A kernel by name, as a function on arrays: `load("aos-to-soa", fields=5)(x)`.
 
@@ -48,8 +46,7 @@ def load(
     [[0.25, 0.25, 0.25, 0.25], [0.25, 0.25, 0.25, 0.25]]
     """
     if not isinstance(name, str) or name not in STATED:
-        given: Any = settings
-        return loaded.load(name, device=device, tune=tune, store=store, **given)
+        return loaded.load(name, device=device, tune=tune, store=store, **settings)
     check_device(device)
     options = dict(settings)
     axis, kind = options.pop("axis", -1), options.pop("dtype", None)

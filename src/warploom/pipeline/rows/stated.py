@@ -181,8 +181,12 @@ STATED = {
         Stated(
             "scale-gradient",
             "of a norm's scale, from statistics of rows: a sum over them",
-            lambda o: {"g": "whole", "x": "whole", **({"mean": "each"} if o["mean"] else {}),
-                       "by": "each"},  # fmt: skip
+            lambda o: {
+                "g": "whole",
+                "x": "whole",
+                **({"mean": "each"} if o["mean"] else {}),
+                "by": "each",
+            },
             lambda _: {"dscale": "column"},
             lambda m, n, types, o: backward.scale(
                 m, n, types["x"], types.get("dscale", f32), o["mean"]
@@ -206,5 +210,3 @@ STATED = {
 def types_wanted(name: str) -> tuple[DType, ...] | None:
     """The types that an array may have, if not those of numbers."""
     return {"label": (i32, i64), "mask": (u8,), "mean": (f32,), "by": (f32,)}.get(name)
-
-

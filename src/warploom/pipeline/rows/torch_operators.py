@@ -178,8 +178,10 @@ OPERATORS = (
         settings=lambda *_: {},
         shape=lambda x, _: x.shape[:-1],
         plain=_cross_entropy,
-        gradients=(lambda ops, g, x, label: ops.cross_entropy_gradient(g, x, label),
-                   lambda *_: None),  # fmt: skip
+        gradients=(
+            lambda ops, g, x, label: ops.cross_entropy_gradient(g, x, label),
+            lambda *_: None,
+        ),
         bilinear=True,
         axes=1,
         run=lambda x, label: _run("cross-entropy", x, label),
