@@ -80,9 +80,7 @@ def test_layer_norm_has_gradients_of_all_that_it_is_given(torch: Torch) -> None:
     away = x.array - x.array.mean(-1, keepdims=True)
     by = 1 / np.sqrt((away * away).mean(-1, keepdims=True) + 1e-5)
     normed = away * by
-    np.testing.assert_allclose(
-        made.array, normed * scale.array + shift.array, rtol=1e-4, atol=1e-5
-    )
+    np.testing.assert_allclose(made.array, normed * scale.array + shift.array, rtol=1e-4, atol=1e-5)
     dx, dscale, dshift = backward(made, g)
     own = g.array * scale.array
     less = own.mean(-1, keepdims=True) + normed * (own * normed).mean(-1, keepdims=True)
