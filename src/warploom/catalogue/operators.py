@@ -8,7 +8,6 @@ tests compare with. Everything that a kernel must know is read off its arguments
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -22,6 +21,7 @@ from warploom.catalogue.permute.call import permute
 from warploom.catalogue.permute.frame_call import pad
 from warploom.catalogue.permute.take_call import take
 from warploom.errors import DeviceError, missing_extra
+from warploom.pictured import PublicResult
 from warploom.runtime.plan import Given, Named, Plan, Planner
 from warploom.runtime.view import View
 
@@ -213,10 +213,6 @@ MOVES = (
 )
 
 
-# Modules of later folders that have more, which this one must not know before it is asked.
-LATER = ("warploom.pipeline.rows.torch_operators",)
-
-
 # -- a kernel for each kind of arguments -----------------------------------------------------------
 
 
@@ -283,8 +279,7 @@ def _registered() -> tuple[Any, Any]:
         raise missing_extra("torch", "torch") from None
     library = torch.library.Library(NAMESPACE, "DEF")
     ops = getattr(torch.ops, NAMESPACE)
-    later = (each for name in LATER for each in importlib.import_module(name).OPERATORS)
-    for each in (*OPERATORS, *MOVES, *later):
+    for each in (*OPERATORS, *MOVES, *PublicResult.above("row_operators")()):
         _register(torch, library, ops, each)
     return library, ops
 

@@ -274,15 +274,13 @@ class _Scheduling:
             along = {axis.name: self._along(inst, axis) for axis in where.axes}
             found.append(self._by_loops(where.condition, along))
         inside = all_of(each for each in found if each is not None)
-        some = self._bodies(loop.body)
+        single = made_of.Loop(counter, loop.size, self._bodies(loop.body), "unrolled")
         self.whole.add(dim.axis)
-        every = self._bodies(loop.body)
+        wide = made_of.Loop(counter, loop.size, self._bodies(loop.body), "vector")
         self.whole.remove(dim.axis)
-        wide = made_of.Loop(counter, loop.size, every, "vector")
         if inside is None:
             return wide
         both = substitute(strictest(inside, counter, loop.size), {counter: Const(0)})
-        single = made_of.Loop(counter, loop.size, some, "unrolled")
         return made_of.Either(simplify(both), (wide,), (single,))
 
     def _copied(self, loop: Loop) -> Iterator[made_of.Node]:

@@ -90,7 +90,7 @@ def _put(rows: Rows, made: Value, norm: Norm) -> None:
 
 
 def scale(m: int, n: int, dtype: DType, weights: DType, has_mean: bool) -> LoopNest:
-    """Of a norm's factors: the sum of g·x̂ over all rows."""
+    """The gradient of a norm's factors: the sum of g·x̂ over all rows."""
     rows = Rows.of("scale_gradient", m, n, dtype)
     g, away = rows.given("g"), rows.given("x")
     if has_mean:
@@ -101,7 +101,7 @@ def scale(m: int, n: int, dtype: DType, weights: DType, has_mean: bool) -> LoopN
 
 
 def shift(m: int, n: int, dtype: DType, weights: DType) -> LoopNest:
-    """Of a norm's summands: the sum of g over all rows."""
+    """The gradient of a norm's summands: the sum of g over all rows."""
     rows = Rows.of("shift_gradient", m, n, dtype)
     made = rows.nest.sum(rows.given("g"), over=rows.i)
     rows.column("dshift", weights)[rows.j] = stored(made, weights)

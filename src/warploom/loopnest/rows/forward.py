@@ -107,7 +107,7 @@ def _weighted(rows: Rows, made: Value, norm: Norm, own: Value) -> None:
 
 
 def statistics(m: int, n: int, dtype: DType, norm: Norm, has_mean: bool) -> LoopNest:
-    """Of each row what a norm takes: its mean, if it has one, and its factor."""
+    """What a norm takes of each row: its mean, if it has one, and its factor."""
     rows = Rows.of("statistics", m, n, dtype)
     own = rows.given("x")
     if has_mean:

@@ -244,7 +244,7 @@ class _Rewriting:
 
 
 def _exponential(value: Value, top: Folded) -> tuple[Operator, Number | None] | None:
-    """Of a product with one factor f(c·(u − top)), which alone needs it: f and c."""
+    """Returns f and c of a product with one factor f(c·(u − top)), which alone needs `top`."""
     match value:
         case Operation("*", (left, right)):
             own = [each for each in (left, right) if top in set(walk_value(each))]

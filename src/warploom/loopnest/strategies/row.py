@@ -172,10 +172,10 @@ def _shapes(size: int, width: int, skew: ir.Skew | None) -> list[_Shape]:
         if threads <= MOST_THREADS and is_whole:
             busy = accesses / (each * threads)
             fitting.append((busy, abs(math.log2(each * width / GOOD)), threads))
+    if accesses <= WARP:  # a warp is enough, with narrower accesses where it is not full
+        narrow = next(w for w in WIDTHS if w == 1 or (w <= width and size >= w * WARP))
+        return [_Shape(WARP, narrow, True, skew)]
     if not fitting:
-        few = accesses <= WARP
-        if few:
-            return [_Shape(WARP, width, True, skew)]
         once = [_Shape(n, width, False, skew, some) for n in LONG for some in TOGETHER
                 if accesses <= n * some * PIECES]  # fmt: skip
         return [*once[:SHAPES], *(_Shape(n, width, False, skew) for n in LONG)]
