@@ -8,6 +8,7 @@ from warploom.catalogue import loaded
 from warploom.catalogue.loaded import TUNE_SECONDS, Loaded
 from warploom.errors import CheckError, located, one_of
 from warploom.kernel.dtype import DType
+from warploom.kernel.wide import index_named
 from warploom.pipeline.rows.function import RowFunction
 from warploom.pipeline.rows.stated import STATED
 from warploom.runtime.callable import Device, check_device
@@ -23,18 +24,21 @@ def load(
     device: Device = "auto",
     tune: bool | float = False,
     store: Store | bool = True,
+    index_bits: int = 32,
     **settings: Any,
 ) -> Loaded | RowFunction:
     """A kernel by name, as a function on arrays: `load("aos-to-soa", fields=5)(x)`.
 
     Names are those of `warploom.kernels()`, and of programs of rows: `softmax`, `log-softmax`,
     `layer-norm`, `rms-norm`, `cross-entropy` and their gradients. The function takes the inputs, or
-    inputs and outputs, of NumPy, CuPy, PyTorch or anything with DLPack, and
-    runs where they are: on the caller's current stream of a GPU, or on the simulator. Settings that
-    are not given are chosen by rule, for the size of the arrays and the machine, `dtype` as the
-    arrays have it; with `tune` they are measured on the GPU when a size comes first, for 30 seconds
-    at most or as many as it says, and kept in the store of this user, in the given one, or in none
-    (False). With `index_bits=64` arrays may have more elements than 32-bit indices allow.
+    inputs and outputs, of NumPy, CuPy, PyTorch or anything with DLPack. It runs where they are: on
+    the caller's current stream of a GPU, or on the simulator.
+
+    Settings that are not given are chosen by rule, for the size of the arrays and the machine,
+    `dtype` as the arrays have it. With `tune` they are measured on the GPU when a size comes first,
+    for 30 seconds at most or as many as it says, and kept in the store of this user, in the given
+    one, or in none (False). Kernels of rows are found by the time model, or measured. With
+    `index_bits=64` arrays may have more elements than 32-bit indices allow.
 
     >>> import numpy as np, warploom
     >>> split = warploom.load("aos-to-soa", fields=3)
@@ -46,8 +50,11 @@ def load(
     [[0.25, 0.25, 0.25, 0.25], [0.25, 0.25, 0.25, 0.25]]
     """
     if not isinstance(name, str) or name not in STATED:
-        return loaded.load(name, device=device, tune=tune, store=store, **settings)
+        return loaded.load(
+            name, device=device, tune=tune, store=store, index_bits=index_bits, **settings
+        )
     check_device(device)
+    index_named(index_bits)  # rows have as many bits as they need
     options = dict(settings)
     axis, kind = options.pop("axis", -1), options.pop("dtype", None)
     if not isinstance(axis, int) or isinstance(axis, bool):
