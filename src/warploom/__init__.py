@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from warploom.array import build
     from warploom.catalogue import entries
     from warploom.catalogue import moves as moves
-    from warploom.catalogue.loaded import load as load
     from warploom.catalogue.permute.call import permute as permute
     from warploom.errors import WarploomError as WarploomError
     from warploom.loopnest.build import LoopNest as LoopNest
@@ -62,6 +61,7 @@ if TYPE_CHECKING:
     from warploom.pipeline.layouts import layout_solved
     from warploom.pipeline.mapping import mapped
     from warploom.pipeline.pictures import picture
+    from warploom.pipeline.rows.loading import load as load
     from warploom.pipeline.warp_result import solved
     from warploom.ptx.shuffle import rewrite
     from warploom.search.budget import Budget as Budget
@@ -105,7 +105,7 @@ _PUBLIC = {
     "insert_shuffles": ("warploom.ptx.shuffle", "rewrite"),
     "judge": ("warploom.verdict.judged", "judge"),
     "kernels": ("warploom.catalogue", "entries"),
-    "load": ("warploom.catalogue.loaded", "load"),
+    "load": ("warploom.pipeline.rows.loading", "load"),
     "map_array": ("warploom.pipeline.mapping", "mapped"),
     "moves": ("warploom.catalogue.moves", None),
     "permute": ("warploom.catalogue.permute.call", "permute"),

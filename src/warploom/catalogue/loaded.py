@@ -41,27 +41,13 @@ TUNE_SECONDS = 30.0
 def load(
     name: str,
     *,
+    index_bits: int = 32,
     device: Device = "auto",
     tune: bool | float = False,
     store: Store | bool = True,
-    index_bits: int = 32,
     **settings: Parameter | Sequence[int],
 ) -> Loaded:
-    """A kernel of the catalogue, as a function on arrays: `load("aos-to-soa", fields=5)(x)`.
-
-    It takes the inputs, or inputs and outputs, of NumPy, CuPy, PyTorch or anything with DLPack, and
-    runs where they are: on the caller's current stream of a GPU, or on the simulator. Settings that
-    are not given are chosen by rule, for the size of the arrays and the machine, `dtype` as the
-    arrays have it; with `tune` they are measured on the GPU when a size comes first, for 30 seconds
-    at most or as many as it says, and kept in the store of this user, in the given one, or in none
-    (False). With `index_bits=64` arrays may have more elements than 32-bit indices allow.
-
-    >>> import numpy as np, warploom
-    >>> split = warploom.load("aos-to-soa", fields=3)
-    >>> points = np.arange(12, dtype=np.float32).reshape(4, 3)  # x, y, z of four points
-    >>> split(points).tolist()
-    [[0.0, 3.0, 6.0, 9.0], [1.0, 4.0, 7.0, 10.0], [2.0, 5.0, 8.0, 11.0]]
-    """
+    """A kernel of the catalogue as a function on arrays; `warploom.load` says what it takes."""
     if not isinstance(name, str):
         raise CheckError(
             f"a kernel of the catalogue is named by a text, not by a {type(name).__name__}",

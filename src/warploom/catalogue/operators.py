@@ -21,6 +21,7 @@ from warploom.catalogue.permute.call import permute
 from warploom.catalogue.permute.frame_call import pad
 from warploom.catalogue.permute.take_call import take
 from warploom.errors import DeviceError, missing_extra
+from warploom.pictured import PublicResult
 from warploom.runtime.plan import Given, Named, Plan, Planner
 from warploom.runtime.view import View
 
@@ -278,7 +279,7 @@ def _registered() -> tuple[Any, Any]:
         raise missing_extra("torch", "torch") from None
     library = torch.library.Library(NAMESPACE, "DEF")
     ops = getattr(torch.ops, NAMESPACE)
-    for each in (*OPERATORS, *MOVES):
+    for each in (*OPERATORS, *MOVES, *PublicResult.above("row_operators")()):
         _register(torch, library, ops, each)
     return library, ops
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from warploom.emit.dialect import Dialect
-from warploom.kernel.dtype import DType
+from warploom.kernel.dtype import DType, code_of
 
 # How tightly a spelling binds. As in index expressions, bit operations are kept apart by
 # parentheses, since few readers know their place.
@@ -18,7 +18,9 @@ Spelling = tuple[int, str]
 
 def number_text(number: float, dtype: DType, dialect: Dialect) -> Spelling:
     """A literal, and how tightly it binds."""
-    if not dtype.is_float:
+    if dtype.is_code:
+        text = str(code_of(number, dtype))
+    elif not dtype.is_float:
         text = _integer_text(int(number), dtype, dialect)
     elif math.isfinite(number):
         text = str(np.float32(number) if dtype is DType.F32 else float(number))

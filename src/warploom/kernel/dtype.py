@@ -8,7 +8,7 @@ again.
 from __future__ import annotations
 
 from enum import Enum
-from math import isfinite
+from math import isfinite, isinf
 from typing import Any
 
 import numpy as np
@@ -87,8 +87,8 @@ class DType(Enum):
     def has(self, number: float) -> bool:
         """Whether a number is one of the type, rounded if it is a float; floats have infinities
         and NaN."""
-        if self.is_code:  # the code of zero is zero; others come from f32
-            return number == 0
+        if self.is_code:  # zero and, where they have codes, infinities; others come from f32
+            return number == 0 or (self in _INFINITE and isinf(number))
         try:
             finite = isfinite(number)
         except OverflowError:  # an integer too large for any float
@@ -104,6 +104,8 @@ class DType(Enum):
 
 
 _BITS = {DType.BF16: "uint16", DType.E4M3: "uint8", DType.E5M2: "uint8"}  # NumPy lacks these
+
+_INFINITE = (DType.F16, DType.BF16, DType.E5M2)
 
 f32, f64 = DType.F32, DType.F64
 i32, u32, i64, u64 = DType.I32, DType.U32, DType.I64, DType.U64
@@ -142,6 +144,11 @@ def _leading(single: Codes) -> Codes:
     bits = single.view(np.uint32)
     rounded = (bits + np.uint32(0x7FFF) + (bits >> np.uint32(16) & np.uint32(1))) >> np.uint32(16)
     return np.where(np.isnan(single), np.uint32(0x7FFF), rounded).astype(np.uint16)
+
+
+def code_of(number: float, dtype: DType) -> int:
+    """The code of one number."""
+    return int(coded(np.asarray(number), dtype))
 
 
 def numbers_of(held: Codes, dtype: DType) -> Codes:

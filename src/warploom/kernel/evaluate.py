@@ -26,7 +26,7 @@ from warploom.kernel.arithmetic import Numbers, apply, compare, convert
 from warploom.kernel.async_copy import Ahead, Groups
 from warploom.kernel.bounds import thread_variables
 from warploom.kernel.check_hopper import of_hopper
-from warploom.kernel.dtype import DType
+from warploom.kernel.dtype import DType, code_of
 from warploom.kernel.evaluate_hopper import group_barrier, hopper
 from warploom.kernel.shared_pool import Pool, SharedArray, pool_of
 from warploom.kernel.tensor import product, widths
@@ -243,7 +243,8 @@ class Batch:
         use = active if use is None else use
         match value:
             case ir.Number(number, dtype):
-                return np.asarray(number).astype(dtype.storage)
+                held = code_of(number, dtype) if dtype.is_code else number
+                return np.asarray(held).astype(dtype.storage)
             case ir.Cell():
                 return self._read_cell(value, active, use)
             case ir.FromIndex(expr, dtype):

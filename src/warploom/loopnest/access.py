@@ -59,6 +59,27 @@ class Linear:
         return total([*found, Const(own.offset)])
 
 
+@dataclass(frozen=True, slots=True)
+class Skew:
+    """How many iterations there are before the first index of an axis: as many elements as a row
+    begins behind a multiple of `width`. So pieces of `width` iterations are aligned in memory,
+    wherever rows begin. `factors` are how far rows of other axes, by name, lie apart."""
+
+    factors: tuple[tuple[str, int], ...]
+    offset: int
+    width: int
+
+    @property
+    def most(self) -> int:
+        return self.width - 1
+
+    @property
+    def expr(self) -> Expr:
+        """Over the names of axes."""
+        terms = [Var(name) * factor for name, factor in self.factors]
+        return total([*terms, Const(self.offset)]) % self.width
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Axis(Linear):
     """A loop of the computation, of `size` iterations, and the sizes that its tiles may have, the
@@ -67,6 +88,8 @@ class Axis(Linear):
     A *dynamic* axis has one more dimension outside its tiles, which counts tiles: it is shared by
     all instructions, because values travel along it only within one loop. Without it the tiles
     alone make up the whole. With a `tail` the last tile may be partial, else tiles divide the size.
+    With a `skew` the first one may be, too. Of an axis that is not `guarded`, loads say themselves
+    where they are inside: what iterations beyond its ends compute changes nothing.
     """
 
     name: str
@@ -74,6 +97,13 @@ class Axis(Linear):
     tiles: tuple[tuple[int, ...], ...] = ()
     dynamic: bool = True
     tail: bool = False
+    skew: Skew | None = None
+    guarded: bool = True
+
+    @property
+    def span(self) -> int:
+        """Iterations that tiles have to cover: the indices, and what may be before the first."""
+        return self.size + (self.skew.most if self.skew is not None and self.guarded else 0)
 
     def __str__(self) -> str:
         return self.name

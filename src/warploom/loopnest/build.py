@@ -162,6 +162,7 @@ def _function(op: Operator) -> Callable[[Value], Operation]:
 
 
 exp, exp2, log, log2 = (_function(op) for op in ("exp", "exp2", "log", "log2"))
+exp2_ftz = _function("exp2_ftz")  # 0 for what is below all normal numbers
 sqrt, rsqrt, tanh = (_function(op) for op in ("sqrt", "rsqrt", "tanh"))
 erf, sin, cos = (_function(op) for op in ("erf", "sin", "cos"))
 

@@ -102,7 +102,8 @@ class Implementation:
         """How many iterations it has."""
         if dim.tile is not None:
             return self.size[dim.tile]
-        return -(-self.length(dim.axis) // self.tile_elements(dim.axis))
+        spare = dim.axis.span - dim.axis.size
+        return -(-(self.length(dim.axis) + spare) // self.tile_elements(dim.axis))
 
     def length(self, axis: Axis) -> int:
         return self.sizes.get(axis, axis.size)

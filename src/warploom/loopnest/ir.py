@@ -42,6 +42,7 @@ from warploom.loopnest.access import (
     Dim,
     Linear,
     Pairs,
+    Skew,
     Subscript,
     Tile,
     Where,
@@ -53,7 +54,7 @@ from warploom.loopnest.fold import Fold
 # What is of this language, and stands in `access.py`.
 __all__ = [
     "Access", "Affine", "Array", "Axis", "ByData", "Crooked", "Dim", "Linear", "Pairs",
-    "Subscript", "Tile", "Where", "affine", "crooked",
+    "Skew", "Subscript", "Tile", "Where", "affine", "crooked",
 ]  # fmt: skip
 
 Operation: TypeAlias = Operator | Literal["move", "cast", "choose"]

@@ -37,6 +37,7 @@ from warploom.loopnest.neutral import folded_by, unchanged_outside
 from warploom.loopnest.tile import Product, products
 from warploom.schedule import ir as made_of
 from warploom.schedule.context import all_of
+from warploom.schedule.lanes import strictest
 
 BLOCKS = ("block_x", "block_y", "block_z")
 KINDS: Mapping[str, made_of.Kind] = {
@@ -80,6 +81,9 @@ class _Scheduling:
         self.grid: list[int] = []
         self.begun: set[ir.Instruction] = set()
         self.open: set[ir.Dim] = set()
+        self.whole: set[ir.Axis] = set()  # of which all iterations here are inside
+        self.outside = {dim.axis: dim for dim in implementation.dims
+                        if dim.tile is None and implementation.kind[dim] == "BLOCK"}  # fmt: skip
         self.scans = [each for each in self.made.instructions if each.scanned]
         self.products = {p.fold: p for p in self._products()}
         self.rows = self._rows()
@@ -252,10 +256,32 @@ class _Scheduling:
                 yield made_of.Indexed(counter, size, index, self._bodies(node.body))
             case "TENSOR":
                 yield self._product(node)
+            case "VECTOR" if node.dims[0].axis.skew is not None:
+                yield self._ragged(node)
             case "DEAL":
                 yield made_of.Loop(counter, size, tuple(self._copied(node)), "copy")
             case _:
                 yield made_of.Loop(counter, size, self._bodies(node.body), KINDS[node.kind])
+
+    def _ragged(self, loop: Loop) -> made_of.Node:
+        """One wide access where all its elements are inside, else one after the other: rows begin
+        and end anywhere."""
+        counter, dim = self.counter[loop.dims[0]], loop.dims[0]
+        inst = next(each for each in loop.body if isinstance(each, ir.Instruction))
+        assert isinstance(inst.action, ir.Load | ir.Store)
+        found = [self._inside(inst)]
+        if (where := inst.action.access.where) is not None:
+            along = {axis.name: self._along(inst, axis) for axis in where.axes}
+            found.append(self._by_loops(where.condition, along))
+        inside = all_of(each for each in found if each is not None)
+        single = made_of.Loop(counter, loop.size, self._bodies(loop.body), "unrolled")
+        self.whole.add(dim.axis)
+        wide = made_of.Loop(counter, loop.size, self._bodies(loop.body), "vector")
+        self.whole.remove(dim.axis)
+        if inside is None:
+            return wide
+        both = substitute(strictest(inside, counter, loop.size), {counter: Const(0)})
+        return made_of.Either(simplify(both), (wide,), (single,))
 
     def _copied(self, loop: Loop) -> Iterator[made_of.Node]:
         """What is loaded goes straight to where it is put."""
@@ -308,7 +334,19 @@ class _Scheduling:
     def _along(self, inst: ir.Instruction, axis: ir.Axis) -> Expr:
         """The index along an axis."""
         own = [dim for dim in inst.dims if dim.axis is axis]
-        return total(self.index[dim] * self.made.stride_of(dim) for dim in own)
+        found = total(self.index[dim] * self.made.stride_of(dim) for dim in own)
+        return found if axis.skew is None else found - self._skew(inst, axis.skew)
+
+    def _skew(self, inst: ir.Instruction, skew: ir.Skew) -> Expr:
+        """How many iterations come before the first index, where an instruction stands: in a row
+        that its own loops say, or that blocks are."""
+        along: dict[str, Expr] = {}
+        for axis in self.program.axes:
+            if axis in inst.axes:
+                along[axis.name] = self._along(inst, axis) if axis.skew is None else Const(0)
+            elif axis in self.outside:
+                along.setdefault(axis.name, self.index[self.outside[axis]])
+        return substitute(skew.expr, along)
 
     def _names(self, inst: ir.Instruction, access: ir.Access) -> list[made_of.Name]:
         """What data decide of an access."""
@@ -342,6 +380,8 @@ class _Scheduling:
                 dims = sorted(inst.dims, key=lambda dim: self.made.kind[dim] == "UNROLL")
                 terms = [self.index[dim] * (self.made.stride_of(dim) * place.factors[dim.axis])
                          for dim in dims if dim.axis in place.factors]  # fmt: skip
+                terms += [self._skew(inst, axis.skew) * -factor
+                          for axis, factor in place.factors.items() if axis.skew]  # fmt: skip
             else:
                 terms = [self._along(inst, axis) * f for axis, f in place.factors.items()]
             return Cell(array.name, total([*terms, Const(place.offset)]), array.dtype)
@@ -368,10 +408,14 @@ class _Scheduling:
         """That the index is not beyond the end of an axis whose last tile is partial."""
         found = []
         for axis in inst.axes if axes is None else axes:
+            if axis in self.whole or not axis.guarded:
+                continue
             outer = [self.made.size_of(dim) for dim in inst.dims if dim.axis is axis]
-            size = self.made.length(axis)
+            size, along = self.made.length(axis), self._along(inst, axis)
+            if axis.skew is not None:
+                found.append(along.ge(0))
             if math.prod(outer) > size:
-                found.append(self._along(inst, axis).le(size - 1))
+                found.append(along.le(size - 1))
         return all_of(found)
 
     def _first_threads(self, inst: ir.Instruction) -> Iterator[Expr]:
@@ -403,7 +447,7 @@ class _Scheduling:
             value: Value = Choose(there, element, Number(access.other, access.array.dtype))
         else:
             value = self._element(inst, access)
-        if access.where is not None:
+        if access.where is not None and not self.whole.intersection(access.where.axes):
             along = {axis.name: self._along(inst, axis) for axis in access.where.axes}
             where = self._by_loops(access.where.condition, along)
             value = Choose(where, value, Number(access.other, access.array.dtype))

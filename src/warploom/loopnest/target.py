@@ -50,7 +50,7 @@ def is_aligned(access: Access, dim: Dim, width: int) -> bool:
     """The dimension counts neighbours, and all else moves by multiples of the width."""
     axis = dim.axis
     innermost = dim.tile is not None and dim.tile.level == len(axis.tiles) - 1
-    factors = access.near.factors
+    factors, offset = access.near.factors, access.near.offset
     if (
         not innermost
         or factors.get(axis) != 1
@@ -59,9 +59,15 @@ def is_aligned(access: Access, dim: Dim, width: int) -> bool:
         return False
     if any(axis in each.axes for each in access.named):
         return False
-    others = [factor for each, factor in factors.items() if each is not axis] + access.multiples
+    away = {each.name: factor for each, factor in factors.items() if each is not axis}
+    if axis.skew is not None:  # rows begin where that says, and ends are done one by one
+        if axis.skew.width % width:
+            return False
+        for name, factor in axis.skew.factors:
+            away[name] = away.get(name, 0) - factor
+        return math.gcd(offset - axis.skew.offset, *away.values(), *access.multiples) % width == 0
     whole = axis.size if axis.tail else 0
-    return math.gcd(access.near.offset, whole, *others) % width == 0
+    return math.gcd(offset, whole, *away.values(), *access.multiples) % width == 0
 
 
 @dataclass(frozen=True, slots=True)

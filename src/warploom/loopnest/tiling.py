@@ -8,7 +8,7 @@ from itertools import product
 from typing import TypeAlias
 
 from warploom.errors import CheckError
-from warploom.loopnest.ir import Axis
+from warploom.loopnest.access import Axis, Skew
 
 Tiles: TypeAlias = Sequence[int | Sequence[int]]
 
@@ -30,15 +30,15 @@ def tilings(axis: Axis) -> tuple[tuple[int, ...], ...]:
 def _fits(axis: Axis, row: tuple[int, ...]) -> bool:
     total = math.prod(row)
     if axis.dynamic:
-        return total < 2 * axis.size if axis.tail else axis.size % total == 0
+        return total < 2 * axis.span if axis.tail else axis.size % total == 0
     if not row:
         return axis.size == 1
-    return row[0] == -(-axis.size // math.prod(row[1:])) if axis.tail else total == axis.size
+    return row[0] == -(-axis.span // math.prod(row[1:])) if axis.tail else total == axis.size
 
 
 def outer_size(axis: Axis, row: tuple[int, ...]) -> int:
     """How many tiles there are, the last of them maybe partial."""
-    return -(-axis.size // math.prod(row))
+    return -(-axis.span // math.prod(row))
 
 
 def cut(
@@ -49,6 +49,7 @@ def cut(
     dynamic: bool = True,
     tail: bool = False,
     proper: bool = False,
+    skew: Skew | None = None,
 ) -> Axis:
     """An axis with a tile for each entry of `tiles`: a list of sizes, or the largest.
 
@@ -63,7 +64,8 @@ def cut(
     listed = [_sizes(name, size, tile, tail, proper) for tile in tiles]
     listed = [sizes for sizes in listed if sizes]
     while True:
-        made = Axis(name, size, _levels(size, listed, dynamic, tail), dynamic, tail)
+        span = size + (0 if skew is None else skew.most)
+        made = Axis(name, size, _levels(span, listed, dynamic, tail), dynamic, tail, skew)
         if not listed or tilings(made):
             return made
         listed = listed[1:]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -90,3 +90,11 @@ def _content(result: PublicResult, ending: str, name: str | None) -> str:
 
 def transferred(small: Result, larger: Any, budget: Budget | None) -> Result:
     return transfer(small, larger, budget=budget)
+
+
+def row_operators() -> Sequence[Any]:
+    """Operators of PyTorch beside those of the catalogue, which knows nothing of this folder."""
+    # Here, not at the top: of every other question nothing depends on them.
+    from warploom.pipeline.rows.torch_operators import OPERATORS
+
+    return OPERATORS

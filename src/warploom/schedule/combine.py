@@ -48,8 +48,8 @@ def digits_of(levels: Sequence[int], folded: Sequence[int], lanes: int) -> list[
         if level not in folded:
             found.append(Digit(size, below, "kept"))
         else:
-            near = min(size, max(1, lanes // below))
-            if not whole or not _is_power(below) or not _is_power(size) or lanes % below:
+            near = math.gcd(size, max(1, lanes // below))
+            if not whole or not _is_power(below) or lanes % below:
                 near = 1
             if near > 1:
                 found.append(Digit(near, below, "exchanged"))

@@ -125,6 +125,19 @@ class Only:
 
 
 @dataclass(frozen=True, slots=True)
+class Either:
+    """One of two, as each thread finds a condition to hold or not: writes, where nobody waits."""
+
+    condition: Expr
+    then: tuple[Node, ...]
+    otherwise: tuple[Node, ...]
+
+    @property
+    def body(self) -> tuple[Node, ...]:
+        return (*self.then, *self.otherwise)
+
+
+@dataclass(frozen=True, slots=True)
 class Side:
     """The sums of a thread along the rows or the columns of a product: counters with their sizes,
     the last of them in pairs."""
@@ -177,7 +190,7 @@ class Prefix:
     carry: Cell | None = None
 
 
-Node: TypeAlias = Loop | Indexed | Only | Write | Product | Combine | Prefix
+Node: TypeAlias = Loop | Indexed | Only | Either | Write | Product | Combine | Prefix
 
 
 @dataclass(frozen=True, slots=True)

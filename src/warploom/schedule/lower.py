@@ -44,6 +44,7 @@ from warploom.schedule.context import FALSE, TRUE, Bounds, Context
 from warploom.schedule.copy import Copier
 from warploom.schedule.ir import (
     Combine,
+    Either,
     Indexed,
     Loop,
     Node,
@@ -177,6 +178,8 @@ class Lowering:
                     return []
                 made = self._nodes(body, at)
                 return made if known is TRUE else [If(known, tuple(made))]
+            case Either():
+                return self._either(node, at)
             case Loop():
                 return self._loop(node, at)
             case Product():
@@ -187,6 +190,13 @@ class Lowering:
                 return list(self.prefixer.prefixed(node, at))
             case _:
                 assert_never(node)
+
+    def _either(self, node: Either, at: Context) -> list[Stmt]:
+        known = at.condition(node.condition)
+        if known in (TRUE, FALSE):
+            return self._nodes(node.then if known is TRUE else node.otherwise, at)
+        then, otherwise = (tuple(self._nodes(each, at)) for each in (node.then, node.otherwise))
+        return [If(known, then, otherwise)]
 
     def _indexed(self, node: Indexed, at: Context) -> list[Stmt]:
         index, made, name = at.expr(node.index), list[Stmt](), ""
