@@ -9,14 +9,15 @@ should be; integers are compared exactly, unless they come from floats.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from warploom.index.ir import Const
 from warploom.kernel.dtype import DType, memory_of, numbers_of
 from warploom.kernel.evaluate import run
-from warploom.kernel.ir import Kernel, TensorKind, Value
+from warploom.kernel.ir import ArrayParam, Kernel, TensorKind, Value
 from warploom.kernel.tensor import leading_bits
 from warploom.loopnest.decided import Implementation
 from warploom.loopnest.evaluate import Evaluation, Numbers, elements, rows_of, written
@@ -81,18 +82,33 @@ def tried_kernel(
     seen: TensorKind | None = None,
     part: float | None = None,
 ) -> Tried:
-    """The kernel of a program along axes of these sizes, run on the simulator. `part` says how near
-    its numbers are, of the largest, where it is not what sums in single precision are."""
+    """The kernel of a program along axes of these sizes, run on the simulator."""
+    return tried_kernels(program, (kernel,), sizes, seed, seen, part)
+
+
+def tried_kernels(
+    program: Program,
+    kernels: Sequence[Kernel],
+    sizes: Mapping[Axis, int],
+    seed: int = 0,
+    seen: TensorKind | None = None,
+    part: float | None = None,
+) -> Tried:
+    """Kernels that compute a program one after the other; what is between them is no number before.
+    `part` says how near numbers are, of the largest, where they are not what sums in single
+    precision are."""
     arrays, numbers = some_inputs(program, np.random.default_rng(seed), sizes, seen)
     meant = Evaluation(program, arrays, numbers, sizes)
     wanted = meant.outputs()
     noise = Noise(meant).outputs()
     given = {array.name: each.copy() for array, each in before(meant, arrays)}
     kept = {name: each.copy() for name, each in given.items()}
-    report = run(kernel, [*(given[array.name] for array in program.arrays), *numbers.values()])
     said = {axis.name: size for axis, size in sizes.items()}
-    if report.races:
-        return Tried(said, f"threads store the same at once: {report.races[0]}")
+    between: dict[str, Numbers] = {}
+    for kernel in kernels:
+        races = run(kernel, list(_arguments(kernel, {**between, **given}, numbers, between))).races
+        if races:
+            return Tried(said, f"threads store the same at once: {races[0]}")
     stored = written(program, sizes)
     for name, each in wanted.items():
         off = ~agrees(program, name, given[name], each, noise[name], part)
@@ -103,6 +119,24 @@ def tried_kernel(
             got, right = (numbers_of(held[at : at + 1], dtype)[0] for held in (given[name], each))
             return Tried(said, f"{name}[{at}] is {got:.6g} and should be {right:.6g}")
     return Tried(said)
+
+
+def _arguments(
+    kernel: Kernel,
+    given: Mapping[str, Numbers],
+    numbers: Mapping[str, float],
+    between: dict[str, Numbers],
+) -> Iterator[Numbers | float]:
+    """What a kernel takes, by name; an array that is none of the program's is made, and kept."""
+    for each in kernel.params:
+        if not isinstance(each, ArrayParam):
+            yield numbers[each.name]
+        elif each.name in given:
+            yield given[each.name]
+        else:
+            assert isinstance(each.size, Const)
+            between[each.name] = np.full(each.size.value, np.nan, each.dtype.numpy)
+            yield between[each.name]
 
 
 def before(meant: Evaluation, arrays: Mapping[str, Numbers]) -> Iterator[tuple[Array, Numbers]]:

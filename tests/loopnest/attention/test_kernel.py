@@ -137,7 +137,7 @@ def test_results_are_under_way_while_scores_become_weights() -> None:
         ({"head": 80}, "head of 80"),
         ({"queries": 0}, "below 1"),
         ({"groups": 3}, "heads of queries"),
-        ({"window": 8}, "window"),
+        ({"window": 0}, "window"),
     ],
 )
 def test_what_it_cannot_be(sizes: dict[str, Any], said: str) -> None:

@@ -3,6 +3,8 @@ and its units for exponentials have to do."""
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from warploom.loopnest.attention.problem import Attention
@@ -20,49 +22,70 @@ BUSY = 0.75  # of the rates of both, where they are overlapped
 
 def scores(attention: Attention, queries: int, keys: int) -> float:
     """How many scores all tiles compute: those of whole blocks of keys."""
-    first = np.arange(0, attention.queries, queries)
-    begin, end = np.zeros_like(first), np.full_like(first, -(-attention.keys // keys))
-    if attention.causal:
-        seen = np.clip(first + queries + attention.shift, 0, attention.keys)
-        end = np.maximum(-(-seen // keys), 1)
-    if attention.window is not None:
-        begin = np.maximum(first + attention.shift - attention.window + 1, 0) // keys
-    return float((end - begin).sum()) * queries * keys * attention.all_heads
+    made = 0
+    for first in range(0, attention.queries, queries):
+        begin, end = attention.blocks(first, first + queries - 1, keys)
+        made += end - begin
+    return float(made) * queries * keys * attention.all_heads
 
 
-def tensor_time(attention: Attention, rates: Rates, queries: int, keys: int) -> float:
-    """Nanoseconds of two products for each score, on all processors."""
+def packed_scores(attention: Attention, keys: int) -> float:
+    """The same where all queries of heads that share keys are one tile."""
+    begin, end = attention.blocks(0, attention.queries - 1, keys)
+    rows = -(-attention.queries * attention.groups // ROWS) * ROWS
+    return float(end - begin) * rows * keys * attention.all_heads / attention.groups
+
+
+def memory_time(attention: Attention, rates: Rates, kept: int = 0) -> float:
+    """Nanoseconds in which keys and values come once, and so do queries and results; but so many
+    bytes, which an earlier launch may have left in L2."""
+    begin, end = attention.blocks(0, attention.queries - 1, 1)
+    rows = 2 * (end - begin) / attention.groups + 2 * attention.queries
+    bytes_ = rows * attention.all_heads * attention.head * attention.dtype.bytes
+    return max(0.0, bytes_ - kept) / rates.device.dram
+
+
+def tensor_time(attention: Attention, rates: Rates, some: float) -> float:
+    """Nanoseconds of two products for each of some scores, on all processors."""
     each = CORES * rates.tensor * BY_TYPE[attention.dtype.bytes] * rates.clock * rates.processors
-    return 2 * attention.head * scores(attention, queries, keys) / each
+    return 2 * attention.head * some / each
 
 
-def exponential_time(attention: Attention, rates: Rates, queries: int, keys: int) -> float:
-    return scores(attention, queries, keys) / (EXPONENTIALS * rates.clock * rates.processors)
+def exponential_time(_: Attention, rates: Rates, some: float) -> float:
+    return some / (EXPONENTIALS * rates.clock * rates.processors)
 
 
 class AttentionBound(TiledBound):
-    """Two products and an exponential for each score."""
+    """Two products and an exponential for each score; all arrays once."""
 
     def __init__(self, space: AttentionSpace, rates: Rates) -> None:
         self.space, self.rates = space, rates
         groups, keys = (space.choices[name].values for name in SIDES)
-        sizes = [[(ROWS * int(g), int(n)) for n in keys] for g in groups]
+        own, packed = space.attention, max(space.choices["packed"].values) > 0
+        some = np.array([
+            [packed_scores(own, int(n)) if packed else scores(own, ROWS * int(g), int(n))
+             for n in keys] for g in groups
+        ])  # fmt: skip
         self.tensor, self.exponential = (
-            np.array([[time(space.attention, rates, *each) for each in row] for row in sizes])
+            np.vectorize(partial(time, own, rates), otypes=[np.float64])(some)
             for time in (tensor_time, exponential_time)
         )
+        self.memory = np.full(some.shape, memory_time(own, rates, rates.l2_bytes))
         terms = (
             (self.tensor, "tensor cores", "two products for each score, on all processors"),
             (self.exponential, "exponentials", "one for each score, on all processors"),
+            (self.memory, "dram", "keys and values once, queries and results"),
         )
         super().__init__(space, SIDES, terms)
 
 
 def expected(attention: Attention, tiling: AttentionTiling, rates: Rates) -> float:
     """About how long a tiling takes, in nanoseconds: it ranks, and proves nothing."""
-    size = tiling.queries, tiling.keys
-    tensor = tensor_time(attention, rates, *size)
-    exponential = exponential_time(attention, rates, *size)
+    if tiling.packed:
+        return packed_expected(attention, tiling, rates)
+    some = scores(attention, tiling.queries, tiling.keys)
+    tensor = tensor_time(attention, rates, some)
+    exponential = exponential_time(attention, rates, some)
     own = max(tensor, exponential) / BUSY + 0.15 * min(tensor, exponential)
     if tiling.consumers == 1:
         own = tensor + 2 * exponential
@@ -74,3 +97,29 @@ def expected(attention: Attention, tiling: AttentionTiling, rates: Rates) -> flo
     turns = np.ceil(tiles / rates.processors) * rates.processors / tiles
     between = 1.0 if tiling.persistent and tiling.resident > 1 else 1.04
     return LAUNCH + own * float(turns) * (between if tiling.persistent else 1.1)
+
+
+FLIGHT = 40_000  # bytes that have to be under way to a processor, or memory waits
+BETWEEN = 700  # cycles of a block of keys in which a warp group waits
+REACHED = 0.92  # of the rate of memory, by copies
+
+
+def packed_expected(attention: Attention, tiling: AttentionTiling, rates: Rates) -> float:
+    """About how long keys and values take to come, or to be computed with where that is longer;
+    and what puts splits together."""
+    some = packed_scores(attention, tiling.keys)
+    own = tensor_time(attention, rates, some) + 2 * exponential_time(attention, rates, some)
+    own += some / (tiling.queries * tiling.keys) * BETWEEN / (rates.clock * rates.processors)
+    each = tiling.shared_bytes(attention)
+    beside = 1 if tiling.persistent else max(1, rates.processor_shared // each)
+    held = 2 * tiling.stages * tiling.keys * attention.head * attention.dtype.bytes * beside
+    memory = memory_time(attention, rates) / REACHED / min(1.0, held / FLIGHT)
+    room = rates.processors * beside
+    tiles = tiling.tiles(attention)
+    turns = float(np.ceil(tiles / room)) * room / tiles
+    filling = 1.0 if tiling.persistent else 1.03
+    time = LAUNCH + max(memory * filling, own / beside) * turns
+    if tiling.splits == 1:
+        return time
+    parts = tiling.splits * attention.queries * attention.all_heads * (attention.head + 1) * 4
+    return time + LAUNCH + 2 * parts / rates.device.dram
