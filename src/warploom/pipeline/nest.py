@@ -484,11 +484,12 @@ class Nest:
         them was checked."""
         assert explored.candidate is not None
         first, *others = self.lowered(explored.candidate)
-        noted = [self._noted(first, self.schedule(explored.candidate), explored.trial)]
+        nest, own = self, self.schedule(explored.candidate)
+        noted = [self._noted(first, own, explored.trial)]
         if self.after is not None:
             nest, leaf = self.after
-            noted += [nest._noted(each, nest.schedule(leaf), explored.trial) for each in others]
-        return tuple(noted)
+            own = nest.schedule(leaf)
+        return (*noted, *(nest._noted(each, own, explored.trial) for each in others))
 
     def _noted(self, kernel: Kernel, schedule: str, trial: Tried | None) -> Kernel:
         sizes = ", ".join(f"{axis.name} = {axis.size}" for axis in self.program.axes)

@@ -74,6 +74,13 @@ class ScoreMap:
         ]
         return 1 + max(far)
 
+    @property
+    def functions(self) -> float:
+        """Exponentials and roots for each score; a root is of two."""
+        cost = {"tanh": 1.5, "exp": 1.0, "exp2": 1.0}
+        every = (each.op for each in self._parts() if isinstance(each, Operation))
+        return sum(cost.get(op, 0.0) for op in every)
+
     def check(self) -> None:
         """Raises where it cannot be written without branches."""
         for each in self._parts():
@@ -87,8 +94,8 @@ class ScoreMap:
                     )
                 case Loaded():
                     self._check_load(each)
-                case Cast(dtype, value) if not (dtype.is_real and dtype_of(value).is_real):
-                    raise NotMeantError("scores are cast to integers, or from them")
+                case Cast(dtype, value) if dtype_of(value).is_real and not dtype.is_real:
+                    raise NotMeantError("scores are cast to integers")
                 case ir.Named() if each is not self.score:
                     raise NotMeantError(f"scores are of '{each.name}', which is no load of theirs")
 
