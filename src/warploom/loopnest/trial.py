@@ -21,7 +21,18 @@ from warploom.kernel.ir import ArrayParam, Kernel, TensorKind, Value
 from warploom.kernel.tensor import leading_bits
 from warploom.loopnest.decided import Implementation
 from warploom.loopnest.evaluate import Evaluation, Numbers, elements, rows_of, written
-from warploom.loopnest.ir import Array, Axis, ByData, Load, Program, Result, leaves
+from warploom.loopnest.ir import (
+    Array,
+    Axis,
+    ByData,
+    Compute,
+    Load,
+    Program,
+    Result,
+    Store,
+    leaves,
+    results,
+)
 from warploom.loopnest.lower import lower
 from warploom.loopnest.noise import Noise
 from warploom.loopnest.pieces import in_pieces
@@ -32,7 +43,7 @@ from warploom.search.outcome import Reason
 ITERATIONS = 3
 # How far a sum in single precision may be from one in double precision, of the largest element.
 CLOSE = 1e-4
-SHORT = 1e-3  # the same for sums of products of floats of eight bits
+SHORT = 1e-3  # the same for sums of products of floats of eight bits, or of rounded factors
 # How much of the noise counts beside that: all of it and more, but never more than elements of 1.
 NOISE = 16 / CLOSE
 # Integers that are put in; those without a sign from zero on.
@@ -222,9 +233,20 @@ def dtype_of(program: Program, name: str) -> DType:
 
 def nearness(program: Program) -> float:
     """How far sums may be off, of the largest: tensor cores add products of floats of eight bits
-    with fewer bits than single precision has."""
+    with fewer bits than single precision has; and what is rounded to bf16 before it is multiplied,
+    as weights of attention are, is rounded beside another number in another order."""
     short = any(each.dtype.is_code and each.dtype.bytes == 1 for each in program.instructions)
-    return SHORT if short else CLOSE
+    return SHORT if short or _rounds(program) else CLOSE
+
+
+def _rounds(program: Program) -> bool:
+    """Whether something computed is rounded to bf16 and not only stored."""
+    return any(
+        each.instruction.dtype is DType.BF16 and isinstance(each.instruction.action, Compute)
+        for inst in in_pieces(program).instructions
+        if not isinstance(inst.action, Store)
+        for each in results(inst)
+    )
 
 
 def agrees(

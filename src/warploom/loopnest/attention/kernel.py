@@ -14,6 +14,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from math import e as base
 from math import inf, log, log2, prod
+from typing import TypeAlias
 
 from warploom.index.ir import Const, Expr, Var, maximum, minimum
 from warploom.index.laws import simplify
@@ -32,6 +33,7 @@ from warploom.machine.record import Machine
 QUAD = (1, 2)  # lanes that hold a row differ in these bits
 HALVES = 2  # rows of a thread in one product
 PARTS, LOGS = "parts", "logs"  # results of splits, and the logarithms of their sums
+Steps: TypeAlias = int | tuple[int, int, int]
 CHAINS = 4  # of both, every other number: additions that do not wait for each other
 
 
@@ -42,10 +44,11 @@ def kernel_of(
     names: Mapping[str, str] | None = None,
     order: Sequence[str] = ("q", "k", "v", "o", "lse"),
     title: str = "attention",
-    steps: Mapping[str, int] | None = None,
+    steps: Mapping[str, Steps] | None = None,
 ) -> Kernel:
     """The kernel; its arrays may have names, and come in an order, of a user's own. `steps` say how
-    many elements are from a head of an array to the next, where these are not dense. Arrays that
+    many elements are from a head of an array to the next, or from a batch, a head and a row of q, k
+    and v, where these are not dense. Arrays that
     scores are mapped with come last, or where their own names are in the order. With splits it
     leaves `parts` and `logs`, which `merge.py` joins."""
     made = _Fused(attention, tiling, machine, order, title, steps or {}).kernel()
@@ -59,7 +62,7 @@ class _Fused:
     machine: Machine
     order: Sequence[str]
     title: str
-    steps: Mapping[str, int]
+    steps: Mapping[str, Steps]
     arrays: dict[str, Array] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -87,10 +90,11 @@ class _Fused:
             self.arrays[PARTS] = k.array(PARTS, f32, size * a.head)
             self.arrays[LOGS] = k.array(LOGS, f32, size)
         for name in ("q", "k", "v"):
-            *_, rows, deep = a.sizes(name)
-            box = (1, t.queries if name == "q" else t.keys, self.line)
-            sizes = (self.heads, self.rows, deep) if name == "q" else (self._kept_heads, rows, deep)
-            steps = (self._step(name), deep)
+            side = t.queries if name == "q" else t.keys
+            rows = self.rows if name == "q" else a.keys
+            heads, steps = self._heads(name), self._map_steps(name)
+            sizes = ((a.batch, heads // a.batch) if len(steps) > 2 else (heads,)) + (rows, a.head)
+            box = (*(1 for _ in sizes[:-2]), side, self.line)
             k.tensor_map(f"{name}_map", self.arrays[name], sizes, box, self.swizzle, steps)
         k.grid(self.blocks)
         k.roles(*REGISTERS[t.consumers])
@@ -116,25 +120,38 @@ class _Fused:
         elif name == "lse" and a.sums and self.tiling.splits == 1:
             made = k.array(name, f32, prod(a.sizes("lse")))
         elif name in "qkv" or (name == "o" and self.tiling.splits == 1):
-            *heads, rows, deep = a.sizes(name)
-            step = self.steps.get(name, rows * deep)
-            size = (prod(heads) - 1) * step + rows * deep
+            sizes, steps = a.sizes(name), self.steps.get(name)
+            if isinstance(steps, tuple):
+                size = 1 + sum((n - 1) * s for n, s in zip(sizes, (*steps, 1), strict=True))
+            else:
+                rows = prod(sizes[2:])
+                size = (prod(sizes[:2]) - 1) * (steps or rows) + rows
             made = k.array(name, a.dtype, size, const=name in "qkv")
         else:
             return
         self.arrays[name] = made
 
-    @property
-    def _kept_heads(self) -> int:
-        return self.attention.all_heads // self.attention.groups
+    def _heads(self, name: str) -> int:
+        a = self.attention
+        return self.heads if name == "q" else a.all_heads // a.groups
+
+    def _map_steps(self, name: str) -> tuple[int, ...]:
+        """From rows to the next, and from what is around them."""
+        a, steps = self.attention, self.steps.get(name)
+        if not isinstance(steps, tuple):
+            return self._step(name), a.head
+        batch, head, row = steps
+        if name == "q" and self.tiling.packed:  # rows are those of heads, too
+            return batch, head * a.groups, head if a.queries == 1 else row
+        return steps
 
     def _step(self, name: str) -> int:
         """From the rows of a head, or of all heads that are packed, to the next."""
-        a = self.attention
+        a, steps = self.attention, self.steps.get(name)
+        assert not isinstance(steps, tuple)
         if name in "kv":
-            return self.steps.get(name, a.keys * a.head)
-        own = self.steps.get(name, a.queries * a.head)
-        return own * (a.groups if self.tiling.packed else 1)
+            return steps or a.keys * a.head
+        return (steps or a.queries * a.head) * (a.groups if self.tiling.packed else 1)
 
     # -- which tile
 
@@ -199,9 +216,13 @@ class _Fused:
     # -- a block of keys
 
     def _fill(self, name: str, head: Expr, row: Expr, side: int, stage: Expr) -> None:
+        each: tuple[Expr, ...] = (head,)
+        if isinstance(self.steps.get(name), tuple):
+            inside = self._heads(name) // self.attention.batch
+            each = simplify(head // inside), simplify(head % inside)
         for part in range(self.attention.head // self.line):
             first = stage * (side * self.attention.head) + part * side * self.line
-            at = (head, row, Const(part * self.line))
+            at = (*each, row, Const(part * self.line))
             self.k.add(ir.Fill(f"{name}_map", at, f"{name}_tile", first))
 
     def _over_keys(self, q_stage: Expr) -> None:

@@ -177,17 +177,12 @@ class ScoreWriter:
             case Choose(condition, then, otherwise):
                 return self._chosen(condition, then, otherwise)
             case Operation("tanh", (inner,)):
-                return self._tanh(*self._both(inner))
-            case Operation("exp", (inner,)):
-                a, b = self._both(inner)
-                return exp2_ftz(a * log2(base)), exp2_ftz(b * log2(base))
-            case Operation("exp2", (inner,)):
-                a, b = self._both(inner)
+                return self._tanh(*self._scaled(inner, 2 * log2(base)))
+            case Operation("exp" | "exp2" as op, (inner,)):
+                a, b = self._scaled(inner, log2(base) if op == "exp" else 1.0)
                 return exp2_ftz(a), exp2_ftz(b)
-            case Operation("/", (inner, Number(number, dtype))):
-                a, b = self._both(inner)
-                factor = Number(1 / number, dtype)
-                return a * factor, b * factor
+            case Operation("*" | "/", (_, Number())):
+                return self._scaled(value, 1.0)
             case Operation(op, parts):
                 every = [self._both(each) for each in parts]
                 return (
@@ -195,6 +190,21 @@ class ScoreWriter:
                     Operation(op, tuple(b for _, b in every)),
                 )
         raise NotMeantError(f"scores are of {value!r:.40}")
+
+    def _scaled(self, value: Value, factor: float) -> Both:
+        """A value times a number, which the numbers that it is multiplied with are part of."""
+        while True:
+            match value:
+                case Kept():
+                    value = value.value
+                case Operation("*", (inner, Number(number))):
+                    value, factor = inner, factor * number
+                case Operation("/", (inner, Number(number))):
+                    value, factor = inner, factor / number
+                case _:
+                    break
+        a, b = self._both(value)
+        return (a, b) if factor == 1.0 else (a * factor, b * factor)
 
     def _chosen(self, condition: Compare | Expr, then: Value, otherwise: Value) -> Both:
         yes, no = self._both(then), self._both(otherwise)
@@ -206,11 +216,10 @@ class ScoreWriter:
         return choose(first, yes[0], no[0]), choose(second, yes[1], no[1])
 
     def _tanh(self, a: Value, b: Value) -> Both:
-        """1 − 2 / (1 + e^2x), with one reciprocal for both."""
+        """1 − 2 / (1 + 2^x), with one reciprocal for both."""
         some, inverse = self._registers("sums", 2), self._registers("inverse", 1)
         for at, each in enumerate((a, b)):
-            power = (each * (2 * log2(base))).min(Number(MOST, f32))
-            some[at] = exp2_ftz(power) + 1.0
+            some[at] = exp2_ftz(each.min(Number(MOST, f32))) + 1.0
         inverse[0] = rsqrt(some[0] * some[1])
         inverse[0] = inverse[0] * inverse[0] * -2.0
         return fma(inverse[0], some[1], 1.0), fma(inverse[0], some[0], 1.0)
