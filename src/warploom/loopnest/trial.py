@@ -9,8 +9,9 @@ should be; integers are compared exactly, unless they come from floats.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -39,6 +40,7 @@ from warploom.loopnest.pieces import in_pieces
 from warploom.search.branching.candidate import Flags
 from warploom.search.outcome import Reason
 
+Launching: TypeAlias = Callable[[Kernel, list[Any]], Sequence[object]]
 # Tiles along each axis: the first, one between (where a pipeline is filled), the last.
 ITERATIONS = 3
 # How far a sum in single precision may be from one in double precision, of the largest element.
@@ -104,10 +106,12 @@ def tried_kernels(
     seed: int = 0,
     seen: TensorKind | None = None,
     part: float | None = None,
+    launch: Launching = lambda kernel, given: run(kernel, given).races,
 ) -> Tried:
     """Kernels that compute a program one after the other; what is between them is no number before.
     `part` says how near numbers are, of the largest, where they are not what sums in single
-    precision are."""
+    precision are; `launch` runs a kernel on its arguments and tells of races, on the simulator
+    unless another is given."""
     arrays, numbers = some_inputs(program, np.random.default_rng(seed), sizes, seen)
     meant = Evaluation(program, arrays, numbers, sizes)
     wanted = meant.outputs()
@@ -117,7 +121,7 @@ def tried_kernels(
     said = {axis.name: size for axis, size in sizes.items()}
     between: dict[str, Numbers] = {}
     for kernel in kernels:
-        races = run(kernel, list(_arguments(kernel, {**between, **given}, numbers, between))).races
+        races = launch(kernel, list(_arguments(kernel, {**between, **given}, numbers, between)))
         if races:
             return Tried(said, f"threads store the same at once: {races[0]}")
     stored = written(program, sizes)

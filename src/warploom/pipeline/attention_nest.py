@@ -45,18 +45,19 @@ class AttentionNest(MatrixNest):
         return self.space.tiling(candidate)
 
     def kernel(self, candidate: Candidates) -> Kernel:
-        return self._kernels(self._own(candidate), {})[0]
+        return self.kernels_of(self._own(candidate), {})[0]
 
     def lowered(self, candidate: Candidates) -> tuple[Kernel, ...]:
-        return self._kernels(self._own(candidate), {})
+        return self.kernels_of(self._own(candidate), {})
 
-    def _kernels(
-        self, tiling: AttentionTiling, sizes: Mapping[Axis, int]
-    ) -> tuple[Kernel, ...]:  # fmt: skip
-        """The kernel, and where keys are split, what joins its parts."""
+    def kernels_of(
+        self, tiling: AttentionTiling, sizes: Mapping[Axis, int], blocks: int = HEADS
+    ) -> tuple[Kernel, ...]:
+        """The kernel, and where keys are split, what joins its parts. Along shorter axes there are
+        few tiles, of which each of so many persistent blocks makes several."""
         made, machine = self.stated.along(sizes), self.target.machine
-        if sizes:  # few tiles, of which a block makes several
-            machine = machine.but(multiprocessors=HEADS)
+        if sizes:
+            machine = machine.but(multiprocessors=blocks)
         steps = {
             name: size * made.head
             for names, size in (
@@ -79,15 +80,15 @@ class AttentionNest(MatrixNest):
         return tiling_words(self.stated, self._own(candidate))
 
     def _tried(self, tiling: AttentionTiling) -> Tried:  # type: ignore[override]
-        sizes = self._shortened(tiling)
+        sizes = self.shortened(tiling)
         # Weights are rounded beside the greatest score so far, not beside that of the whole row.
         part = 2 * self.stated.attention.dtype.rounding[0]
-        return tried_kernels(self.program, self._kernels(tiling, sizes), sizes, part=part)
+        return tried_kernels(self.program, self.kernels_of(tiling, sizes), sizes, part=part)
 
     def tiling(self, candidate: Candidates) -> AttentionTiling:  # type: ignore[override]
         return self._own(candidate)
 
-    def _shortened(self, tiling: AttentionTiling) -> Mapping[Axis, int]:
+    def shortened(self, tiling: AttentionTiling) -> Mapping[Axis, int]:
         """A tile of queries and a part of one, and blocks of keys until a stage is filled again, by
         every split. Queries and keys lose as many, so that the same ones are seen."""
         query, key, own = self.stated.query, self.stated.key, self.stated.attention
