@@ -20,6 +20,7 @@ from warploom.machine.record import H200
 def attend(
     heads: tuple[int, int], queries: int, keys: int, head: int, causal: bool = False,
     dtype: DType = bf16, rounded: bool = True, least: float | None = None, seen: int = 0,
+    lower: int | None = None,
 ) -> LoopNest:  # fmt: skip
     """softmax(Q·Kᵀ / √head)·V, of which the second axis of heads shares keys."""
     x = LoopNest("attend")
@@ -31,6 +32,8 @@ def attend(
     scores: Any = x.sum(cast(Q[h, g, i, c], f32) * cast(K[h, j, c], f32), over=c) * head**-0.5
     if causal:
         scores = choose(j.expr.le(i.expr + (keys - queries + seen)), scores, -inf)
+    if lower is not None:
+        scores = choose((i.expr + lower).le(j.expr), scores, -inf)
     scores = x.value(scores)
     weights = x.value(exp(scores - x.fold("max", scores, over=j, start=least)))
     factor = cast(cast(weights, dtype), f32) if rounded else weights
@@ -49,11 +52,27 @@ def test_it_is_read() -> None:
 
 
 @pytest.mark.parametrize(
+    ("sizes", "band"),
+    [
+        ({}, (None, None)),
+        ({"causal": True}, (32, None)),
+        ({"causal": True, "seen": 2}, (34, None)),
+        ({"lower": -7}, (None, -7)),
+        ({"causal": True, "seen": -30, "lower": -7}, (2, -7)),
+    ],
+)
+def test_a_band_is_read_off_conditions(sizes: dict[str, Any], band: tuple[int, int]) -> None:
+    made = attention_of(attend((1, 1), 64, 96, 64, **sizes).done()).attention
+    assert (made.upper, made.lower) == band
+    assert made.map is None
+
+
+@pytest.mark.parametrize(
     ("given", "said"),
     [
         ({"rounded": False}, "not rounded"),
         ({"least": 0.0}, "less the greatest"),
-        ({"causal": True, "seen": 1}, "up to each query's own"),
+        ({"causal": True, "seen": -1}, "see no key"),
         ({"head": 80}, "head of 80"),
         ({"causal": True, "keys": 56}, "see no key"),
         ({"dtype": f32}, "not all bf16|not rounded"),
