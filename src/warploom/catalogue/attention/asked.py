@@ -74,7 +74,7 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Asked:
+class AttentionCall:
     """`attention` has its batches; `steps` are of q, k and v from a batch, a head and a row to the
     next, in elements, None where an array is dense."""
 
@@ -83,7 +83,7 @@ class Asked:
     shapes: Mapping[str, tuple[int, ...]]
 
 
-def asked(options: Options, views: Mapping[str, View]) -> Asked:
+def asked(options: Options, views: Mapping[str, View]) -> AttentionCall:
     """The computation of a call on these arrays: q, k, v, and maybe bias."""
     q, k, v = (views[name] for name in "qkv")
     dtype = _type(options, views)
@@ -95,7 +95,7 @@ def asked(options: Options, views: Mapping[str, View]) -> Asked:
             )
         if not each.size:
             raise DeviceError(f"'{name}' has no elements")
-    (batch, heads, queries, head), (_, kept, keys, _) = q.shape, k.shape
+    (batch, heads, _, head), kept = q.shape, k.shape[1]
     if k.shape != v.shape or (batch, head) != (k.shape[0], k.shape[3]):
         raise DeviceError(
             f"'q' is {q.shape}, 'k' {k.shape} and 'v' {v.shape}",
@@ -110,7 +110,7 @@ def asked(options: Options, views: Mapping[str, View]) -> Asked:
     made = _attention(options, views, dtype)
     steps = {name: found for name in "qkv" if (found := _steps(views[name], name)) is not None}
     shapes = {"o": q.shape, "lse": q.shape[:3]}
-    return Asked(made, steps, shapes)
+    return AttentionCall(made, steps, shapes)
 
 
 def _type(options: Options, views: Mapping[str, View]) -> DType:
@@ -154,7 +154,8 @@ def _bias(view: View, wanted: tuple[int, ...]) -> tuple[tuple[bool, ...], DType]
     """Along which of batch, heads and queries a bias has elements of its own, and their type."""
     if view.dtype not in (DType.F32, DType.BF16, DType.F16):
         raise DeviceError(
-            f"'bias' is {view.dtype!r}", advice="give numbers: 0 where keys are seen, -inf elsewhere"
+            f"'bias' is {view.dtype!r}",
+            advice="give numbers: 0 for keys that are seen, or -inf",
         )
     shape = (1,) * (4 - len(view.shape)) + view.shape
     if len(shape) != 4 or any(n not in (1, w) for n, w in zip(shape, wanted, strict=True)):

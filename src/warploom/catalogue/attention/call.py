@@ -10,7 +10,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from warploom.catalogue.attention.asked import Asked, Options, asked
+from warploom.catalogue.attention.asked import AttentionCall, Options, asked
 from warploom.catalogue.attention.chosen import tilings
 from warploom.catalogue.attention.gradient import gradients
 from warploom.catalogue.attention.plan import Plan, plan_of
@@ -107,9 +107,7 @@ class Attending(PublicResult):
 
     # -- plans
 
-    def plan(
-        self, arrays: Mapping[str, Any], views: Mapping[str, View], options: Options
-    ) -> Plan:
+    def plan(self, arrays: Mapping[str, Any], views: Mapping[str, View], options: Options) -> Plan:
         known = options, tuple((name, each.key) for name, each in views.items())
         found = self._plans.get(known)
         if found is None:
@@ -182,7 +180,7 @@ class Attending(PublicResult):
         return {"name": "attention", "settings": asdict(self.options), "tiling": self.said}
 
 
-def _follows(made: Asked, tiling: AttentionTiling) -> bool:
+def _follows(made: AttentionCall, tiling: AttentionTiling) -> bool:
     """Whether rows of heads that share keys are evenly apart, where they are one tile."""
     if not tiling.packed or "q" not in made.steps or made.attention.queries == 1:
         return True
@@ -200,4 +198,3 @@ def attending(
             f"'attention' does not run on '{device}'", advice="use one of " + ", ".join(DEVICES)
         )
     return Attending(Options().with_given(given), device, seconds, store)
-

@@ -2,8 +2,8 @@
 
     p = e^(s − lse)    dv = pᵀ·do    ds = p·(do·vᵀ − Σ do·o)    dq = c·ds·k    dk = c·dsᵀ·q
 
-Written with what NumPy, CuPy and PyTorch call alike, for the heads of one key head at a time: right,
-and as fast as the library's own products.
+Written with what NumPy, CuPy and PyTorch call alike, for the heads of one key head at a time:
+right, and as fast as the library's own products.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from warploom.catalogue.attention.asked import Asked
+from warploom.catalogue.attention.asked import AttentionCall
 from warploom.errors import DeviceError
 from warploom.index.ir import Const
 from warploom.kernel.ir import Kernel
@@ -29,7 +29,7 @@ OUT = ("o", "lse")
 class Plan:
     """Called with arrays by their names, it gives results: o, and maybe lse."""
 
-    asked: Asked
+    asked: AttentionCall
     tiling: AttentionTiling
     kernels: tuple[Kernel, ...]
     functions: tuple[Callable, ...]
@@ -87,7 +87,7 @@ def _argument(name: str) -> str:
 
 
 def planned_kernels(
-    made: Asked, tiling: AttentionTiling, machine: Machine
+    made: AttentionCall, tiling: AttentionTiling, machine: Machine
 ) -> tuple[Kernel, ...]:
     """All kernels of a call that is cut up so."""
     own = kernel_of(made.attention, tiling, machine, steps=made.steps)
@@ -97,7 +97,7 @@ def planned_kernels(
 
 
 def functions_of(
-    kernels: Sequence[Kernel], made: Asked, device: Device
+    kernels: Sequence[Kernel], made: AttentionCall, device: Device
 ) -> tuple[Callable, ...]:  # fmt: skip
     def shapes_of(kernel: Kernel) -> Any:
         stored = [each.name for each in kernel.arrays if not each.const]
@@ -108,6 +108,6 @@ def functions_of(
     return tuple(load_kernel(each, device, shapes=shapes_of(each)) for each in kernels)
 
 
-def plan_of(made: Asked, tiling: AttentionTiling, machine: Machine, device: Device) -> Plan:
+def plan_of(made: AttentionCall, tiling: AttentionTiling, machine: Machine, device: Device) -> Plan:
     kernels = planned_kernels(made, tiling, machine)
     return Plan(made, tiling, kernels, functions_of(kernels, made, device))

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from warploom.catalogue.attention.asked import Asked, Options
+from warploom.catalogue.attention.asked import AttentionCall, Options
 from warploom.catalogue.attention.plan import Plan, functions_of, planned_kernels
 from warploom.emit.cuda import cuda
 from warploom.errors import DeviceError
@@ -32,7 +32,7 @@ ROWS = 16  # of a head that are computed in double precision
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class TriedTiling:
     """A tiling, and its kernels with machine code."""
 
     tiling: AttentionTiling
@@ -43,7 +43,7 @@ def tuned(
     bench: AttentionRig, ranked: Sequence[AttentionTiling], seconds: float, store: Store | None
 ) -> AttentionTiling:
     """The fastest; the one that is expected to be, where time was too short for any."""
-    task: Task[AttentionTiling, Tried] = Task(
+    task: Task[AttentionTiling, TriedTiling] = Task(
         "attention", bench.content, bench.device, list(ranked[:MOST]), _said,
         partial(prepared, bench.arch, bench.made, bench.machine), bench.measure,
     )  # fmt: skip
@@ -55,17 +55,24 @@ def _said(tiling: AttentionTiling) -> str:
     return tiling.name
 
 
-def prepared(arch: str, made: Asked, machine: Machine, tiling: AttentionTiling) -> Tried:
+def prepared(
+    arch: str, made: AttentionCall, machine: Machine, tiling: AttentionTiling
+) -> TriedTiling:
     """Run in processes of their own: kernels and machine code."""
     kernels = planned_kernels(made, tiling, machine)
-    return Tried(tiling, tuple(rig.built(each, cuda(each), arch) for each in kernels))
+    return TriedTiling(tiling, tuple(rig.built(each, cuda(each), arch) for each in kernels))
 
 
-class AttentionRig(rig.GpuRig[Tried]):
+class AttentionRig(rig.GpuRig[TriedTiling]):
     """A GPU, and the arrays of a call."""
 
     def __init__(
-        self, made: Asked, options: Options, machine: Machine, arrays: Mapping[str, Any], gpu: int
+        self,
+        made: AttentionCall,
+        options: Options,
+        machine: Machine,
+        arrays: Mapping[str, Any],
+        gpu: int,
     ) -> None:
         super().__init__(gpu)
         self.made, self.options, self.machine, self.arrays = made, options, machine, arrays
@@ -79,7 +86,7 @@ class AttentionRig(rig.GpuRig[Tried]):
         kind = self.made.attention.kind
         return {"shapes": shapes, "steps": steps, "kind": kind, "options": asdict(self.options)}
 
-    def launches(self, prepared: Tried) -> Sequence[driver.Launch]:
+    def launches(self, prepared: TriedTiling) -> Sequence[driver.Launch]:
         kernels = tuple(each.kernel for each in prepared.built)
         functions = functions_of(kernels, self.made, "cuda")
         for function, each in zip(functions, prepared.built, strict=True):

@@ -83,8 +83,8 @@ class AttentionBound(TiledBound):
 
 
 def expected(attention: Attention, tiling: AttentionTiling, rates: Rates) -> float:
-    """About how long a tiling takes, in nanoseconds: it ranks, and proves nothing. What What it ranks
-    first is at most 3 % behind the best of `bench/results/kernel_attention_device.json`."""
+    """About how long a tiling takes, in nanoseconds: it ranks, and proves nothing. Factors are
+    those of `bench/results/kernel_attention_device.json`."""
     if tiling.packed:
         return packed_expected(attention, tiling, rates)
     some = scores(attention, tiling.queries, tiling.keys)

@@ -19,8 +19,17 @@ from typing import TypeAlias
 from warploom.index.ir import Const, Expr, Var, maximum, minimum
 from warploom.index.laws import simplify
 from warploom.kernel import ir
-from warploom.kernel.build import Array, Builder, RegisterArray, cast, choose, exp2_ftz, fma, rsqrt
-from warploom.kernel.build import log2 as log2_of
+from warploom.kernel.build import (
+    Array,
+    Builder,
+    RegisterArray,
+    cast,
+    choose,
+    exp2_ftz,
+    fma,
+    log2_ftz,
+    rsqrt,
+)
 from warploom.kernel.dtype import f32
 from warploom.kernel.ir import Kernel
 from warploom.kernel.names import renamed
@@ -404,7 +413,7 @@ class _Fused:
     # -- results
 
     def _results(self) -> None:
-        k, a = self.k, self.attention
+        k = self.k
         inverse = k.registers("inverse", f32, HALVES)
         self.sum = k.registers("sum", f32, HALVES)
         other = k.registers("other", f32, 1)
@@ -439,7 +448,7 @@ class _Fused:
             at = first * step + row * a.head + unit * 8 + k.lane % 4 * 2
             k.add(ir.Store(name, at, pair[0], None, 2))
         if a.sums or t.splits > 1:
-            value = fma(self.most[half], a.factor, log2_of(self.sum[half]) * log(2))
+            value = fma(self.most[half], a.factor, log2_ftz(self.sum[half]) * log(2))
             line = first * self.rows + row
             sums = self.arrays["lse" if t.splits == 1 else LOGS]
             sums.put(line, value, when=(k.lane % 4).eq(0))

@@ -12,8 +12,7 @@ from collections.abc import Mapping, Sequence
 from math import e as base
 from math import inf, log, log2
 
-from warploom.kernel.build import Builder, cast, choose, exp2_ftz, fma, rsqrt
-from warploom.kernel.build import log2 as log2_of
+from warploom.kernel.build import Builder, cast, choose, exp2_ftz, fma, log2_ftz, rsqrt
 from warploom.kernel.dtype import f32
 from warploom.kernel.ir import Kernel, Number, Store
 from warploom.kernel.names import renamed
@@ -73,6 +72,6 @@ def merge_of(
             result[e] = cast(a.dtype, sums[e] * (root * root))
         k.add(Store("o", row * a.head + unit % units * EACH, result[0], None, EACH))
         if a.sums:
-            value = fma(log2_of(total), log(2), most)
+            value = fma(log2_ftz(total), log(2), most)
             arrays["lse"].put(row, value, when=(unit % units).eq(0))
     return renamed(k.done(), {o: n for o, n in (names or {}).items() if o != n and o in arrays})

@@ -35,8 +35,8 @@ def attention_nest(
     scale: float | None = None,
     dtype: DType = bf16,
 ) -> LoopNest:
-    """o = softmax(cap·tanh(c·q·kᵀ / cap) + bias + mask)·v. Of `heads` of queries so many as `groups`
-    share keys. The last query sees the last key: `causal` ones see none after that, with a `window`
+    """o = softmax(cap·tanh(c·q·kᵀ / cap) + bias + mask)·v. Of `heads` of queries `groups` share
+    keys. The last query sees the last key: `causal` ones see none after that, with a `window`
     only so many up to there. `bias` says along which of batch, heads and queries it has elements of
     its own. With `sums` the logarithms of the sums of exponentials are a second result, lse."""
     x = LoopNest("attention")
@@ -71,28 +71,18 @@ def attention_nest(
 
 
 def _by_axis(bias: Sequence[bool]) -> tuple[bool, bool, bool, bool]:
-    """Of batch, heads that have keys of their own, those that share them, queries."""
+    """Returns the same of batch, heads with own keys, heads that share them, queries."""
     batch, heads, queries = bias
     return batch, heads, heads, queries
 
 
 def attention(
-    batch: int,
-    heads: int,
-    queries: int,
-    keys: int,
-    head: int,
-    *,
-    groups: int = 1,
-    causal: bool = False,
-    window: int = 0,
-    cap: int = 0,
-    dtype: DType = bf16,
-    cut: object = None,  # noqa: ARG001 - nothing is divided: tiles are those of strategies
-) -> Program:
-    """o = softmax(c·q·kᵀ)·v; windows and caps of 0 are none."""
-    made = attention_nest(
+    batch: int, heads: int, queries: int, keys: int, head: int, *, groups: int = 1,
+    causal: bool = False, window: int = 0, cap: int = 0, dtype: DType = bf16, cut: object = None,
+) -> Program:  # fmt: skip
+    """o = softmax(c·q·kᵀ)·v; a window or a cap of 0 is none. Nothing is cut here."""
+    del cut
+    return attention_nest(
         batch, heads, queries, keys, head,
         groups=groups, causal=causal, window=window or None, cap=float(cap) or None, dtype=dtype,
-    )  # fmt: skip
-    return made.done()
+    ).done()  # fmt: skip

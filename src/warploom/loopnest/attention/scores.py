@@ -253,4 +253,3 @@ class ScoreWriter:
     def _registers(self, what: str, count: int, dtype: DType = f32) -> RegisterArray:
         self.count += 1
         return self.k.registers(f"{what}_{self.count}", dtype, count)
-

@@ -272,9 +272,7 @@ def _limit(condition: Expr, query: ir.Axis, key: ir.Axis) -> tuple[str, int] | N
 # -- axes and arrays
 
 
-def _stated(
-    scores: _Scores, softmax: _Softmax, store: Stored, logarithm: Stored | None
-) -> Stated:
+def _stated(scores: _Scores, softmax: _Softmax, store: Stored, logarithm: Stored | None) -> Stated:
     over = softmax.total.over[0]
     q, k = (scores.q, scores.k) if over in scores.k.access.axes else (scores.k, scores.q)
     parts = {"q": q.access, "k": k.access, "v": softmax.value.access, "o": store.access}

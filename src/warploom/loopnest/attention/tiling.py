@@ -46,7 +46,7 @@ class AttentionTiling:
         return ", ".join(words)
 
     def rows(self, attention: Attention) -> int:
-        """Of all tiles that have keys in common."""
+        """How many rows all tiles have that have keys in common."""
         return attention.queries * (attention.groups if self.packed else 1)
 
     def heads(self, attention: Attention) -> int:

@@ -7,8 +7,8 @@ warp groups and tensor copies. What is decided is a space of its own (`loopnest/
 from __future__ import annotations
 
 from warploom.loopnest import ir
-from warploom.loopnest.attention.stated import attention_of
 from warploom.loopnest.attention.space import FEW_ROWS
+from warploom.loopnest.attention.stated import attention_of
 from warploom.loopnest.strategies.form import ATTENTION, PACKED, NotMeantError, Room, Variant
 
 NAME, SPLIT = "fused-attention", "split-attention"
