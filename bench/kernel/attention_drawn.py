@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -118,22 +119,25 @@ def main() -> None:
     record = earlier(given.out, again=given.again)
     record["environment"] = environment()
     part = record.setdefault("proved" if given.prove else "drawn", {})
-    for name, sizes in PROGRAMS.items():
-        if given.only not in name:
-            continue
-        nest = nest_for(attention_nest(**sizes).done())
+    names = [name for name in PROGRAMS if given.only in name]
+    nests = {name: nest_for(attention_nest(**PROGRAMS[name]).done()) for name in names}
+    tilings = {
+        name: list(WINNERS.get(name, ()) if given.prove else drawn(nest, given.count, 1))
+        for name, nest in nests.items()
+    }
+    for at, name in product(range(given.count), names):  # programs by turns
         rows = part.setdefault(name, {})
-        tilings = WINNERS.get(name, ()) if given.prove else drawn(nest, given.count, 1)
-        for tiling in tilings:
-            if tiling.name in rows or time.monotonic() - begun > given.seconds:
-                continue
-            since = time.monotonic()
-            rows[tiling.name] = tried(nest, tiling, given.prove)
-            taken = time.monotonic() - since
-            print(f"{name}: {tiling.name}: {rows[tiling.name]} in {taken:.1f} s", flush=True)
-            save(given.out, record)
-        wrong = sum(bool(each["wrong"]) for each in rows.values())
-        print(f"{name}: {len(rows)} tilings, {wrong} wrong", flush=True)
+        own = tilings[name][at : at + 1]
+        if not own or own[0].name in rows or time.monotonic() - begun > given.seconds:
+            continue
+        since = time.monotonic()
+        rows[own[0].name] = tried(nests[name], own[0], given.prove)
+        taken = time.monotonic() - since
+        print(f"{name}: {own[0].name}: {rows[own[0].name]} in {taken:.1f} s", flush=True)
+        save(given.out, record)
+    for name in names:
+        wrong = sum(bool(each["wrong"]) for each in part[name].values())
+        print(f"{name}: {len(part[name])} tilings, {wrong} wrong", flush=True)
 
 
 if __name__ == "__main__":
