@@ -28,6 +28,13 @@ class AttentionNest(MatrixNest):
     """A space of tilings with a bound."""
 
     kind, is_packed = ATTENTION, False
+    nearby = (
+        ("keys", "stages"),
+        ("consumers", "keys", "resident"),
+        ("together", "persistent", "resident"),
+        ("ahead", "turns"),
+        ("splits", "stages", "persistent"),
+    )
     space: AttentionSpace  # type: ignore[assignment]
     bound: AttentionBound  # type: ignore[assignment]
 

@@ -30,15 +30,6 @@ from warploom.search.branching.descent import Descents, descended, seeds
 from warploom.search.engine import Watch
 from warploom.search.workers.farm import shared
 
-# What is drawn again in the neighbourhood of a good implementation.
-AGAIN = (
-    ("size",),
-    ("size", "padding", "swizzle", "stages", "fill"),
-    ("padding", "swizzle", "stages", "fill", "cache"),
-    ("dim_kind", "thread_mapping", "order", "layout"),
-    ("order",),
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Made:
@@ -143,7 +134,8 @@ def leaves_of(nest: Nest, asked: Asked) -> Descents:
     random = np.random.default_rng(asked.seed)
     here = nest.root
     if asked.near is not None:
-        again = AGAIN[int(random.integers(len(AGAIN)))] if asked.count else ()
+        nearby = nest.nearby
+        again = nearby[int(random.integers(len(nearby)))] if asked.count else ()
         here = unpacked(nest, asked.near, again)
     here = here.take(np.zeros(max(1, asked.count) if len(here) else 0, np.int64))
 

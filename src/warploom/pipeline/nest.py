@@ -211,6 +211,14 @@ class Nest:
     `asked` of a strategy's space is none of the decisions here."""
 
     asked: tuple[str, ...] = ()
+    # What is drawn again in the neighbourhood of a good implementation.
+    nearby: tuple[tuple[str, ...], ...] = (
+        ("size",),
+        ("size", "padding", "swizzle", "stages", "fill"),
+        ("padding", "swizzle", "stages", "fill", "cache"),
+        ("dim_kind", "thread_mapping", "order", "layout"),
+        ("order",),
+    )
 
     def __init__(
         self,
