@@ -173,10 +173,8 @@ class Bench:
         rows = np.unique(np.linspace(0, work.queries - 1, 4 * ROWS).astype(int))
         for b, h in ((0, 0), (work.batch - 1, work.heads - 1)):
             own = h // work.groups
-            given = (
-                each.double().cpu().numpy()
-                for each in (self.q[b, h], self.k[b, own], self.v[b, own])
-            )
+            arrays = self.q[b, h], self.k[b, own], self.v[b, own]
+            given = (each.double().cpu().numpy() for each in arrays)
             wanted = sampled(*given, rows, options)
             got = result[b, h].double().cpu().numpy()[rows]
             worst = max(worst, float(np.abs(got - wanted).max() / np.abs(wanted).max()))
@@ -238,7 +236,7 @@ HARD: Mapping[str, Callable[[Any, Any, Any], tuple[Any, Any, Any]]] = {
     "usual": lambda q, k, v: (q, k, v),
     "large logits": lambda q, k, v: (q * 30, k, v),
     "very large logits": lambda q, k, v: (q * 3000, k * 30, v),
-    "one key alone": lambda q, k, v: (k * 100, k, v),
+    "one key alone": lambda _, k, v: (k * 100, k, v),
     "equal scores": lambda q, k, v: (q * 0, k, v),
     "small values": lambda q, k, v: (q, k, v * 2.0**-120),
     "values below the normal ones": lambda q, k, v: (q, k, v * 2.0**-130),

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable as Function
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from warploom.catalogue import find
 from warploom.catalogue.entry import Entry, Fit, Parameter, Parameters, Shapes, Size
@@ -41,6 +41,12 @@ TUNE_SECONDS = 30.0
 ATTENTION = "attention"
 
 
+@overload
+def load(name: Literal["attention"], **how: Any) -> Attending: ...
+@overload
+def load(name: str, **how: Any) -> Loaded: ...
+
+
 @located
 def load(
     name: str,
@@ -59,6 +65,9 @@ def load(
     arrays have it; with `tune` they are measured on the GPU when a size comes first, for 30 seconds
     at most or as many as it says, and kept in the store of this user, in the given one, or in none
     (False). With `index_bits=64` arrays may have more elements than 32-bit indices allow.
+
+    "attention" is softmax(q·kᵀ)·v on tensors of (batch, heads, length, size). Its options are
+    those of `causal`, `window`, `scale`, `soft_cap`, `lse` and `dtype`, which calls may change.
 
     >>> import numpy as np, warploom
     >>> split = warploom.load("aos-to-soa", fields=3)

@@ -36,7 +36,7 @@ def own(map: Map, queries: int = 72, keys: int = 88, normalised: bool = False) -
     c, e = x.axis("c", 64), x.axis("e", 64)
     q, o = x.array("q", h, i, c, dtype=bf16), x.array("o", h, i, e, dtype=bf16)
     k, v = x.array("k", h, j, c, dtype=bf16), x.array("v", h, j, e, dtype=bf16)
-    s = x.sum(cast(q[h, i, c], f32) * cast(k[h, j, c], f32), over=c)
+    s: Any = x.sum(cast(q[h, i, c], f32) * cast(k[h, j, c], f32), over=c)
     s = x.value(map(x, s * 0.125, i, j))
     p = x.value(exp(s - x.fold("max", s, over=j)))
     total = x.sum(p, over=j)

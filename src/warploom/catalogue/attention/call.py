@@ -100,7 +100,8 @@ class Attending(PublicResult):
             return result
 
         def back(gradient: Any) -> Any:
-            return gradients(gradient, *kept, options)
+            plain, result, logarithms = kept
+            return gradients(gradient, plain, result, logarithms, options)
 
         result = library(arrays["q"]).recorded(run, back, *(arrays[name] for name in "qkv"))
         return (result, kept[2]) if options.lse else result

@@ -108,10 +108,10 @@ class AttentionRig(rig.GpuRig[TriedTiling]):
         rows = np.unique(np.linspace(0, a.queries - 1, ROWS).astype(int))
         for b, h in ((0, 0), (q.shape[0] - 1, q.shape[1] - 1)):
             own = h // a.groups
-            given = (_host(each) for each in (q[b, h], k[b, own], v[b, own]))
+            arrays = _host(q[b, h]), _host(k[b, own]), _host(v[b, own])
             bias = self.arrays.get("bias")
             added = None if bias is None else _host(_broadcast(bias)[_at(bias, b, h)])
-            wanted = sampled(*given, rows, options, added)
+            wanted = sampled(*arrays, rows, options, added)
             if not np.abs(_host(found[b, h])[rows] - wanted).max() <= NEAR * np.abs(wanted).max():
                 raise DeviceError("attention computes a wrong result on this GPU")
 

@@ -64,7 +64,7 @@ class AttentionBound(TiledBound):
     def __init__(self, space: AttentionSpace, rates: Rates) -> None:
         self.space, self.rates = space, rates
         groups, keys = (space.choices[name].values for name in SIDES)
-        own, packed = space.attention, max(space.choices["packed"].values) > 0
+        own, packed = space.attention, 1 in space.choices["packed"].values
         some = np.array([
             [packed_scores(own, int(n)) if packed else scores(own, ROWS * int(g), int(n))
              for n in keys] for g in groups

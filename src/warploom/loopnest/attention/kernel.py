@@ -356,7 +356,8 @@ class _Fused:
             return
         with k.loop("both", self.tiling.keys // 4) as both:
             i = both * 2
-            head, row = Var("head"), self._row(both % 2)
+            row = self._row(both % 2)
+            head: Expr = Var("head")
             if self.tiling.packed:
                 head = head * a.groups + row // a.queries
             keys = self._key(block, i), self._key(block, i + 1)
@@ -436,7 +437,8 @@ class _Fused:
 
     def _stored(self, row: Expr, half: Expr, inverse: RegisterArray) -> None:
         k, a, t = self.k, self.attention, self.tiling
-        name, dtype, step, first = "o", a.dtype, self._step("o"), Var("head")
+        name, dtype, step = "o", a.dtype, self._step("o")
+        first: Expr = Var("head")
         if t.splits > 1:
             name, dtype, step = PARTS, f32, self.rows * a.head
             first = Var("head") * t.splits + Var("split")

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from math import inf
 
 from warploom.kernel.dtype import DType, bf16, f32
+from warploom.kernel.ir import Value
 from warploom.loopnest.build import LoopNest, cast, choose, exp, log, tanh
 from warploom.loopnest.ir import Program
 
@@ -45,8 +46,8 @@ def attention_nest(
     c, e = x.axis("c", head), x.axis("e", head)
     q = x.array("q", b, h, g, i, c, dtype=dtype)
     k, v = x.array("k", b, h, j, c, dtype=dtype), x.array("v", b, h, j, e, dtype=dtype)
-    s = x.sum(cast(q[b, h, g, i, c], f32) * cast(k[b, h, j, c], f32), over=c)
-    s = s * (head**-0.5 if scale is None else scale)
+    products = x.sum(cast(q[b, h, g, i, c], f32) * cast(k[b, h, j, c], f32), over=c)
+    s: Value = products * (head**-0.5 if scale is None else scale)
     if cap is not None:
         s = tanh(s / cap) * cap
     if bias is not None:
