@@ -174,8 +174,8 @@ class Bench:
         for b, h in ((0, 0), (work.batch - 1, work.heads - 1)):
             own = h // work.groups
             arrays = self.q[b, h], self.k[b, own], self.v[b, own]
-            given = (each.double().cpu().numpy() for each in arrays)
-            wanted = sampled(*given, rows, options)
+            q, k, v = (each.double().cpu().numpy() for each in arrays)
+            wanted = sampled(q, k, v, rows, options)
             got = result[b, h].double().cpu().numpy()[rows]
             worst = max(worst, float(np.abs(got - wanted).max() / np.abs(wanted).max()))
         return worst

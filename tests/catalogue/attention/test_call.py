@@ -29,10 +29,9 @@ def off(found: Any, q: Any, k: Any, v: Any, options: Options, bias: Any = None) 
     step between numbers of f16 is forgiven."""
     groups, worst, largest = q.shape[1] // k.shape[1], 0.0, 0.0
     for b, h in np.ndindex(q.shape[:2]):
-        given = (
-            each.astype(np.float64) for each in (q[b, h], k[b, h // groups], v[b, h // groups])
-        )
-        wanted = sampled(*given, np.arange(q.shape[2]), options, bias)
+        arrays = q[b, h], k[b, h // groups], v[b, h // groups]
+        one, keys, values = (each.astype(np.float64) for each in arrays)
+        wanted = sampled(one, keys, values, np.arange(q.shape[2]), options, bias)
         worst = max(worst, float(np.abs(found[b, h] - wanted).max()))
         largest = max(largest, float(np.abs(wanted).max()))
     return (worst - 2.0**-25) / largest

@@ -17,9 +17,8 @@ from dataclasses import dataclass, replace
 from math import inf, isinf, prod
 
 from warploom.errors import CheckError
-from warploom.index.evaluate import evaluate
 from warploom.index.ir import Binary, Expr, Var, variables
-from warploom.index.laws import simplify
+from warploom.index.polynomial import Normal
 from warploom.kernel.dtype import DType
 from warploom.kernel.ir import Cast, Choose, Number, Operation, Value
 from warploom.loopnest import ir
@@ -27,6 +26,8 @@ from warploom.loopnest.attention.problem import Attention
 from warploom.loopnest.attention.scores import ScoreMap, parts_of
 from warploom.loopnest.computation import Computation, Folded, Kept, Loaded, Stored
 from warploom.loopnest.strategies.form import NotMeantError
+
+FAR = 1 << 30  # beyond any query and key
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -255,18 +256,24 @@ def _limit(condition: Expr, query: ir.Axis, key: ir.Axis) -> tuple[str, int] | N
     match condition:
         case Binary("<" | "<=" | ">" | ">=" as op, left, right) if variables(condition) == names:
             apart = Var(key.name) - Var(query.name)
-            gap = simplify(left - right)
-            constant = int(evaluate(gap, dict.fromkeys(names, 0)))
             strict = len(op) == 1
-            if gap is simplify(apart + constant):  # apart + constant < 0
+            above = _constant(left - right - apart, names)  # j − i + above < 0
+            if above is not None:
                 if op[0] == "<":
-                    return "upper", -constant - strict
-                return "lower", -constant + strict
-            if gap is simplify(constant - apart):
+                    return "upper", -above - strict
+                return "lower", -above + strict
+            below = _constant(left - right + apart, names)  # below − (j − i) < 0
+            if below is not None:
                 if op[0] == "<":
-                    return "lower", constant + strict
-                return "upper", constant - strict
+                    return "lower", below + strict
+                return "upper", below - strict
     return None
+
+
+def _constant(expr: Expr, names: set[str]) -> int | None:
+    """The number that an expression is, whatever its variables are."""
+    terms = Normal(dict.fromkeys(names, (0, FAR))).of(expr).terms
+    return terms.get((), 0) if not set(terms) - {()} else None
 
 
 # -- axes and arrays
