@@ -35,6 +35,7 @@ from warploom.machine.record import H200
 from warploom.runtime.compile import compile_cuda
 
 RECORD = "attention_device.json"
+# An earlier form of this script tried sizes without a search: `kernel_attention_device.json`.
 TURNS = 12
 NEAR = 2e-2  # of the largest number of a result
 LARGE = 1 << 31  # elements of an array of a nest, and more
