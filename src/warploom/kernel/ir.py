@@ -42,19 +42,9 @@ __all__ = [
 
 # Functions of one floating-point number.
 Function: TypeAlias = Literal[
-    "sqrt",
-    "rsqrt",
-    "exp",
-    "exp2",
-    "exp2_ftz",
-    "log",
-    "log2",
-    "log2_ftz",
-    "tanh",
-    "erf",
-    "sin",
+    "sqrt", "rsqrt", "exp", "exp2", "exp2_ftz", "log", "log2", "log2_ftz", "tanh", "erf", "sin",
     "cos",
-]
+]  # fmt: skip
 Operator: TypeAlias = (
     Literal["+", "-", "*", "/", "min", "max", "&", "|", "^", "<<", ">>", "fma", "neg", "~", "abs"]
     | Literal["bytes"]
