@@ -273,6 +273,39 @@ def errors(head: int, causal: bool, torch: Any) -> Iterator[tuple[str, dict[str,
         yield f"{name}, {head}{' causal' * causal}", found
 
 
+def gradients(head: int, causal: bool, torch: Any) -> dict[str, Any]:
+    """Gradients of q, k and v, ours and FlashAttention's, beside double precision."""
+    bench = Bench(_square(1, 4, 512, head, causal=causal), torch)
+    arrays = [bench.q, bench.k, bench.v]
+    weights = torch.randn_like(bench.q)
+
+    def of(call: Callable[..., Any], kind: Any) -> list[Any]:
+        leaves = [each.detach().to(kind).requires_grad_() for each in arrays]
+        found = torch.autograd.grad(call(*leaves), leaves, weights.to(kind))
+        return [each.double() for each in found]
+
+    def exact(q: Any, k: Any, v: Any) -> Any:
+        scores = q @ k.mT * head**-0.5
+        if causal:
+            mask = torch.ones_like(scores, dtype=torch.bool).triu(1)
+            scores = scores.masked_fill(mask, float("-inf"))
+        return scores.softmax(-1) @ v
+
+    def flash(q: Any, k: Any, v: Any) -> Any:
+        bench.q, bench.k, bench.v = q, k, v
+        return bench.library("FLASH_ATTENTION")()
+
+    wanted = of(exact, torch.float64)
+    made: dict[str, Any] = {}
+    for name, call in (("ours", warploom.load("attention", causal=causal)), ("flash", flash)):
+        found, why = attempted(of, call, torch.bfloat16)
+        made[name] = why[:200] or {
+            each: round(float((a - b).abs().max() / b.abs().max()), 6)
+            for each, a, b in zip("qkv", found or (), wanted, strict=False)
+        }
+    return made
+
+
 # -- without one -----------------------------------------------------------------------------------
 
 
@@ -318,6 +351,9 @@ def main() -> None:
         for causal in (False, True):
             if f"usual, {head}{' causal' * causal}" not in off and not given.only:
                 off |= dict(errors(head, causal, torch))
+                name = f"gradients, {head}{' causal' * causal}"
+                made, failed = attempted(gradients, head, causal, torch)
+                off[name] = made or {"failed": failed[:300]}
                 save(given.out, record)
     rows = record.setdefault("rows", {})
     for name in WORKS:
