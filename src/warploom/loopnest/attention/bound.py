@@ -116,7 +116,7 @@ def waiting_time(tiling: AttentionTiling, rates: Rates, some: float) -> float:
     return blocks * BETWEEN / (rates.clock * rates.processors)
 
 
-FLIGHT = 40_000  # bytes that have to be under way to a processor, or memory waits
+FLIGHT = 50_000  # bytes that have to be under way to a processor, or memory waits
 REACHED = 0.92  # of the rate of memory, by copies
 
 
@@ -129,7 +129,8 @@ def packed_expected(attention: Attention, tiling: AttentionTiling, rates: Rates)
     own += 2 * waiting_time(tiling, rates, some)
     each = tiling.shared_bytes(attention)
     beside = 1 if tiling.persistent else max(1, rates.processor_shared // each)
-    held = 2 * tiling.stages * tiling.keys * attention.head * attention.dtype.bytes * beside
+    each_stage = 2 * tiling.keys * attention.head * attention.dtype.bytes
+    held = (tiling.stages - 1) * each_stage * beside  # one is being computed with
     memory = memory_time(attention, rates) / REACHED / min(1.0, held / FLIGHT)
     room = rates.processors * beside
     tiles = tiling.tiles(attention)
