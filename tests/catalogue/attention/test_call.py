@@ -3,12 +3,14 @@ hard; strides, options, and what is refused."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import warploom
+from warploom.catalogue.attention import call
 from warploom.catalogue.attention.asked import Options
 from warploom.catalogue.attention.chosen import WINNERS, tilings
 from warploom.catalogue.attention.tuned import sampled
@@ -16,6 +18,7 @@ from warploom.errors import CheckError, DeviceError
 from warploom.kernel.dtype import bf16, coded, decoded
 from warploom.loopnest.attention.problem import Attention
 from warploom.machine.record import H200
+from warploom.runtime.view import view
 
 UNIT = 2.0**-11  # of f16
 
@@ -139,6 +142,35 @@ def test_strides_that_copies_cannot_follow_are_refused() -> None:
 def test_which_options_are_refused(options: dict[str, Any], said: str) -> None:
     with pytest.raises(CheckError, match=said):
         warploom.load("attention", **options)
+
+
+class Recording:
+    """A library that records what a call says of its gradient."""
+
+    def __init__(self) -> None:
+        self.back: Any = None
+
+    def wants_gradients(self) -> bool:
+        return True
+
+    def recorded(self, run: Any, back: Any, *arrays: Any) -> Any:
+        self.back = back
+        return run(*arrays)
+
+
+def test_a_recorded_call_has_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
+    recording = Recording()
+    monkeypatch.setattr(call, "library", lambda _: recording)
+    monkeypatch.setattr(call, "view", lambda *given: replace(view(*given), tracked=True))
+    q, k, v = (drawn(1, 2, 20, 64, seed=n) for n in range(3))
+    found = warploom.load("attention", causal=True)(q, k, v)
+    assert off(found, q, k, v, Options(causal=True)) < 3 * UNIT
+    made = recording.back(np.ones_like(found))
+    # Weights of a row add up to 1: so do gradients of values.
+    np.testing.assert_allclose(made[2].astype(float).sum(2), 20.0, rtol=1e-2)
+    assert np.abs(made[0]).max() > 0.1
+    with pytest.raises(DeviceError, match="'bias' wants a gradient"):
+        warploom.load("attention")(q, k, v, np.zeros((20, 20), np.float32))
 
 
 def test_without_a_gpu_nothing_is_tuned() -> None:

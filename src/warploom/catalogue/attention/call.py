@@ -120,11 +120,11 @@ class Attending(PublicResult):
         def run(*given: Any) -> Any:
             own = {**arrays, **dict(zip("qkv", given, strict=True))}
             untracked = {name: replace(each, tracked=False) for name, each in views.items()}
-            plain = {name: each.detach() for name, each in own.items()}
+            plain = {name: _detached(each) for name, each in own.items()}
             result, logarithms = self._launched(
                 plain, untracked, replace(options, lse=True), stream
             )
-            kept[:] = [plain, result, logarithms]
+            kept[:] = [plain, _detached(result), logarithms]  # nothing that holds this record
             return result
 
         def back(gradient: Any) -> Any:
@@ -207,6 +207,10 @@ class Attending(PublicResult):
 
     def record(self) -> dict[str, Any]:
         return {"name": "attention", "settings": asdict(self.options), "tiling": self.said}
+
+
+def _detached(array: Any) -> Any:
+    return array.detach() if hasattr(array, "detach") else array
 
 
 def _read(options: Options, arrays: Mapping[str, Any]) -> Hashable | None:
