@@ -9,6 +9,7 @@ import pytest
 
 from warploom.catalogue.attention.asked import Options
 from warploom.catalogue.attention.gradient import gradients
+from warploom.catalogue.attention.operator import all_gradients, in_words, plain, said
 from warploom.catalogue.attention.tuned import sampled
 
 STEP = 1e-6
@@ -33,6 +34,20 @@ def logarithms(q: Any, k: Any, options: Options, bias: Any) -> Any:
     seen = seen & (key > last - options.window) if options.window else seen
     with np.errstate(divide="ignore"):
         return np.log(np.where(seen, np.exp(s + bias), 0).sum(-1))
+
+
+def test_the_plain_expression_of_the_operator_is_attention() -> None:
+    random = np.random.default_rng(0)
+    q, k, v = (random.standard_normal((2, h, n, 8)) for h, n in ((4, 9), (2, 7), (2, 7)))
+    how = (True, 3, 0.0, 2.0)
+    bias = np.zeros((1, 4, 9, 7))
+    found, sums = in_words(q, k, v, said(*how))
+    np.testing.assert_allclose(found, forward(q, k, v, said(*how), bias), atol=1e-12)
+    np.testing.assert_allclose(sums, logarithms(q, k, said(*how), bias), atol=1e-12)
+    np.testing.assert_array_equal(plain(q, k, v, *how), found)
+    ours = gradients(q, {"q": q, "k": k, "v": v}, found, sums, said(*how))
+    for own, each in zip(ours, all_gradients(None, q, q, k, v, *how), strict=True):
+        np.testing.assert_array_equal(own, each)
 
 
 @pytest.mark.parametrize(

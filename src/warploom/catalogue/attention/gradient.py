@@ -27,13 +27,13 @@ def gradients(
     groups = heads // kept
     scale = head**-0.5 if options.scale is None else options.scale
     made = tuple(module.zeros_like(each) for each in (q, k, v))
-    seen = _seen(module, q, queries, keys, options)
+    seen = seen_by(module, q, queries, keys, options)
     for b in range(batch):
         for h in range(kept):
             own = slice(h * groups, (h + 1) * groups)
             dq, dk, dv = _of_head(
-                module, _wide(q[b, own]), _wide(k[b, h]), _wide(v[b, h]), _wide(gradient[b, own]),
-                _wide(result[b, own]), _wide(logarithms[b, own]), scale, options.soft_cap,
+                module, wide(q[b, own]), wide(k[b, h]), wide(v[b, h]), wide(gradient[b, own]),
+                wide(result[b, own]), wide(logarithms[b, own]), scale, options.soft_cap,
                 _bias(arrays, b, own), seen,
             )  # fmt: skip
             made[0][b, own], made[1][b, h], made[2][b, h] = (
@@ -66,7 +66,7 @@ def _of_head(
     return (ds @ k) * scale, dk, dv
 
 
-def _seen(module: Any, like: Any, queries: int, keys: int, options: Options) -> Any:
+def seen_by(module: Any, like: Any, queries: int, keys: int, options: Options) -> Any:
     """Which queries see which keys; None if all see all."""
     if not options.causal:
         return None
@@ -83,10 +83,10 @@ def _bias(arrays: Any, b: int, own: slice) -> Any:
         return None
     while len(bias.shape) < 4:
         bias = bias[None]
-    return _wide(bias[b if bias.shape[0] > 1 else 0][own if bias.shape[1] > 1 else slice(None)])
+    return wide(bias[b if bias.shape[0] > 1 else 0][own if bias.shape[1] > 1 else slice(None)])
 
 
-def _wide(array: Any) -> Any:
+def wide(array: Any) -> Any:
     """In single precision, or more where it has that."""
     if library_of(array) == "torch":
         return array if "64" in str(array.dtype) else array.float()
