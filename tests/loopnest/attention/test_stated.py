@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from warploom import explore
+from warploom.errors import CheckError
 from warploom.kernel.dtype import DType, bf16, f16, f32
 from warploom.loopnest.attention.bound import AttentionBound, expected
 from warploom.loopnest.attention.space import AttentionSpace, possible
@@ -15,6 +16,7 @@ from warploom.loopnest.attention.stated import attention_of
 from warploom.loopnest.build import LoopNest, cast, choose, exp
 from warploom.loopnest.strategies.form import NotMeantError
 from warploom.machine.record import H200
+from warploom.pipeline.named_nest import named_nest
 
 
 def attend(
@@ -82,6 +84,16 @@ def test_what_is_no_attention(given: dict[str, Any], said: str) -> None:
     plain: dict[str, Any] = {"heads": (1, 1), "queries": 64, "keys": 64, "head": 64}
     with pytest.raises(NotMeantError, match=said):
         attention_of(attend(**(plain | given)).done())
+
+
+def test_a_known_name_states_it() -> None:
+    sizes = {"batch": 1, "heads": 4, "queries": 8, "keys": 16, "head": 64, "groups": 2}
+    made = named_nest("attention", {**sizes, "causal": True, "cap": 30}, "default", None, "f16")
+    found = attention_of(made).attention
+    assert (found.groups, found.upper, found.kind) == (2, 8, "f16")
+    assert found.map is not None
+    with pytest.raises(CheckError, match="attention of i8"):
+        named_nest("attention", sizes, "default", None, "i8")
 
 
 def test_a_bound_is_below_what_is_expected() -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf
 
+from warploom.errors import CheckError
 from warploom.kernel.dtype import DType, bf16, f32
 from warploom.kernel.ir import Value
 from warploom.loopnest.build import LoopNest, cast, choose, exp, log, tanh
@@ -40,6 +41,8 @@ def attention_nest(
     keys. The last query sees the last key: `causal` ones see none after that, with a `window`
     only so many up to there. `bias` says along which of batch, heads and queries it has elements of
     its own. With `sums` the logarithms of the sums of exponentials are a second result, lse."""
+    if not dtype.is_real:
+        raise CheckError(f"attention of {dtype!r}", advice="weights are fractions: give floats")
     x = LoopNest("attention")
     b, h, g = x.axis("b", batch), x.axis("h", heads // groups), x.axis("g", groups)
     i, j = x.axis("i", queries), x.axis("j", keys)
