@@ -34,7 +34,7 @@ from warploom.kernel.dtype import f32
 from warploom.kernel.ir import Kernel
 from warploom.kernel.names import renamed
 from warploom.loopnest.attention.problem import Attention
-from warploom.loopnest.attention.scores import ScoreWriter
+from warploom.loopnest.attention.scores import TOGETHER, Place, ScoreWriter
 from warploom.loopnest.attention.tiling import STEP, AttentionTiling
 from warploom.loopnest.matrix.tiling import LINE, REGISTERS, ROWS
 from warploom.machine.record import Machine
@@ -350,23 +350,29 @@ class _Fused:
             self.s[i] = choose(seen, self.s[i], -inf)
 
     def _mapped(self, block: Expr) -> None:
-        """What scores become before they are weights, two neighbouring keys at a time."""
+        """What scores become before they are weights, some at a time."""
         k, a = self.k, self.attention
         if a.map is None:
             return
-        with k.loop("both", self.tiling.keys // 4) as both:
-            i = both * 2
-            row = self._row(both % 2)
-            head: Expr = Var("head")
-            if self.tiling.packed:
-                head = head * a.groups + row // a.queries
-            keys = self._key(block, i), self._key(block, i + 1)
-            own = self.s[i], self.s[i + 1]
-            query = self._query(both % 2)
-            made = ScoreWriter(k, a.map, self.extra, head, query, keys, own).written()
-            mapped = k.registers("mapped", f32, 2)
-            mapped[0], mapped[1] = made
-            self.s[i], self.s[i + 1] = mapped[0], mapped[1]
+        with k.loop("some", self.tiling.keys // 2 // TOGETHER) as some:
+            every = [some * TOGETHER + at for at in range(TOGETHER)]
+            places = [
+                Place(self._head(i), self._query(i // 2 % 2), self._key(block, i)) for i in every
+            ]
+            own = tuple(self.s[i] for i in every)
+            made = ScoreWriter(k, a.map, self.extra, places, own).written()
+            mapped = k.registers("mapped", f32, TOGETHER)
+            for at, each in enumerate(made):
+                mapped[at] = each
+            for at, i in enumerate(every):
+                self.s[i] = mapped[at]
+
+    def _head(self, i: Expr) -> Expr:
+        """The head of queries that register i of scores is of."""
+        if not self.tiling.packed:
+            return Var("head")
+        row = self._row(i // 2 % 2)
+        return Var("head") * self.attention.groups + row // self.attention.queries
 
     # -- weights
 

@@ -2,13 +2,13 @@
 
     s  →  cap·tanh(s / cap),  s + bias[h, i, j],  s − slope·(i − j),  s where a mask holds
 
-It is written with the values of a nest. `ScoreWriter` writes it for two neighbouring keys at once,
-without branches: that is what `tanh` and `exp` of libraries have, and products would wait for them.
+It is written with the values of a nest. `ScoreWriter` writes it for four scores of a thread at
+once, without branches: `tanh` and `exp` of libraries have some, and products would wait for them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import e as base
 from math import log2, prod
@@ -32,10 +32,11 @@ from warploom.loopnest import ir
 from warploom.loopnest.computation import Kept, Loaded
 from warploom.loopnest.strategies.form import NotMeantError
 
-Both: TypeAlias = tuple[Value, Value]  # of two neighbouring keys
+Values: TypeAlias = tuple[Value, ...]
+TOGETHER = 4  # scores of a thread that are written at once
 PLAIN = ("+", "-", "*", "min", "max", "neg", "abs", "fma")
 FUNCTIONS = ("tanh", "exp", "exp2")
-MOST = 60.0  # of an exponent: 1 beside 2^60 is nothing, and 2^120 is a number
+MOST = 30.0  # of an exponent: 1 beside 2^30 is nothing, and the product of four is a number
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,7 +78,7 @@ class ScoreMap:
     @property
     def functions(self) -> float:
         """Exponentials and roots for each score; a root is of two."""
-        cost = {"tanh": 1.5, "exp": 1.0, "exp2": 1.0}
+        cost = {"tanh": 1.25, "exp": 1.0, "exp2": 1.0}
         every = (each.op for each in self._parts() if isinstance(each, Operation))
         return sum(cost.get(op, 0.0) for op in every)
 
@@ -85,7 +86,7 @@ class ScoreMap:
         """Raises where it cannot be written without branches."""
         for each in self._parts():
             match each:
-                case Operation("/", (_, Number())):
+                case Operation("/", (_, Number(_, DType.F32))):
                     pass
                 case Operation(op) if op not in PLAIN + FUNCTIONS:
                     raise NotMeantError(
@@ -136,62 +137,64 @@ def parts_of(value: Value) -> tuple[Value, ...]:
     return ()
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Which score a register has: of a head of queries, a query and a key, by their numbers."""
+
+    head: Expr
+    query: Expr
+    key: Expr
+
+
 @dataclass(slots=True, eq=False)
 class ScoreWriter:
-    """Writes a map for two neighbouring keys. `head` is the number of a head of queries, `keys`
-    those of both keys; `names` are those of arrays in the kernel."""
+    """Writes a map for some scores at once; `names` are those of arrays in the kernel."""
 
     k: Builder
     map: ScoreMap
     names: Mapping[ir.Array, str]
-    head: Expr
-    query: Expr
-    keys: tuple[Expr, Expr]
-    scores: Both
-    known: dict[Value, Both] = field(default_factory=dict)
+    places: Sequence[Place]
+    scores: Values
+    known: dict[Value, Values] = field(default_factory=dict)
     count: int = 0
 
-    def written(self) -> Both:
-        return self._both(self.map.value)
+    def written(self) -> Values:
+        return self._of(self.map.value)
 
-    def _both(self, value: Value) -> Both:
+    def _of(self, value: Value) -> Values:
         if value is self.map.score:
             return self.scores
         if value not in self.known:
             self.known[value] = self._made(value)
         return self.known[value]
 
-    def _made(self, value: Value) -> Both:
+    def _made(self, value: Value) -> Values:
         match value:
             case Kept():
-                return self._both(value.value)
+                return self._of(value.value)
             case Loaded():
                 return self._loaded(value)
             case Number():
-                return value, value
+                return (value,) * len(self.places)
             case FromIndex(expr, dtype):
-                return FromIndex(self._at(expr, 0), dtype), FromIndex(self._at(expr, 1), dtype)
+                return tuple(FromIndex(each, dtype) for each in self._at(expr))
             case Cast(dtype, inner):
-                a, b = self._both(inner)
-                return cast(dtype, a), cast(dtype, b)
+                return tuple(cast(dtype, each) for each in self._of(inner))
             case Choose(condition, then, otherwise):
                 return self._chosen(condition, then, otherwise)
             case Operation("tanh", (inner,)):
-                return self._tanh(*self._scaled(inner, 2 * log2(base)))
+                return self._tanh(self._scaled(inner, 2 * log2(base)))
             case Operation("exp" | "exp2" as op, (inner,)):
-                a, b = self._scaled(inner, log2(base) if op == "exp" else 1.0)
-                return exp2_ftz(a), exp2_ftz(b)
-            case Operation("*" | "/", (_, Number())):
+                powers = self._scaled(inner, log2(base) if op == "exp" else 1.0)
+                return tuple(exp2_ftz(each) for each in powers)
+            case Operation("*" | "/", (_, Number(_, DType.F32))):
                 return self._scaled(value, 1.0)
             case Operation(op, parts):
-                every = [self._both(each) for each in parts]
-                return (
-                    Operation(op, tuple(a for a, _ in every)),
-                    Operation(op, tuple(b for _, b in every)),
-                )
+                every = zip(*(self._of(each) for each in parts), strict=True)
+                return tuple(Operation(op, each) for each in every)
         raise NotMeantError(f"scores are of {value!r:.40}")
 
-    def _scaled(self, value: Value, factor: float) -> Both:
+    def _scaled(self, value: Value, factor: float) -> Values:
         """A value times a number, which the numbers that it is multiplied with are part of."""
         while True:
             match value:
@@ -203,52 +206,65 @@ class ScoreWriter:
                     value, factor = inner, factor / number
                 case _:
                     break
-        a, b = self._both(value)
-        return (a, b) if factor == 1.0 else (a * factor, b * factor)
+        found = self._of(value)
+        return found if factor == 1.0 else tuple(each * factor for each in found)
 
-    def _chosen(self, condition: Compare | Expr, then: Value, otherwise: Value) -> Both:
-        yes, no = self._both(then), self._both(otherwise)
+    def _chosen(self, condition: Compare | Expr, then: Value, otherwise: Value) -> Values:
         if isinstance(condition, Compare):
-            left, right = self._both(condition.left), self._both(condition.right)
-            asked = [Compare(condition.op, left[e], right[e]) for e in (0, 1)]
-            return choose(asked[0], yes[0], no[0]), choose(asked[1], yes[1], no[1])
-        first, second = self._at(condition, 0), self._at(condition, 1)
-        return choose(first, yes[0], no[0]), choose(second, yes[1], no[1])
+            sides = zip(self._of(condition.left), self._of(condition.right), strict=True)
+            asked: Sequence[Compare | Expr] = [Compare(condition.op, a, b) for a, b in sides]
+        else:
+            asked = self._at(condition)
+        both = zip(asked, self._of(then), self._of(otherwise), strict=True)
+        return tuple(choose(*each) for each in both)
 
-    def _tanh(self, a: Value, b: Value) -> Both:
-        """1 − 2 / (1 + 2^x), with one reciprocal for both."""
-        some, inverse = self._registers("sums", 2), self._registers("inverse", 1)
-        for at, each in enumerate((a, b)):
-            some[at] = exp2_ftz(each.min(Number(MOST, f32))) + 1.0
-        inverse[0] = rsqrt(some[0] * some[1])
-        inverse[0] = inverse[0] * inverse[0] * -2.0
-        return fma(inverse[0], some[1], 1.0), fma(inverse[0], some[0], 1.0)
+    def _tanh(self, powers: Values) -> Values:
+        """1 − 2 / (1 + 2^x) of four, with the reciprocal of their product.
 
-    def _loaded(self, load: Loaded) -> Both:
-        place, array = load.access.place, load.access.array
-        held = self._registers("loaded", 2, array.dtype)
+        1 / a  =  b·(cd) / (abcd)
+        """
+        many = len(powers)
+        sums, of_two = self._registers("sums", many), self._registers("products", 2)
+        inverse = self._registers("inverse", 3)
+        for at, each in enumerate(powers):
+            sums[at] = exp2_ftz(each.min(Number(MOST, f32))) + 1.0
         for at in (0, 1):
-            index: Expr | int = place.offset
-            for axis, step in place.factors.items():
-                index = self._axis(axis, at) * step + index
-            self.k.add(Load(held[at], self.names[array], lift(index)))
-        return held[0], held[1]
+            of_two[at] = sums[2 * at] * sums[2 * at + 1]
+        inverse[2] = rsqrt(of_two[0] * of_two[1])
+        inverse[2] = inverse[2] * inverse[2] * -2.0
+        for at in (0, 1):
+            inverse[at] = inverse[2] * of_two[1 - at]
+        return tuple(fma(inverse[at // 2], sums[at ^ 1], 1.0) for at in range(many))
 
-    def _axis(self, axis: ir.Axis, at: int) -> Expr:
+    def _loaded(self, load: Loaded) -> Values:
+        access, many = load.access, len(self.places)
+        held = self._registers("loaded", many, access.array.dtype)
+        for at, place in enumerate(self.places):
+            index: Expr | int = access.place.offset
+            for axis, step in access.place.factors.items():
+                index = self._axis(axis, place) * step + index
+            self.k.add(Load(held[at], self.names[access.array], lift(index)))
+        return tuple(held[at] for at in range(many))
+
+    def _axis(self, axis: ir.Axis, place: Place) -> Expr:
         if axis is self.map.key:
-            return self.keys[at]
+            return place.key
         if axis is self.map.query:
-            return self.query
+            return place.query
         heads = self.map.heads
         number = heads.index(axis)
         inner = prod(self.map.size(each) for each in heads[number + 1 :])
-        found = self.head // inner if inner > 1 else self.head
+        found = place.head // inner if inner > 1 else place.head
         return found % self.map.size(axis) if number else found
 
-    def _at(self, expr: Expr, at: int) -> Expr:
-        known = (*self.map.heads, self.map.query, self.map.key)
-        own = {each.name: each for each in known}
-        return substitute(expr, {name: self._axis(own[name], at) for name in variables(expr)})
+    def _at(self, expr: Expr) -> list[Expr]:
+        """An expression over the names of axes, at each place."""
+        own = {each.name: each for each in (*self.map.heads, self.map.query, self.map.key)}
+        names = variables(expr)
+        return [
+            substitute(expr, {name: self._axis(own[name], place) for name in names})
+            for place in self.places
+        ]
 
     def _registers(self, what: str, count: int, dtype: DType = f32) -> RegisterArray:
         self.count += 1
