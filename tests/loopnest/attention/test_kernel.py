@@ -14,6 +14,8 @@ from warploom.kernel.dtype import coded, decoded
 from warploom.kernel.evaluate import run
 from warploom.loopnest.attention.kernel import kernel_of
 from warploom.loopnest.attention.problem import Attention
+from warploom.loopnest.attention.program import attention_nest
+from warploom.loopnest.attention.stated import attention_of
 from warploom.loopnest.attention.tiling import AttentionTiling as Cut
 from warploom.machine.proof import Reach
 from warploom.machine.record import H200
@@ -115,9 +117,11 @@ def test_the_emulator_gives_the_same_bits_under_every_schedule(name: str) -> Non
 
 
 @needs_compiler
-def test_ptxas_lets_products_and_weights_overlap() -> None:
-    attention = Attention(4, 16, 2048, 2048, 128, True)
-    text = cuda(kernel_of(attention, Cut(2, 128, ahead=True, turns=True), H200))
+@pytest.mark.parametrize("cap", [None, 30.0])
+def test_ptxas_lets_products_and_weights_overlap(cap: float | None) -> None:
+    stated = attention_nest(4, 16, 2048, 2048, 128, causal=True, cap=cap)
+    attention = attention_of(stated.done()).attention
+    text = cuda(kernel_of(attention, Cut(2, 128, ahead=True, turns=cap is None), H200))
     options = ("--ptxas-options=-v",)
     made = compile_cuda(text, "sm_90a", kind="cubin", contract=False, options=options)
     assert "serialized" not in made.log

@@ -78,6 +78,7 @@ def wrong(nest: AttentionNest, tiling: Cut) -> str:
     return tried_kernels(nest.program, nest.kernels_of(tiling, sizes), sizes, part=part).wrong
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", MAPS)
 def test_a_map_is_what_was_stated(name: str) -> None:
     program = own(MAPS[name]).done()
@@ -100,7 +101,7 @@ def test_weights_may_be_normalised_before() -> None:
 
 def test_a_bias_and_logarithms() -> None:
     made = attention_nest(
-        2, 2, 70, 90, 64, groups=2, bias=(True, False, True), bias_dtype=bf16, sums=True, dtype=f16
+        2, 2, 66, 40, 64, groups=2, bias=(True, False, True), bias_dtype=bf16, sums=True, dtype=f16
     )
     assert not wrong(nest_of(made.done()), Cut(1, 32, together=1))
 
@@ -139,6 +140,7 @@ SPLIT = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", FEW)
 def test_splits_of_keys_are_joined(name: str) -> None:
     nest = nest_of(FEW[name].done(), packed=True)
