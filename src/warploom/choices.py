@@ -37,6 +37,7 @@ NOT_KNOWN = (
 # What an expert fixes of a loop nest (loopnest/strategies/).
 STRATEGIES = {
     "fused-attention": "softmax of products, times values: both products by wgmma, one pass",
+    "split-attention": "the same of few queries: keys split over blocks, parts joined by a kernel",
     "warp-group-tile": "products of converted numbers: wgmma, tensor copies into a ring of stages",
     "block-tile": "a sum of products: results in registers, factors through shared memory",
     "split-k": "few long sums of products: the threads of a block fold parts of each",

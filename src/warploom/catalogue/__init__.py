@@ -51,6 +51,11 @@ def find(name: str) -> Entry:
                 advice=f"fill it with 'warploom synth {name}'{instead}",
             )
     known = entries()
+    if name == "attention":
+        raise ParseError(
+            "kernels of 'attention' are made for the sizes of a call",
+            advice="call warploom.load('attention')(q, k, v); 'warploom explore' searches them",
+        )
     if name in function_entries():
         raise ParseError(
             f"'{name}' is a device function: no kernel, and not called on arrays",

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable as Function
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from warploom.catalogue import find
 from warploom.catalogue.entry import Entry, Fit, Parameter, Parameters, Shapes, Size
@@ -34,7 +34,17 @@ from warploom.runtime.plan import Given, MisalignedError, Named, Plan, Planner
 from warploom.runtime.view import View, view
 from warploom.search.storage.store import Store, users_store
 
+if TYPE_CHECKING:
+    from warploom.catalogue.attention.call import Attending
+
 TUNE_SECONDS = 30.0
+ATTENTION = "attention"
+
+
+@overload
+def load(name: Literal["attention"], **how: Any) -> Attending: ...
+@overload
+def load(name: str, **how: Any) -> Loaded: ...
 
 
 @located
@@ -45,8 +55,8 @@ def load(
     device: Device = "auto",
     tune: bool | float = False,
     store: Store | bool = True,
-    **settings: Parameter | Sequence[int],
-) -> Loaded:
+    **settings: Any,
+) -> Any:
     """A kernel of the catalogue as a function on arrays; `warploom.load` says what it takes."""
     if not isinstance(name, str):
         raise CheckError(
@@ -59,6 +69,8 @@ def load(
             f"store is a Store, True or False, not {store!r:.40}",
             advice="write store=Store(path), from warploom.search.storage.store",
         )
+    if name == ATTENTION:
+        return _attending(settings, device, tune, store)
     entry = find(name).with_index(index_named(index_bits))
     given = {key: _as_word(value) for key, value in settings.items()}
     if name == "permute":
@@ -75,6 +87,18 @@ def _as_word(value: Any) -> Parameter:
     if not isinstance(value, tuple | list):
         return value  # type: ignore[no-any-return]
     return ",".join(str(each) for each in value)
+
+
+def _attending(
+    given: Mapping[str, Any], device: Device, tune: bool | float, store: Store | bool
+) -> Attending:
+    """Attention is made for the sizes of a call: there is no kernel before."""
+    # Here, not at the top: few calls are of it, and it takes a while to be imported.
+    from warploom.catalogue.attention.call import attending
+
+    seconds = 0.0 if tune is False else _seconds(tune)
+    kept = users_store() if store is True and seconds else store or None
+    return attending(given, device, seconds, None if kept is True else kept)
 
 
 def _permuting(entry: Entry, given: Parameters, device: Device, tune: bool | float) -> Loaded:

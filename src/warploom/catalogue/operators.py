@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import Any
 
 from warploom.catalogue import find, formula
+from warploom.catalogue.attention import operator as attention
 from warploom.catalogue.entry import Parameter
 from warploom.catalogue.loaded import Loaded
 from warploom.catalogue.permute.call import permute
@@ -44,6 +45,7 @@ class Operator:
     shape: Callable[..., Sequence[int]]
     plain: Callable[..., Tensor]
     gradients: tuple[Callable[..., Tensor], ...] = ()
+    together: Callable[..., Sequence[Tensor]] | None = None  # all gradients at once, if `bilinear`
     bilinear: bool = False
     axes: int = 2  # that the first tensor has at least
     run: Callable[..., Tensor] | None = None  # where no kernel of the catalogue is named so
@@ -213,6 +215,19 @@ MOVES = (
 )
 
 
+ATTENTION = Operator(
+    "attention",
+    attention.SCHEMA,
+    settings=lambda *_: {},
+    shape=lambda q, *_: q.shape,
+    plain=attention.plain,
+    together=attention.all_gradients,
+    bilinear=True,
+    axes=4,
+    run=attention.run,
+)
+
+
 # -- a kernel for each kind of arguments -----------------------------------------------------------
 
 
@@ -279,7 +294,7 @@ def _registered() -> tuple[Any, Any]:
         raise missing_extra("torch", "torch") from None
     library = torch.library.Library(NAMESPACE, "DEF")
     ops = getattr(torch.ops, NAMESPACE)
-    for each in (*OPERATORS, *MOVES, *PublicResult.above("row_operators")()):
+    for each in (*OPERATORS, *MOVES, ATTENTION, *PublicResult.above("row_operators")()):
         _register(torch, library, ops, each)
     return library, ops
 
@@ -304,7 +319,7 @@ def _register(torch: Any, library: Any, ops: Any, operator: Operator) -> None:
         return arguments[0].new_empty(shape, dtype=operator.dtype(*arguments, **options))
 
     torch.library.register_fake(f"{NAMESPACE}::{name}", fake, lib=library)
-    if operator.gradients:
+    if operator.gradients or operator.together is not None:
         below = _below(torch, getattr(ops, name).default)
         recorded = _recorded(torch, ops, operator, below).apply
         library.impl(name, _recording(torch, operator, recorded, below), "Autograd")
@@ -403,6 +418,9 @@ def _recorded(torch: Any, ops: Any, operator: Operator, below: Callable[..., Ten
         @staticmethod
         def backward(ctx: Any, gradient: Tensor) -> Any:
             given = ctx.saved_tensors if operator.bilinear else ctx.shapes
+            if operator.together is not None:
+                every = operator.together(ops, gradient, *given, *ctx.options)
+                return (*every, *([None] * len(ctx.options)))
             found = [
                 each(ops, gradient, *given, *ctx.options) if wanted else None
                 for each, wanted in zip(operator.gradients, ctx.needs_input_grad, strict=False)

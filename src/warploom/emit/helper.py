@@ -18,12 +18,13 @@ from warploom.errors import InternalError
 from warploom.kernel.dtype import DType
 
 _NAME = re.compile(
-    r"(min|max|divide|abs|rsqrt|exp|exp2_ftz|exp2|tanh|erf|sin|cos)_(\w+)"
+    r"(min|max|divide|abs|rsqrt|exp|exp2_ftz|exp2|log2_ftz|tanh|erf|sin|cos)_(\w+)"
     r"|(\w+)_from_(\w+)"
 )
 BF16_PAIR = "bf16_pair"  # two numbers rounded to bf16, in one word
 BYTES = "pick_bytes"  # four bytes of two words, by a selector
 INSIDE = "inside"  # of checked C texts: an index, or 0 where it is outside of its array
+ONE_INSTRUCTION = {"exp2_ftz_f32": "ex2.approx.ftz.f32", "log2_ftz_f32": "lg2.approx.ftz.f32"}
 _OTHERS = (BF16_PAIR, BYTES, INSIDE, "floor_div", "floor_mod", "shift_left")
 _LONG = (DType.I64, DType.U64)
 _BY_NAME = {repr(dtype): dtype for dtype in DType}
@@ -82,10 +83,10 @@ def _helper_text(name: str, dialect: Dialect) -> str:
             '  unsigned made;\n  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(made) : '
             '"f"(high), "f"(low));\n  return made;\n}\n'
         )
-    if name == "exp2_ftz_f32" and dialect.language == "cuda":  # one instruction
+    if name in ONE_INSTRUCTION and dialect.language == "cuda":
         return (
             f"{dialect.helper_qualifiers} float {name}(float x) {{\n"
-            '  float made;\n  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(made) : "f"(x));\n'
+            f'  float made;\n  asm("{ONE_INSTRUCTION[name]} %0, %1;" : "=f"(made) : "f"(x));\n'
             "  return made;\n}\n"
         )
     if name == BYTES:
@@ -108,6 +109,7 @@ def _helper_text(name: str, dialect: Dialect) -> str:
         "divide": (_divide(dtype, dialect), 2),
         "abs": (_absolute(dtype, dialect), 1),
         "exp2_ftz": (_power_of_two(dtype, dialect), 1),
+        "log2_ftz": (_logarithm(dtype, dialect), 1),
         "rsqrt": (f"1.0{'f' if dtype is DType.F32 else ''} / sqrt{_suffix(dtype)}(x)", 1),
         **{each: (f"x != x ? x : {each}(x)", 1) for each in NAN_LOST},
     }[what]
@@ -154,6 +156,13 @@ def _power_of_two(dtype: DType, dialect: Dialect) -> str:
     name = dialect.functions.get("exp2", ("exp2", "exp2"))[0 if dtype is DType.F32 else 1]
     least = -126 if dtype is DType.F32 else -1022
     return f"x < {least}.0{_suffix(dtype)} ? 0 : {name}(x)"
+
+
+def _logarithm(dtype: DType, dialect: Dialect) -> str:
+    """That of 0 below the least normal number."""
+    name = dialect.functions.get("log2", ("log2", "log2"))[0 if dtype is DType.F32 else 1]
+    least = "0x1p-126f" if dtype is DType.F32 else "0x1p-1022"
+    return f"{name}(x < {least} && x > -{least} ? 0 : x)"
 
 
 def _conversion(name: str, source: DType, target: DType, dialect: Dialect) -> str:

@@ -106,6 +106,7 @@ FUNCTIONS: Mapping[Function, Callable[[Numbers], Numbers]] = {
     "exp2_ftz": np.exp2,  # but for what is below all normal numbers
     "log": np.log,
     "log2": np.log2,
+    "log2_ftz": np.log2,  # but what is below all normal numbers is 0
     "tanh": np.tanh,
     "erf": _erf,
     "sin": np.sin,
@@ -132,6 +133,11 @@ def _exp2_ftz(x: Numbers) -> Numbers:
     return np.asarray(np.where(made < np.finfo(x.dtype).tiny, x.dtype.type(0), made))
 
 
+def _log2_ftz(x: Numbers) -> Numbers:
+    least = np.finfo(x.dtype).tiny
+    return _in_double(np.log2)(np.where(np.abs(x) < least, x.dtype.type(0), x))
+
+
 _GUARDED: dict[Operator, Callable[..., Any]] = {
     "/": _divide,
     "<<": _shift(np.left_shift),
@@ -154,6 +160,7 @@ _MEANING: dict[Operator, Callable[..., Any]] = {
     **{name: _in_double(each) for name, each in FUNCTIONS.items()},
     "sqrt": np.sqrt,
     "exp2_ftz": _exp2_ftz,
+    "log2_ftz": _log2_ftz,
 }
 _COMPARISONS: dict[Comparison, Callable[[Any, Any], Any]] = {
     "<": operator.lt,

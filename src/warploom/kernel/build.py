@@ -418,7 +418,8 @@ def _function(op: ir.Operator) -> Callable[[ir.Value], ir.Operation]:
 sqrt, rsqrt, tanh = _function("sqrt"), _function("rsqrt"), _function("tanh")
 erf, sin, cos = _function("erf"), _function("sin"), _function("cos")
 exp, exp2, log, log2 = (_function("exp"), _function("exp2"), _function("log"), _function("log2"))
-exp2_ftz = _function("exp2_ftz")  # 0 for what is below all normal numbers
+# One instruction each, without branches; below all normal numbers is 0.
+exp2_ftz, log2_ftz = _function("exp2_ftz"), _function("log2_ftz")
 
 
 def cast(dtype: DType, value: ir.Value) -> ir.Cast:

@@ -85,7 +85,8 @@ def _check_params(kernel: ir.Kernel) -> None:
         _check_scalars_only(array.size, integers, f"the size of '{array.name}'")
         if isinstance(array.size, Const) and array.size.value < 0:
             raise CheckError(f"'{array.name}' has {array.size.value} elements")
-        if isinstance(array.size, Const) and array.size.value > INT_MAX:
+        wide = isinstance(array.size, Const) and array.size.value > INT_MAX
+        if wide and not _is_mapped_alone(kernel, array.name):  # copies by maps count no elements
             raise CheckError(
                 f"'{array.name}' has {array.size.value} elements",
                 advice=f"at most {INT_MAX}: indices are numbers of 32 bits",
@@ -100,6 +101,13 @@ def _check_params(kernel: ir.Kernel) -> None:
         for size in (*map.sizes, *map.strides):
             _check_scalars_only(size, integers, f"the map '{map.name}'")
     _check_constants([each for each in kernel.arrays if each.space == "constant"])
+
+
+def _is_mapped_alone(kernel: ir.Kernel, name: str) -> bool:
+    """Whether an array is accessed through tensor maps, and in no other way."""
+    if all(each.array != name for each in kernel.maps):
+        return False
+    return not any(getattr(each, "array", None) == name for each in ir.walk(kernel.body))
 
 
 def _check_constants(arrays: list[ir.ArrayParam]) -> None:

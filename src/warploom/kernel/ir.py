@@ -43,8 +43,9 @@ __all__ = [
 
 # Functions of one floating-point number.
 Function: TypeAlias = Literal[
-    "sqrt", "rsqrt", "exp", "exp2", "exp2_ftz", "log", "log2", "tanh", "erf", "sin", "cos"
-]
+    "sqrt", "rsqrt", "exp", "exp2", "exp2_ftz", "log", "log2", "log2_ftz", "tanh", "erf", "sin",
+    "cos",
+]  # fmt: skip
 Operator: TypeAlias = (
     Literal["+", "-", "*", "/", "min", "max", "&", "|", "^", "<<", ">>", "fma", "neg", "~", "abs"]
     | Literal["bytes"]

@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias, TypeVar
 from warploom.errors import CheckError
 from warploom.kernel.dtype import DType, bf16, e4m3, e5m2, f16, f32, i8, i32
 from warploom.kernel.ir import dtype_of
+from warploom.loopnest.attention.program import attention
 from warploom.loopnest.build import LoopNest, Tensor, Term, cast, exp, maximum
 from warploom.loopnest.ir import Axis, Linear, Program
 
@@ -339,4 +340,5 @@ KERNELS: dict[str, Callable[..., Program]] = {
     "doitgen": doitgen,
     "add-parts": add_parts,
     "convolution": convolution,
+    "attention": attention,
 }

@@ -9,29 +9,43 @@ should be; integers are compared exactly, unless they come from floats.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from warploom.index.ir import Const
 from warploom.kernel.dtype import DType, memory_of, numbers_of
 from warploom.kernel.evaluate import run
-from warploom.kernel.ir import Kernel, TensorKind, Value
+from warploom.kernel.ir import ArrayParam, Kernel, TensorKind, Value
 from warploom.kernel.tensor import leading_bits
 from warploom.loopnest.decided import Implementation
 from warploom.loopnest.evaluate import Evaluation, Numbers, elements, rows_of, written
-from warploom.loopnest.ir import Array, Axis, ByData, Load, Program, Result, leaves
+from warploom.loopnest.ir import (
+    Array,
+    Axis,
+    ByData,
+    Compute,
+    Load,
+    Program,
+    Result,
+    Store,
+    leaves,
+    results,
+)
 from warploom.loopnest.lower import lower
 from warploom.loopnest.noise import Noise
 from warploom.loopnest.pieces import in_pieces
 from warploom.search.branching.candidate import Flags
 from warploom.search.outcome import Reason
 
+Launching: TypeAlias = Callable[[Kernel, list[Any]], Sequence[object]]
 # Tiles along each axis: the first, one between (where a pipeline is filled), the last.
 ITERATIONS = 3
 # How far a sum in single precision may be from one in double precision, of the largest element.
 CLOSE = 1e-4
-SHORT = 1e-3  # the same for sums of products of floats of eight bits
+SHORT = 1e-3  # the same for sums of products of floats of eight bits, or of rounded factors
 # How much of the noise counts beside that: all of it and more, but never more than elements of 1.
 NOISE = 16 / CLOSE
 # Integers that are put in; those without a sign from zero on.
@@ -81,18 +95,35 @@ def tried_kernel(
     seen: TensorKind | None = None,
     part: float | None = None,
 ) -> Tried:
-    """The kernel of a program along axes of these sizes, run on the simulator. `part` says how near
-    its numbers are, of the largest, where it is not what sums in single precision are."""
+    """The kernel of a program along axes of these sizes, run on the simulator."""
+    return tried_kernels(program, (kernel,), sizes, seed, seen, part)
+
+
+def tried_kernels(
+    program: Program,
+    kernels: Sequence[Kernel],
+    sizes: Mapping[Axis, int],
+    seed: int = 0,
+    seen: TensorKind | None = None,
+    part: float | None = None,
+    launch: Launching = lambda kernel, given: run(kernel, given).races,
+) -> Tried:
+    """Kernels that compute a program one after the other; what is between them is no number before.
+    `part` says how near numbers are, of the largest, where they are not what sums in single
+    precision are; `launch` runs a kernel on its arguments and tells of races, on the simulator
+    unless another is given."""
     arrays, numbers = some_inputs(program, np.random.default_rng(seed), sizes, seen)
     meant = Evaluation(program, arrays, numbers, sizes)
     wanted = meant.outputs()
     noise = Noise(meant).outputs()
     given = {array.name: each.copy() for array, each in before(meant, arrays)}
     kept = {name: each.copy() for name, each in given.items()}
-    report = run(kernel, [*(given[array.name] for array in program.arrays), *numbers.values()])
     said = {axis.name: size for axis, size in sizes.items()}
-    if report.races:
-        return Tried(said, f"threads store the same at once: {report.races[0]}")
+    between: dict[str, Numbers] = {}
+    for kernel in kernels:
+        races = launch(kernel, list(_arguments(kernel, {**between, **given}, numbers, between)))
+        if races:
+            return Tried(said, f"threads store the same at once: {races[0]}")
     stored = written(program, sizes)
     for name, each in wanted.items():
         off = ~agrees(program, name, given[name], each, noise[name], part)
@@ -103,6 +134,24 @@ def tried_kernel(
             got, right = (numbers_of(held[at : at + 1], dtype)[0] for held in (given[name], each))
             return Tried(said, f"{name}[{at}] is {got:.6g} and should be {right:.6g}")
     return Tried(said)
+
+
+def _arguments(
+    kernel: Kernel,
+    given: Mapping[str, Numbers],
+    numbers: Mapping[str, float],
+    between: dict[str, Numbers],
+) -> Iterator[Numbers | float]:
+    """What a kernel takes, by name; an array that is none of the program's is made, and kept."""
+    for each in kernel.params:
+        if not isinstance(each, ArrayParam):
+            yield numbers[each.name]
+        elif each.name in given:
+            yield given[each.name]
+        else:
+            assert isinstance(each.size, Const)
+            between[each.name] = np.full(each.size.value, np.nan, each.dtype.numpy)
+            yield between[each.name]
 
 
 def before(meant: Evaluation, arrays: Mapping[str, Numbers]) -> Iterator[tuple[Array, Numbers]]:
@@ -188,9 +237,20 @@ def dtype_of(program: Program, name: str) -> DType:
 
 def nearness(program: Program) -> float:
     """How far sums may be off, of the largest: tensor cores add products of floats of eight bits
-    with fewer bits than single precision has."""
+    with fewer bits than single precision has; and what is rounded to bf16 before it is multiplied,
+    as weights of attention are, is rounded beside another number in another order."""
     short = any(each.dtype.is_code and each.dtype.bytes == 1 for each in program.instructions)
-    return SHORT if short else CLOSE
+    return SHORT if short or _rounds(program) else CLOSE
+
+
+def _rounds(program: Program) -> bool:
+    """Whether something computed is rounded to bf16 and not only stored."""
+    return any(
+        each.instruction.dtype is DType.BF16 and isinstance(each.instruction.action, Compute)
+        for inst in in_pieces(program).instructions
+        if not isinstance(inst.action, Store)
+        for each in results(inst)
+    )
 
 
 def agrees(

@@ -9,14 +9,15 @@ from warploom.kernel.ir import Kernel
 from warploom.kernel.warpgroup import GROUP
 from warploom.loopnest.attention.bound import AttentionBound, expected
 from warploom.loopnest.attention.kernel import kernel_of
+from warploom.loopnest.attention.merge import merge_of
 from warploom.loopnest.attention.space import AttentionSpace
 from warploom.loopnest.attention.stated import attention_of
 from warploom.loopnest.attention.tiling import AttentionTiling
 from warploom.loopnest.attention.words import tiling_words
 from warploom.loopnest.ir import Access, Axis, Load, Program, Store
 from warploom.loopnest.pieces import in_pieces
-from warploom.loopnest.strategies.form import ATTENTION
-from warploom.loopnest.trial import Tried, tried_kernel
+from warploom.loopnest.strategies.form import ATTENTION, PACKED
+from warploom.loopnest.trial import Tried, tried_kernels
 from warploom.pipeline.matrix_nest import MatrixNest
 from warploom.search.branching.candidate import Candidates
 
@@ -26,7 +27,7 @@ HEADS = 2  # along the outermost axis of heads, of a trial
 class AttentionNest(MatrixNest):
     """A space of tilings with a bound."""
 
-    kind = ATTENTION
+    kind, is_packed = ATTENTION, False
     space: AttentionSpace  # type: ignore[assignment]
     bound: AttentionBound  # type: ignore[assignment]
 
@@ -34,7 +35,7 @@ class AttentionNest(MatrixNest):
         self.stated = attention_of(self.program)
         own = {name: role for role, name in self.stated.names.items()}
         self.order = [own[each.name] for each in self.program.arrays]
-        self.space = AttentionSpace(self.stated.attention, self.target.machine)
+        self.space = AttentionSpace(self.stated.attention, self.target.machine, self.is_packed)
         self.bound = AttentionBound(self.space, self.rates)
 
     def threads_of(self, candidate: Candidates) -> int:
@@ -44,12 +45,19 @@ class AttentionNest(MatrixNest):
         return self.space.tiling(candidate)
 
     def kernel(self, candidate: Candidates) -> Kernel:
-        return self._kernel(self._own(candidate), {})
+        return self.kernels_of(self._own(candidate), {})[0]
 
-    def _kernel(self, tiling: AttentionTiling, sizes: Mapping[Axis, int]) -> Kernel:
+    def lowered(self, candidate: Candidates) -> tuple[Kernel, ...]:
+        return self.kernels_of(self._own(candidate), {})
+
+    def kernels_of(
+        self, tiling: AttentionTiling, sizes: Mapping[Axis, int], blocks: int = HEADS
+    ) -> tuple[Kernel, ...]:
+        """The kernel, and where keys are split, what joins its parts. Along shorter axes there are
+        few tiles, of which each of so many persistent blocks makes several."""
         made, machine = self.stated.along(sizes), self.target.machine
-        if sizes:  # few tiles, of which a block makes several
-            machine = machine.but(multiprocessors=HEADS)
+        if sizes:
+            machine = machine.but(multiprocessors=blocks)
         steps = {
             name: size * made.head
             for names, size in (
@@ -59,7 +67,11 @@ class AttentionNest(MatrixNest):
             for name in names
         }
         names, title = self.stated.names, self.program.name
-        return kernel_of(made, tiling, machine, names, self.order, title, steps)
+        own = kernel_of(made, tiling, machine, names, self.order, title, steps)
+        if tiling.splits == 1:
+            return (own,)
+        results = [each for each in self.order if each in ("o", "lse")]
+        return own, merge_of(made, tiling, names, results, f"{title}_merge")
 
     def _expected(self, candidate: Candidates) -> float:
         return expected(self.stated.attention, self._own(candidate), self.rates)
@@ -68,30 +80,42 @@ class AttentionNest(MatrixNest):
         return tiling_words(self.stated, self._own(candidate))
 
     def _tried(self, tiling: AttentionTiling) -> Tried:  # type: ignore[override]
-        sizes = self._shortened(tiling)
+        sizes = self.shortened(tiling)
         # Weights are rounded beside the greatest score so far, not beside that of the whole row.
         part = 2 * self.stated.attention.dtype.rounding[0]
-        return tried_kernel(self.program, self._kernel(tiling, sizes), sizes, part=part)
+        return tried_kernels(self.program, self.kernels_of(tiling, sizes), sizes, part=part)
 
     def tiling(self, candidate: Candidates) -> AttentionTiling:  # type: ignore[override]
         return self._own(candidate)
 
-    def _shortened(self, tiling: AttentionTiling) -> Mapping[Axis, int]:
-        """A tile of queries and a part of one, and blocks of keys until a stage is filled again.
-        Queries and keys lose as many, so that the same ones are seen."""
-        query, key = self.stated.query, self.stated.key
-        queries = min(query.size, tiling.queries + query.size % tiling.queries)
-        keys = min(key.size, (tiling.stages + 1) * tiling.keys + key.size % tiling.keys)
-        if self.stated.attention.causal:
+    def shortened(self, tiling: AttentionTiling) -> Mapping[Axis, int]:
+        """A tile of queries and a part of one, and blocks of keys until a stage is filled again, by
+        every split. Queries and keys lose as many, so that the same ones are seen."""
+        query, key, own = self.stated.query, self.stated.key, self.stated.attention
+        queries = query.size
+        if not tiling.packed:
+            queries = min(query.size, tiling.queries + query.size % tiling.queries)
+        turns = (tiling.stages + 1) * tiling.splits
+        keys = min(key.size, turns * tiling.keys + key.size % tiling.keys)
+        if own.upper is not None or own.lower is not None:
             less = min(query.size - queries, key.size - keys)
             queries, keys = query.size - less, key.size - less
         found = {each: min(each.size, HEADS) for each in self.stated.heads[:1]}
         kept = {self.stated.names[each] for each in "kv"}
+        others = set(self.stated.names.values()) - {self.stated.names[each] for each in "qkvo"}
         # An axis that is folded along twice is two axes of a program: all that rows lie along.
         for access in _accesses(self.program):
-            size = keys if access.array.name in kept else queries
-            found |= dict.fromkeys(access.subscripts[-2].axes, size)
+            if access.array.name not in others:
+                size = keys if access.array.name in kept else queries
+                found |= dict.fromkeys(access.subscripts[-2].axes, size)
         return found
+
+
+class PackedNest(AttentionNest):
+    """The same where queries are few: those of heads that share keys are one tile, and keys may be
+    split."""
+
+    kind, is_packed = PACKED, True
 
 
 def _accesses(program: Program) -> Iterator[Access]:

@@ -175,8 +175,9 @@ def made_of(nest: Nest, leaves: Candidates, row: int, arch: str, seen: set[str])
     launches = tuple(_launched(kernel, text, arch)
                      for kernel, text in zip(kernels, texts, strict=True))  # fmt: skip
     known = {each.name for each in nest.whole.arrays}
-    between = {each.name: (each.name, str(each.dtype.numpy), each.elements)
-               for each in nest.program.arrays if each.name not in known}  # fmt: skip
+    between = {array.name: (array.name, str(array.dtype.numpy), array.size.value)
+               for kernel in kernels for array in kernel.arrays
+               if array.name not in known and isinstance(array.size, Const)}  # fmt: skip
     return Made(packed(leaf, 0), nest.least_of(leaf), launches, key, tuple(between.values()))
 
 

@@ -73,7 +73,10 @@ def _factors(name: str, of_type: str) -> DType:
         some = [
             each for each, made in KERNELS.items() if "dtype" in inspect.signature(made).parameters
         ]
-        raise CheckError(f"{name} has no type of factors", advice=f"{' and '.join(some)} have one")
+        raise CheckError(
+            f"{name} has no type of factors",
+            advice=f"{', '.join(some[:-1])} and {some[-1]} have one",
+        )
     return known[of_type]
 
 

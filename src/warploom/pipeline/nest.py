@@ -216,6 +216,14 @@ class Nest:
     `asked` of a strategy's space is none of the decisions here."""
 
     asked: tuple[str, ...] = ()
+    # What is drawn again in the neighbourhood of a good implementation.
+    nearby: tuple[tuple[str, ...], ...] = (
+        ("size",),
+        ("size", "padding", "swizzle", "stages", "fill"),
+        ("padding", "swizzle", "stages", "fill", "cache"),
+        ("dim_kind", "thread_mapping", "order", "layout"),
+        ("order",),
+    )
 
     def __init__(
         self,
@@ -309,7 +317,7 @@ class Nest:
 
     def reopened(self, random: np.random.Generator) -> tuple[str, ...]:
         """Choices that are decided again near a good implementation."""
-        return AGAIN[int(random.integers(len(AGAIN)))]
+        return self.nearby[int(random.integers(len(self.nearby)))]
 
     # -- predictions -------------------------------------------------------------------------------
 
@@ -495,11 +503,12 @@ class Nest:
         them was checked."""
         assert explored.candidate is not None
         first, *others = self.lowered(explored.candidate)
-        noted = [self._noted(first, self.schedule(explored.candidate), explored.trial)]
+        nest, own = self, self.schedule(explored.candidate)
+        noted = [self._noted(first, own, explored.trial)]
         if self.after is not None:
             nest, leaf = self.after
-            noted += [nest._noted(each, nest.schedule(leaf), explored.trial) for each in others]
-        return tuple(noted)
+            own = nest.schedule(leaf)
+        return (*noted, *(nest._noted(each, own, explored.trial) for each in others))
 
     def _noted(self, kernel: Kernel, schedule: str, trial: Tried | None) -> Kernel:
         sizes = ", ".join(f"{axis.name} = {axis.size}" for axis in self.program.axes)

@@ -21,7 +21,7 @@ from warploom.kernel.ir import TensorKind
 from warploom.loopnest.evaluate import evaluate_at
 from warploom.loopnest.ir import Program
 from warploom.loopnest.show import show
-from warploom.loopnest.strategies.form import Variant
+from warploom.loopnest.strategies.form import ATTENTION, PACKED, Variant
 from warploom.loopnest.trial import agrees, nearness, some_inputs
 from warploom.pipeline.drawn import made_again
 from warploom.pipeline.nest import (
@@ -50,6 +50,9 @@ from warploom.search.storage.store import Json, Key, Store
 
 MOST_ELEMENTS = 1 << 16  # compared with what NumPy computes, for each kernel
 UNTIMED = 1000  # evaluations where no seconds are given
+# Spaces of attention: loops alone would compute its scores for each number of a result, and one
+# launch would take as long as the whole race.
+WHOLE = (ATTENTION, PACKED)
 AGAIN = 4  # of an earlier run, measured again first
 KEPT_EVERY = 10.0  # seconds between two times that all is kept
 
@@ -91,7 +94,8 @@ def raced(
     on_progress: OnProgress | None = None,
 ) -> Explored:
     """The fastest implementation that was measured within the budget, tried on the simulator."""
-    entries = entries_of(nest, variants, wanted.free)
+    free = wanted.free and not any(each.space in WHOLE for each in variants)
+    entries = entries_of(nest, variants, free)
     kept = _Kept(nest, entries, quick.device, store)
     clock, watch = Clock(), Stopwatch()
     history = History([], "ns", nest.least())
@@ -107,7 +111,7 @@ def raced(
         entries,
         quick,
         budget,
-        has_free=wanted.free or not variants,
+        has_free=free or not variants,
         seed=wanted.seed + kept.runs,
         workers=wanted.workers,
         evaluations=wanted.evaluations or (None if limited else UNTIMED),

@@ -127,7 +127,8 @@ def _several(result: Explored, device: Device) -> Runnable:
             scalars = {each.name: named[each.name] for each in kernel.scalars}
             made = function(*(given[name] for name in taken), **scalars)
             if kernel is not kernels[-1]:
-                given |= {each.name: made for each in kernel.arrays if not each.const}
+                stored = [each.name for each in kernel.arrays if not each.const]
+                given |= dict(zip(stored, made if len(stored) > 1 else (made,), strict=True))
         return made
 
     return Runnable(result, program.name, (*inputs, *numbers), device, call)

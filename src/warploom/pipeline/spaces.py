@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from warploom.loopnest.strategies.form import ATTENTION, LOOPS, MATRIX, TURNED
-from warploom.pipeline.attention_nest import AttentionNest
+from warploom.loopnest.strategies.form import ATTENTION, LOOPS, MATRIX, PACKED, TURNED
+from warploom.pipeline.attention_nest import AttentionNest, PackedNest
 from warploom.pipeline.matrix_nest import MatrixNest, TurnedNest
 from warploom.pipeline.nest import Nest, Recipe
 
-SPACES = {LOOPS: Nest, MATRIX: MatrixNest, TURNED: TurnedNest, ATTENTION: AttentionNest}
+SPACES = {
+    LOOPS: Nest, MATRIX: MatrixNest, TURNED: TurnedNest,
+    ATTENTION: AttentionNest, PACKED: PackedNest,
+}  # fmt: skip
 
 
 def nest_by(recipe: Recipe) -> Nest:

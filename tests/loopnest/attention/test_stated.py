@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from warploom import explore
+from warploom.errors import CheckError
 from warploom.kernel.dtype import DType, bf16, f16, f32
 from warploom.loopnest.attention.bound import AttentionBound, expected
 from warploom.loopnest.attention.space import AttentionSpace, possible
@@ -15,11 +16,13 @@ from warploom.loopnest.attention.stated import attention_of
 from warploom.loopnest.build import LoopNest, cast, choose, exp
 from warploom.loopnest.strategies.form import NotMeantError
 from warploom.machine.record import H200
+from warploom.pipeline.named_nest import named_nest
 
 
 def attend(
     heads: tuple[int, int], queries: int, keys: int, head: int, causal: bool = False,
     dtype: DType = bf16, rounded: bool = True, least: float | None = None, seen: int = 0,
+    lower: int | None = None,
 ) -> LoopNest:  # fmt: skip
     """softmax(Q·Kᵀ / √head)·V, of which the second axis of heads shares keys."""
     x = LoopNest("attend")
@@ -31,6 +34,8 @@ def attend(
     scores: Any = x.sum(cast(Q[h, g, i, c], f32) * cast(K[h, j, c], f32), over=c) * head**-0.5
     if causal:
         scores = choose(j.expr.le(i.expr + (keys - queries + seen)), scores, -inf)
+    if lower is not None:
+        scores = choose((i.expr + lower).le(j.expr), scores, -inf)
     scores = x.value(scores)
     weights = x.value(exp(scores - x.fold("max", scores, over=j, start=least)))
     factor = cast(cast(weights, dtype), f32) if rounded else weights
@@ -49,11 +54,27 @@ def test_it_is_read() -> None:
 
 
 @pytest.mark.parametrize(
+    ("sizes", "band"),
+    [
+        ({}, (None, None)),
+        ({"causal": True}, (32, None)),
+        ({"causal": True, "seen": 2}, (34, None)),
+        ({"lower": -7}, (None, -7)),
+        ({"causal": True, "seen": -30, "lower": -7}, (2, -7)),
+    ],
+)
+def test_a_band_is_read_off_conditions(sizes: dict[str, Any], band: tuple[int, int]) -> None:
+    made = attention_of(attend((1, 1), 64, 96, 64, **sizes).done()).attention
+    assert (made.upper, made.lower) == band
+    assert made.map is None
+
+
+@pytest.mark.parametrize(
     ("given", "said"),
     [
         ({"rounded": False}, "not rounded"),
         ({"least": 0.0}, "less the greatest"),
-        ({"causal": True, "seen": 1}, "up to each query's own"),
+        ({"causal": True, "seen": -1}, "see no key"),
         ({"head": 80}, "head of 80"),
         ({"causal": True, "keys": 56}, "see no key"),
         ({"dtype": f32}, "not all bf16|not rounded"),
@@ -63,6 +84,16 @@ def test_what_is_no_attention(given: dict[str, Any], said: str) -> None:
     plain: dict[str, Any] = {"heads": (1, 1), "queries": 64, "keys": 64, "head": 64}
     with pytest.raises(NotMeantError, match=said):
         attention_of(attend(**(plain | given)).done())
+
+
+def test_a_known_name_states_it() -> None:
+    sizes = {"batch": 1, "heads": 4, "queries": 8, "keys": 16, "head": 64, "groups": 2}
+    made = named_nest("attention", {**sizes, "causal": True, "cap": 30}, "default", None, "f16")
+    found = attention_of(made).attention
+    assert (found.groups, found.upper, found.kind) == (2, 8, "f16")
+    assert found.map is not None
+    with pytest.raises(CheckError, match="attention of i8"):
+        named_nest("attention", sizes, "default", None, "i8")
 
 
 def test_a_bound_is_below_what_is_expected() -> None:

@@ -14,22 +14,35 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from math import e as base
 from math import inf, log, log2, prod
+from typing import TypeAlias
 
 from warploom.index.ir import Const, Expr, Var, maximum, minimum
 from warploom.index.laws import simplify
 from warploom.kernel import ir
-from warploom.kernel.build import Array, Builder, RegisterArray, cast, choose, exp2_ftz, fma, rsqrt
-from warploom.kernel.build import log2 as log2_of
+from warploom.kernel.build import (
+    Array,
+    Builder,
+    RegisterArray,
+    cast,
+    choose,
+    exp2_ftz,
+    fma,
+    log2_ftz,
+    rsqrt,
+)
 from warploom.kernel.dtype import f32
 from warploom.kernel.ir import Kernel
 from warploom.kernel.names import renamed
 from warploom.loopnest.attention.problem import Attention
+from warploom.loopnest.attention.scores import TOGETHER, Place, ScoreWriter
 from warploom.loopnest.attention.tiling import STEP, AttentionTiling
 from warploom.loopnest.matrix.tiling import LINE, REGISTERS, ROWS
 from warploom.machine.record import Machine
 
 QUAD = (1, 2)  # lanes that hold a row differ in these bits
 HALVES = 2  # rows of a thread in one product
+PARTS, LOGS = "parts", "logs"  # results of splits, and the logarithms of their sums
+Steps: TypeAlias = int | tuple[int, int, int]
 CHAINS = 4  # of both, every other number: additions that do not wait for each other
 
 
@@ -40,10 +53,13 @@ def kernel_of(
     names: Mapping[str, str] | None = None,
     order: Sequence[str] = ("q", "k", "v", "o", "lse"),
     title: str = "attention",
-    steps: Mapping[str, int] | None = None,
+    steps: Mapping[str, Steps] | None = None,
 ) -> Kernel:
     """The kernel; its arrays may have names, and come in an order, of a user's own. `steps` say how
-    many elements are from a head of an array to the next, where these are not dense."""
+    many elements are from a head of an array to the next, or from a batch, a head and a row of q, k
+    and v, where these are not dense. Arrays that
+    scores are mapped with come last, or where their own names are in the order. With splits it
+    leaves `parts` and `logs`, which `merge.py` joins."""
     made = _Fused(attention, tiling, machine, order, title, steps or {}).kernel()
     return renamed(made, {own: name for own, name in (names or {}).items() if own != name})
 
@@ -55,7 +71,7 @@ class _Fused:
     machine: Machine
     order: Sequence[str]
     title: str
-    steps: Mapping[str, int]
+    steps: Mapping[str, Steps]
     arrays: dict[str, Array] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -65,25 +81,29 @@ class _Fused:
         if a.head % self.line:
             self.line //= 2
         self.swizzle = self.line * a.dtype.bytes
-        self.high = -(-a.queries // t.queries)
-        self.tiles = self.high * a.all_heads
+        self.rows, self.heads = t.rows(a), t.heads(a)
+        self.high = -(-self.rows // t.queries)
+        self.tiles = t.tiles(a)
         self.blocks = min(self.tiles, self.machine.multiprocessors) if t.persistent else self.tiles
         self.factor = a.factor * log2(base)
         self.k = Builder(self.title, block=128 * t.consumers)
 
     def kernel(self) -> Kernel:
         k, a, t = self.k, self.attention, self.tiling
-        for name in self.order:
-            if name != "lse" or a.sums:
-                *heads, rows, deep = a.sizes(name) if name != "lse" else (*a.sizes(name), 1)
-                size = (prod(heads) - 1) * self._step(name) + rows * deep
-                dtype = f32 if name == "lse" else a.dtype
-                self.arrays[name] = k.array(name, dtype, size, const=name in "qkv")
+        extra = () if a.map is None else a.map.arrays
+        self.extra = {array: f"of_scores_{at}" for at, array in enumerate(extra)}
+        for name in dict.fromkeys((*self.order, *self.extra.values())):
+            self._array(name)
+        if t.splits > 1:
+            size = self.heads * t.splits * self.rows
+            self.arrays[PARTS] = k.array(PARTS, f32, size * a.head)
+            self.arrays[LOGS] = k.array(LOGS, f32, size)
         for name in ("q", "k", "v"):
-            *heads, rows, deep = a.sizes(name)
-            box = (1, t.queries if name == "q" else t.keys, self.line)
-            sizes = (prod(heads), rows, deep)
-            steps = (self._step(name), deep)
+            side = t.queries if name == "q" else t.keys
+            rows = self.rows if name == "q" else a.keys
+            heads, steps = self._heads(name), self._map_steps(name)
+            sizes = ((a.batch, heads // a.batch) if len(steps) > 2 else (heads,)) + (rows, a.head)
+            box = (*(1 for _ in sizes[:-2]), side, self.line)
             k.tensor_map(f"{name}_map", self.arrays[name], sizes, box, self.swizzle, steps)
         k.grid(self.blocks)
         k.roles(*REGISTERS[t.consumers])
@@ -99,11 +119,48 @@ class _Fused:
                 self._tile(k.block_x + turn * self.blocks)
         return k.done(predicate=True)
 
-    def _step(self, name: str) -> int:
-        """From a head to the next."""
+    def _array(self, name: str) -> None:
+        """An argument of the kernel, which has no results where it leaves parts of them."""
+        k, a = self.k, self.attention
+        given = next((array for array, own in self.extra.items() if own == name), None)
+        if given is not None:
+            assert a.map is not None
+            made = k.array(name, given.dtype, a.map.elements(given), const=True)
+        elif name == "lse" and a.sums and self.tiling.splits == 1:
+            made = k.array(name, f32, prod(a.sizes("lse")))
+        elif name in "qkv" or (name == "o" and self.tiling.splits == 1):
+            sizes, steps = a.sizes(name), self.steps.get(name)
+            if isinstance(steps, tuple):
+                size = 1 + sum((n - 1) * s for n, s in zip(sizes, (*steps, 1), strict=True))
+            else:
+                rows = prod(sizes[2:])
+                size = (prod(sizes[:2]) - 1) * (steps or rows) + rows
+            made = k.array(name, a.dtype, size, const=name in "qkv")
+        else:
+            return
+        self.arrays[name] = made
+
+    def _heads(self, name: str) -> int:
         a = self.attention
-        own = {"k": a.keys, "v": a.keys}.get(name, a.queries) * (1 if name == "lse" else a.head)
-        return self.steps.get(name, own)
+        return self.heads if name == "q" else a.all_heads // a.groups
+
+    def _map_steps(self, name: str) -> tuple[int, ...]:
+        """From rows to the next, and from what is around them."""
+        a, steps = self.attention, self.steps.get(name)
+        if not isinstance(steps, tuple):
+            return self._step(name), a.head
+        batch, head, row = steps
+        if name == "q" and self.tiling.packed:  # rows are those of heads, too
+            return batch, head * a.groups, head if a.queries == 1 else row
+        return steps
+
+    def _step(self, name: str) -> int:
+        """From the rows of a head, or of all heads that are packed, to the next."""
+        a, steps = self.attention, self.steps.get(name)
+        assert not isinstance(steps, tuple)
+        if name in "kv":
+            return steps or a.keys * a.head
+        return (steps or a.queries * a.head) * (a.groups if self.tiling.packed else 1)
 
     # -- which tile
 
@@ -111,12 +168,15 @@ class _Fused:
         """Heads together; of them the longest rows first."""
         k, a, t = self.k, self.attention, self.tiling
         tile = k.let("tile", tile)
-        some = min(t.together, a.all_heads)
+        if t.splits > 1:
+            k.let("split", tile % t.splits)
+            tile = simplify(tile // t.splits)
+        some = min(t.together, self.heads)
         first = k.let("first", tile // (self.high * some) * some)
         inside = k.let("inside", tile % (self.high * some))
         many: Expr = Const(some)
-        if a.all_heads % some:
-            many = k.let("many", minimum(a.all_heads - first, some))
+        if self.heads % some:
+            many = k.let("many", minimum(self.heads - first, some))
         k.let("head", simplify(first + inside % many))
         down = inside // many
         if a.causal:
@@ -134,11 +194,20 @@ class _Fused:
         k, a, t = self.k, self.attention, self.tiling
         begin: Expr = Const(0)
         end: Expr = Const(-(-a.keys // t.keys))
-        if a.causal:
-            seen = maximum(minimum(Var("row") + (t.queries + a.shift), a.keys), 0)
-            end = maximum((seen + (t.keys - 1)) // t.keys, 1)
-        if a.window is not None:
-            begin = maximum(Var("row") + (a.shift - a.window + 1), 0) // t.keys
+        if t.packed:  # every tile has queries of all places
+            low, high = a.blocks(0, a.queries - 1, t.keys)
+            begin, end = Const(low), Const(high)
+            if t.splits > 1:
+                begin = Var("split") * (high - low) // t.splits + low
+                end = (Var("split") + 1) * (high - low) // t.splits + low
+        else:
+            if a.upper is not None:
+                seen = maximum(minimum(Var("row") + (t.queries + a.upper), a.keys), 0)
+                end = maximum((seen + (t.keys - 1)) // t.keys, 1)
+            if a.lower is not None:
+                begin = maximum(Var("row") + a.lower, 0) // t.keys
+                if a.has_empty_rows:
+                    begin = minimum(begin, end - 1)
         k.let("begin", begin)
         k.let("end", end)
 
@@ -156,9 +225,13 @@ class _Fused:
     # -- a block of keys
 
     def _fill(self, name: str, head: Expr, row: Expr, side: int, stage: Expr) -> None:
+        each: tuple[Expr, ...] = (head,)
+        if isinstance(self.steps.get(name), tuple):
+            inside = self._heads(name) // self.attention.batch
+            each = simplify(head // inside), simplify(head % inside)
         for part in range(self.attention.head // self.line):
             first = stage * (side * self.attention.head) + part * side * self.line
-            at = (head, row, Const(part * self.line))
+            at = (*each, row, Const(part * self.line))
             self.k.add(ir.Fill(f"{name}_map", at, f"{name}_tile", first))
 
     def _over_keys(self, q_stage: Expr) -> None:
@@ -213,7 +286,7 @@ class _Fused:
     @property
     def _kept(self) -> Expr:
         """The head of keys and values that is of a head of queries."""
-        return simplify(Var("head") // self.attention.groups)
+        return simplify(Var("head") // (1 if self.tiling.packed else self.attention.groups))
 
     def _by_rows(
         self, name: str, stage: Expr, side: int, first: Expr | int, step: Expr
@@ -226,36 +299,80 @@ class _Fused:
 
     # -- which keys are seen
 
-    def _query(self, half: Expr | int) -> Expr:
+    def _row(self, half: Expr | int) -> Expr:
         k = self.k
         return Var("row") + k.warp * 16 + k.lane // 4 + half * 8
+
+    def _query(self, half: Expr | int) -> Expr:
+        row = self._row(half)
+        return row % self.attention.queries if self.tiling.packed else row
+
+    def _key(self, block: Expr, i: Expr | int) -> Expr:
+        """Which key register i of scores belongs to."""
+        return block * self.tiling.keys + i // 4 * 8 + self.k.lane % 4 * 2 + i % 2
+
+    def _partly(self, block: Expr, last: bool) -> Expr | None:
+        """Whether a block may have keys that a query of the tile does not see; None if none has."""
+        a, t = self.attention, self.tiling
+        first: Expr = Const(0) if t.packed else Var("row")
+        many = a.queries if t.packed else t.queries
+        touched: list[Expr] = []
+        if a.upper is not None:
+            # Of blocks that are as long as those of queries, and begin with them, only the last.
+            alone = t.keys % t.queries == 0 and a.upper % t.queries == 0 and a.upper >= 0
+            if last or t.packed or not alone:
+                touched.append((first + a.upper).lt((block + 1) * t.keys - 1))
+        if last and a.keys % t.keys and (a.upper is None or a.after > 0):
+            touched.append(((block + 1) * t.keys).gt(a.keys))
+        if a.lower is not None:
+            touched.append((block * t.keys).le(first + (many - 1 + a.lower - 1)))
+        asked: Expr | None = None
+        for each in touched:
+            asked = each if asked is None else asked.or_(each)
+        return asked
 
     def _masked(self, block: Expr, last: bool) -> None:
         """Where a block has keys that a query does not see, they get no weight."""
         k, a, t = self.k, self.attention, self.tiling
-        touched: list[Expr] = []
-        if a.causal:
-            # Of blocks that are as long as those of queries, and begin with them, only the last.
-            alone = t.keys % t.queries == 0 and a.shift % t.queries == 0 and a.shift >= 0
-            if last or not alone:
-                touched.append((Var("row") + a.shift).lt((block + 1) * t.keys - 1))
-        elif last and a.keys % t.keys:
-            touched.append(((block + 1) * t.keys).gt(a.keys))
-        if a.window is not None:
-            before = Var("row") + (t.queries - 1 + a.shift - a.window)
-            touched.append((block * t.keys).le(before))
-        if not touched:
+        self._mapped(block)
+        asked = self._partly(block, last)
+        if asked is None:
             return
-        asked = touched[0] if len(touched) == 1 else touched[0].or_(touched[1])
-        with k.when(asked), k.loop("i", t.keys // 2) as i:
-            key = block * t.keys + i // 4 * 8 + k.lane % 4 * 2 + i % 2
+        with k.when(simplify(asked)), k.loop("i", t.keys // 2) as i:
+            key = self._key(block, i)
             seen = key.lt(a.keys)
-            if a.causal:
-                most = self._query(i // 2 % 2) + a.shift
-                seen = key.le(minimum(most, a.keys - 1) if a.queries % t.queries else most)
-                if a.window is not None:
-                    seen = seen.and_(key.gt(most - a.window))
+            if a.upper is not None:
+                most = self._query(i // 2 % 2) + a.upper
+                within = a.after <= 0 and (t.packed or not a.queries % t.queries)
+                seen = key.le(most if within else minimum(most, a.keys - 1))
+            if a.lower is not None:
+                seen = seen.and_(key.ge(self._query(i // 2 % 2) + a.lower))
             self.s[i] = choose(seen, self.s[i], -inf)
+
+    def _mapped(self, block: Expr) -> None:
+        """What scores become before they are weights, some at a time."""
+        k, a = self.k, self.attention
+        if a.map is None:
+            return
+        with k.loop("some", self.tiling.keys // 2 // TOGETHER) as some:
+            every = [some * TOGETHER + at for at in range(TOGETHER)]
+            places = [
+                Place(self._head(i), self._query(i // 2 % 2), self._key(block, i)) for i in every
+            ]
+            own = tuple(self.s[i] for i in every)
+            made = ScoreWriter(k, a.map, self.extra, places, own).written()
+            mapped = k.registers("mapped", f32, TOGETHER)
+            for at, each in enumerate(made):
+                mapped[at] = each
+            for at, i in enumerate(every):
+                self.s[i] = mapped[at]
+
+    def _head(self, i: Expr) -> Expr:
+        """The head of queries that register i of scores is of."""
+        if not self.tiling.packed:
+            return Var("head")
+        row = self._row(i // 2 % 2)
+        return Var("head") * self.attention.groups + row // self.attention.queries
 
     # -- weights
 
@@ -303,7 +420,7 @@ class _Fused:
     # -- results
 
     def _results(self) -> None:
-        k, a = self.k, self.attention
+        k = self.k
         inverse = k.registers("inverse", f32, HALVES)
         self.sum = k.registers("sum", f32, HALVES)
         other = k.registers("other", f32, 1)
@@ -317,22 +434,29 @@ class _Fused:
             root = rsqrt(self.sum[half].max(0.5))
             inverse[half] = root * root
         with k.loop("half", HALVES) as half:
-            query = k.let("query", self._query(half))
-            if a.queries % self.tiling.queries:
-                with k.when(query.lt(a.queries)):
-                    self._stored(query, half, inverse)
+            row = k.let("own_row", self._row(half))
+            if self.rows % self.tiling.queries:
+                with k.when(row.lt(self.rows)):
+                    self._stored(row, half, inverse)
             else:
-                self._stored(query, half, inverse)
+                self._stored(row, half, inverse)
 
-    def _stored(self, query: Expr, half: Expr, inverse: RegisterArray) -> None:
-        k, a = self.k, self.attention
+    def _stored(self, row: Expr, half: Expr, inverse: RegisterArray) -> None:
+        k, a, t = self.k, self.attention, self.tiling
+        name, dtype, step = "o", a.dtype, self._step("o")
+        first: Expr = Var("head")
+        if t.splits > 1:
+            name, dtype, step = PARTS, f32, self.rows * a.head
+            first = Var("head") * t.splits + Var("split")
         with k.loop("unit", a.head // 8) as unit:
-            pair = k.registers("pair", a.dtype, 2)
+            pair = k.registers("pair", dtype, 2)
             with k.loop("e", 2) as e:
-                pair[e] = cast(a.dtype, self.o[unit * 4 + half * 2 + e] * inverse[half])
-            at = Var("head") * self._step("o") + query * a.head + unit * 8 + k.lane % 4 * 2
-            k.add(ir.Store("o", at, pair[0], None, 2))
-        if a.sums:
-            value = fma(self.most[half], a.factor, log2_of(self.sum[half]) * log(2))
-            line = Var("head") * a.queries + query
-            self.arrays["lse"].put(line, value, when=(k.lane % 4).eq(0))
+                own = self.o[unit * 4 + half * 2 + e] * inverse[half]
+                pair[e] = own if dtype is f32 else cast(dtype, own)
+            at = first * step + row * a.head + unit * 8 + k.lane % 4 * 2
+            k.add(ir.Store(name, at, pair[0], None, 2))
+        if a.sums or t.splits > 1:
+            value = fma(self.most[half], a.factor, log2_ftz(self.sum[half]) * log(2))
+            line = first * self.rows + row
+            sums = self.arrays["lse" if t.splits == 1 else LOGS]
+            sums.put(line, value, when=(k.lane % 4).eq(0))

@@ -17,7 +17,10 @@ class AttentionTiling:
     `stages`. Tiles of `together` heads are made together, that L2 keeps their keys. `persistent`
     blocks make several tiles, and bring `resident` blocks of queries at once. `ahead`: results
     of one block of keys are under way while scores of the next become weights; in `turns`, one
-    warp group begins products after another."""
+    warp group begins products after another.
+
+    Where queries are few, those of all heads that share keys are `packed` into one tile, and keys
+    are cut into `splits`, each for a block of its own: another kernel joins what they leave."""
 
     consumers: int = 2
     keys: int = 128
@@ -27,6 +30,8 @@ class AttentionTiling:
     resident: int = 1
     ahead: bool = False
     turns: bool = False
+    packed: bool = False
+    splits: int = 1
 
     @property
     def queries(self) -> int:
@@ -37,10 +42,19 @@ class AttentionTiling:
         words = [f"{self.queries}×{self.keys}", f"{self.stages} stages", f"{self.together} heads"]
         words += [f"persistent, {self.resident} Q"] * self.persistent
         words += ["ahead"] * self.ahead + ["turns"] * self.turns
+        words += [f"packed, {self.splits} splits"] * self.packed
         return ", ".join(words)
 
+    def rows(self, attention: Attention) -> int:
+        """How many rows all tiles have that have keys in common."""
+        return attention.queries * (attention.groups if self.packed else 1)
+
+    def heads(self, attention: Attention) -> int:
+        return attention.all_heads // (attention.groups if self.packed else 1)
+
     def tiles(self, attention: Attention) -> int:
-        return -(-attention.queries // self.queries) * attention.all_heads
+        high = -(-self.rows(attention) // self.queries)
+        return high * self.heads(attention) * self.splits
 
     def shared_bytes(self, attention: Attention) -> int:
         row = attention.head * attention.dtype.bytes
@@ -55,7 +69,18 @@ class AttentionTiling:
         return (
             self.consumers in REGISTERS
             and (not self.turns or (self.ahead and self.consumers > 1))
+            and (self.splits == 1 or self.may_split(attention))
             and self.keys % STEP == 0
             and self.registers(attention) + OWN <= REGISTERS[self.consumers][1]
             and self.shared_bytes(attention) <= shared_most
+        )
+
+    def may_split(self, attention: Attention) -> bool:
+        """Whether all rows are in one tile, and each split has keys."""
+        begin, end = attention.blocks(0, attention.queries - 1, self.keys)
+        return (
+            self.packed
+            and self.rows(attention) <= self.queries
+            and self.together == 1
+            and self.splits <= end - begin
         )

@@ -22,6 +22,12 @@ def tiling_words(stated: Stated, tiling: AttentionTiling) -> list[str]:
         words.append("warp groups begin products in turn")
     if tiling.together > 1:
         words.append(f"{tiling.together} heads together for L2, longest rows first")
+    if tiling.packed:
+        words.append("queries of all heads that share keys in one tile")
+    if tiling.splits > 1:
+        words.append(f"keys split into {tiling.splits} parts, which another kernel joins")
+    if stated.attention.map is not None:
+        words.append("scores mapped in registers")
     if tiling.persistent:
         words.append("persistent blocks")
     return words

@@ -18,8 +18,9 @@ from warploom.machine.record import CUDA
 
 Tiles = Sequence[Sequence[int]]
 # Spaces of decisions: loops; products of warp groups, as they are or with rows for columns; both
-# products of attention.
+# products of attention, and those with few queries.
 LOOPS, MATRIX, TURNED, ATTENTION = "loops", "matrix", "matrix turned", "attention"
+PACKED = "attention packed"
 
 
 class NotMeantError(Exception):

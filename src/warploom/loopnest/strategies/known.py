@@ -38,6 +38,7 @@ STRATEGIES: Mapping[str, Strategy] = {
     name: Strategy(name, SAID[name], variants)
     for name, variants in (
         (attention.NAME, attention.variants),
+        (attention.SPLIT, attention.split),
         (matrix.NAME, matrix.variants),
         (product.NAME, _anywhere(product.variants)),
         (split.NAME, _anywhere(split.variants)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from warploom.catalogue import loaded
 from warploom.catalogue.loaded import TUNE_SECONDS, Loaded
@@ -14,7 +14,16 @@ from warploom.pipeline.rows.stated import STATED
 from warploom.runtime.callable import Device, check_device
 from warploom.search.storage.store import Store
 
+if TYPE_CHECKING:
+    from warploom.catalogue.attention.call import Attending
+
 TYPES = {repr(each): each for each in (DType.F32, DType.F16, DType.BF16)}
+
+
+@overload
+def load(name: Literal["attention"], **how: Any) -> Attending: ...
+@overload
+def load(name: str, **how: Any) -> Loaded | RowFunction: ...
 
 
 @located
@@ -26,7 +35,7 @@ def load(
     store: Store | bool = True,
     index_bits: int = 32,
     **settings: Any,
-) -> Loaded | RowFunction:
+) -> Any:
     """A kernel by name, as a function on arrays: `load("aos-to-soa", fields=5)(x)`.
 
     Names are those of `warploom.kernels()`, and of programs of rows: `softmax`, `log-softmax`,
@@ -39,6 +48,9 @@ def load(
     for 30 seconds at most or as many as it says, and kept in the store of this user, in the given
     one, or in none (False). Kernels of rows are found by the time model, or measured. With
     `index_bits=64` arrays may have more elements than 32-bit indices allow.
+
+    "attention" is softmax(q·kᵀ)·v on tensors of (batch, heads, length, size). Its options are those
+    of `causal`, `window`, `scale`, `soft_cap`, `lse` and `dtype`, which calls may change.
 
     >>> import numpy as np, warploom
     >>> split = warploom.load("aos-to-soa", fields=3)

@@ -1,0 +1,1 @@
+"""`warploom.load("attention")`: softmax(q·kᵀ)·v as a function on tensors."""
