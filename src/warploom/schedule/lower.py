@@ -64,8 +64,8 @@ from warploom.schedule.value import Buffers, Writer
 from warploom.schedule.whole import whole_tile
 
 UNROLLED = 1024  # statements that a loop may become by choice
-# That a processor has room for, said to compilers. Unless they are told, they save registers for more
-# and wait for each load before the next; how many blocks there are at once was decided before.
+# That a processor has room for, said to compilers. Unless they are told, they save registers for
+# more, and wait for each load before the next.
 LEAST_BLOCKS = 1
 
 
