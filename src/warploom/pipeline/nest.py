@@ -69,11 +69,6 @@ FREE = "none"  # the nest itself, without a strategy
 Recipe: TypeAlias = tuple[Any, ...]
 WALKED = {"Knuth": 64, "Chen": 4}  # at a time
 Measured = Callable[[Candidates], Numbers]
-# Decided again in the neighbourhood of a good implementation.
-AGAIN = (
-    ("size",), ("order",), ("dim_kind", "thread_mapping", "order", "layout"),
-    *((each, "padding", "swizzle", "stages", "fill") for each in ("size", "cache")),
-)  # fmt: skip
 TRIES = 4  # descents of what runs after a kernel, of which the best by the model is taken
 
 
