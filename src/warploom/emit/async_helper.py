@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from warploom.emit.unpack_helper import unpack
 from warploom.kernel.ir import TensorKind
 
 _HEAD = "static __device__ __forceinline__ void"
@@ -37,7 +38,8 @@ _WAIT = """(unsigned bar, unsigned phase) {{
 _TEXTS["wait"] = _WAIT.format(scope="")
 _TEXTS["wait_cluster"] = _WAIT.format(scope=".acquire.cluster")
 ASYNC_NAMES = re.compile(
-    r"map|copy_(in|in_all|out)_\d|product_\w+|(load|store)_matrix_\w+|" + "|".join(_TEXTS)
+    r"map|copy_(in|in_all|out)_\d|product_\w+|(load|store)_matrix_\w+|unpack_\w+|"
+    r"cluster_sum_\d|" + "|".join(_TEXTS)
 )
 _CALLED = re.compile(r"\b(\w+)\(")
 
@@ -63,6 +65,10 @@ def definition(name: str) -> str:
     elif name.startswith("copy_"):
         way, axes = name.removeprefix("copy_").rsplit("_", 1)
         text = _copy(way, int(axes))
+    elif name.startswith("unpack_"):
+        text = unpack(name)
+    elif name.startswith("cluster_sum_"):
+        text = _cluster_sum(int(name[-1]))
     elif name.startswith("product_"):
         text = _product(name)
     else:
@@ -94,6 +100,30 @@ def _copy(way: str, axes: int) -> str:
         f'.mbarrier::complete_tx::bytes{to}"\n'
         f'    " [%0], [%1, {{{at}}}], [%{axes + 2}]{last};"\n'
         f'    :: "r"(to), "l"(map), {held}, "r"(bar){tail} : "memory");'
+    )
+
+
+def _cluster_sum(blocks: int) -> str:
+    """Each thread reads elements of all blocks at once, and adds them in order."""
+    loads = "".join(
+        f'    asm volatile("{{\\n.reg .b32 there;\\nmapa.shared::cluster.u32 there, %1, {block};"\n'
+        f'      "\\nld.shared::cluster.f32 %0, [there];\\n}}" : "=f"(x{block}) : "r"(own));\n'
+        for block in range(blocks)
+    )
+    names = [f"x{block}" for block in range(blocks)]
+    meet = (
+        '  asm volatile("barrier.cluster.arrive.release.aligned;\\n"\n'
+        '    "barrier.cluster.wait.acquire.aligned;" ::: "memory");'
+    )
+    return (
+        f"(unsigned at, int share, int threads) {{\n{meet}\n"
+        '  unsigned rank;\n  asm volatile("mov.u32 %0, %cluster_ctarank;" : "=r"(rank));\n'
+        "  for (int i = threadIdx.x; i < share; i += threads) {\n"
+        "    const unsigned own = at + 4 * (rank * share + i);\n"
+        f"    float {', '.join(names)};\n{loads}"
+        f'    asm volatile("st.shared.f32 [%0], %1;" :: "r"(own), "f"({" + ".join(names)})'
+        ' : "memory");\n'
+        f"  }}\n{meet}"
     )
 
 

@@ -18,7 +18,7 @@ from warploom.emit.async_helper import matrix_name
 from warploom.emit.product_group import ProductPrinter
 from warploom.emit.under_way import PLAIN, Group, at_once, needed, products_in
 from warploom.errors import EmitError
-from warploom.index.ir import Var, variables
+from warploom.index.ir import Const, Var, variables
 from warploom.index.ranges import Ranges
 from warploom.kernel import ir
 from warploom.kernel.check_hopper import REGISTER_FILE
@@ -66,7 +66,8 @@ class Pipeline(ProductPrinter):
         self.met = False  # since the last statement that is no box
         self.covered = False  # by a wait before a statement around
         self.uses_base = bool(self.rings or sent) or any(
-            isinstance(each, ir.LoadMatrix | ir.StoreMatrix) for each in ir.walk(kernel.body)
+            isinstance(each, ir.LoadMatrix | ir.StoreMatrix | ir.ClusterSum)
+            for each in ir.walk(kernel.body)
         )
 
     def by_address(self, array: str) -> bool:
@@ -272,6 +273,10 @@ class Pipeline(ProductPrinter):
                 self._store_matrix(stmt)
             case ir.BulkStore():
                 self._send(stmt)
+            case ir.Unpack():
+                self._unpack(stmt)
+            case ir.ClusterSum():
+                self._cluster_sum(stmt)
             case Fill():
                 pass  # by others
             case _:
@@ -452,6 +457,29 @@ class Pipeline(ProductPrinter):
                 cell = self.printer.neighbour(stmt.target, 2 * at + half)
                 lines.add(f"{cell} = ({kind})({word}{' >> 16' if half else ''});")
         lines.close()
+
+    def _unpack(self, stmt: ir.Unpack) -> None:
+        lines, cells = self.printer.lines, range(4 // stmt.source.dtype.bytes)
+        held = [self.printer.neighbour(stmt.source, at) for at in cells]
+        word = f"(unsigned int){held[0]}" if len(held) == 1 else self.printer.words_of(held, 8)[0]
+        if stmt.signed:  # its highest bit turned, an integer is one without a sign
+            word = f"({word}) ^ {0x88888888 if stmt.bits == 4 else 0x80808080:#x}u"
+        less = stmt.zero + ((1 << stmt.bits - 1) if stmt.signed else 0)
+        pairs = [f"pair{at}" for at in range(stmt.count // 2)]
+        lines.open("")
+        lines.add(f"unsigned int {', '.join(pairs)};")
+        self.call(f"unpack_{stmt.target.dtype!r}_{stmt.bits}_{less}", word, *pairs)
+        kind = self.printer.type(stmt.target.dtype)
+        for at, pair in enumerate(pairs):
+            for half in range(2):
+                cell = self.printer.neighbour(stmt.target, 2 * at + half)
+                lines.add(f"{cell} = ({kind})({pair}{' >> 16' if half else ''});")
+        lines.close()
+
+    def _cluster_sum(self, stmt: ir.ClusterSum) -> None:
+        many, share = self.kernel.cluster, stmt.count // self.kernel.cluster
+        place = self.place(stmt.array, Const(0))
+        self.call(f"cluster_sum_{many}", place, str(share), str(self.kernel.threads))
 
     def _store_matrix(self, stmt: ir.StoreMatrix) -> None:
         words = self.printer.words_of(

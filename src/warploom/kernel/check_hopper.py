@@ -235,6 +235,10 @@ def check_hopper(stmt: ir.Stmt, scope: Mapping[str, Any], kernel: ir.Kernel) -> 
             _check_box(stmt, scope, kernel)
         case ir.WarpgroupProduct():
             _check_product(stmt, scope)
+        case ir.Unpack():
+            _check_unpack(stmt, scope)
+        case ir.ClusterSum():
+            _check_cluster_sum(stmt, scope, kernel)
         case ir.LoadMatrix(cell) | ir.StoreMatrix(value=cell):
             _check_matrices(stmt, cell, scope)
         case _:
@@ -332,6 +336,41 @@ def _check_matrices(
             f"matrices of {shared.dtype!r} in '{stmt.array}'", advice="their elements have 16 bits"
         )
     _check_array(cell, shared.dtype, f"matrices of '{stmt.array}'", scope)
+
+
+def _check_unpack(stmt: ir.Unpack, scope: Mapping[str, Any]) -> None:
+    if stmt.bits not in (4, 8):
+        raise CheckError(f"integers of {stmt.bits!r:.40} bits in a word", advice="4 or 8")
+    low, high = (-(1 << stmt.bits - 1), 1 << stmt.bits - 1) if stmt.signed else (0, 1 << stmt.bits)
+    if not low <= stmt.zero < high:
+        raise CheckError(
+            f"integers of {stmt.bits} bits less {stmt.zero}", advice=f"from {low} to {high - 1}"
+        )
+    source, target = stmt.source.dtype, stmt.target.dtype
+    if source.is_real or source.bytes not in (1, 4):
+        raise CheckError(f"'{stmt.source.name}' of {source!r} holds no integers to unpack")
+    if target not in (DType.BF16, DType.F16):
+        raise CheckError(f"'{stmt.target.name}' of {target!r} takes no integers of few bits",
+                         advice="bf16 or f16")  # fmt: skip
+    for cell in (stmt.source, stmt.target):
+        _check_array(cell, cell.dtype, "integers that are unpacked", scope)
+
+
+def _check_cluster_sum(
+    stmt: ir.ClusterSum, scope: Mapping[str, Any], kernel: ir.Kernel
+) -> None:
+    shared = _shared(stmt.array, scope)
+    if shared.dtype is not DType.F32 or not 0 < stmt.count <= shared.size:
+        raise CheckError(
+            f"sums of {stmt.count} elements of '{stmt.array}', {shared.size} of {shared.dtype!r}"
+        )
+    if stmt.count % kernel.cluster:
+        raise CheckError(f"{stmt.count} sums are not divided among {kernel.cluster} blocks")
+    if not any(each is stmt for each in kernel.body):
+        raise CheckError(
+            f"a cluster sums '{stmt.array}' in a loop or under a condition",
+            advice="let all of its blocks come to it: outside of both",
+        )
 
 
 def _check_array(cell: ir.Cell, dtype: DType, what: str, scope: Mapping[str, Any]) -> None:

@@ -20,6 +20,7 @@ from warploom.kernel.dtype import DType
 from warploom.kernel.warpgroup import (
     GROUP,
     BulkStore,
+    ClusterSum,
     Fill,
     Hopper,
     LoadMatrix,
@@ -30,14 +31,15 @@ from warploom.kernel.warpgroup import (
     Roles,
     StoreMatrix,
     Tile,
+    Unpack,
     WarpgroupProduct,
 )
 from warploom.machine.record import CUDA
 from warploom.node import Interned, node
 
 __all__ = [
-    "BulkStore", "Fill", "LoadMatrix", "MapParam", "OrderedBarrier", "PingPong", "Ring", "Roles",
-    "StoreMatrix", "Tile", "WarpgroupProduct",
+    "BulkStore", "ClusterSum", "Fill", "LoadMatrix", "MapParam", "OrderedBarrier", "PingPong",
+    "Ring", "Roles", "StoreMatrix", "Tile", "Unpack", "WarpgroupProduct",
 ]  # fmt: skip
 
 # Functions of one floating-point number.

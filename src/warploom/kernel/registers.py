@@ -20,7 +20,7 @@ from warploom.index.ir import Expr, variables
 from warploom.index.show import show
 from warploom.kernel import ir
 from warploom.kernel.scope import Place, Scopes, Site
-from warploom.kernel.tensor import held
+from warploom.kernel.tensor import HELD, held
 from warploom.kernel.traverse import target_of, values_of
 
 MOST_ITERATIONS = 1 << 16  # of all unrolled loops around one index
@@ -122,7 +122,7 @@ class _Resolver:
             yield _RegisterUse(cell, scope[name], None, declared.size or 1)
 
     def _reads(self, site: Site, scope: Mapping[str, int]) -> Iterator[_RegisterUse]:
-        if isinstance(site.stmt, ir.TensorProduct | ir.WarpgroupProduct | ir.StoreMatrix):
+        if isinstance(site.stmt, HELD):
             for cell, width in held(site.stmt):
                 yield self._use(cell, site, scope, width)
             return
@@ -185,6 +185,8 @@ def _width(stmt: ir.Stmt) -> int:
             return next(iter(held(stmt)))[1]
         case ir.LoadMatrix():
             return 2 * stmt.count
+        case ir.Unpack():
+            return stmt.count
     return stmt.width if isinstance(stmt, ir.Load | ir.Store) else 1
 
 

@@ -19,7 +19,14 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.kernel.dtype import DType, f32, i32
-from warploom.kernel.ir import Cell, StoreMatrix, TensorKind, TensorProduct, WarpgroupProduct
+from warploom.kernel.ir import (
+    Cell,
+    StoreMatrix,
+    TensorKind,
+    TensorProduct,
+    Unpack,
+    WarpgroupProduct,
+)
 from warploom.layout.conversion.fragment import mma_operand, mma_result
 from warploom.machine.fused import fused, rule_for, small_by_halves, terms, whole
 from warploom.machine.rounding import single_to_bf16
@@ -29,6 +36,8 @@ ROWS, COLUMNS = 16, 8
 DEPTH: dict[TensorKind, int] = {
     "tf32": 8, "bf16": 16, "f16": 16, "e4m3": 32, "e5m2": 32, "i8": 32, "u8": 32,
 }  # fmt: skip
+# Statements that read neighbouring registers, which `held` names.
+HELD = (TensorProduct, WarpgroupProduct, StoreMatrix, Unpack)
 _OF_SINGLE: tuple[TensorKind, ...] = ("tf32", "bf16")  # whose factors may be of single precision
 MACHINE = 90  # whose arithmetic it is: sm_90
 LEADING: dict[TensorKind, np.uint32] = {
@@ -42,7 +51,9 @@ def widths(kind: TensorKind) -> tuple[int, int, int]:
     return 4, DEPTH[kind] // 2, DEPTH[kind] // 4
 
 
-def held(stmt: TensorProduct | WarpgroupProduct | StoreMatrix) -> Iterator[tuple[Cell, int]]:
+def held(
+    stmt: TensorProduct | WarpgroupProduct | StoreMatrix | Unpack,
+) -> Iterator[tuple[Cell, int]]:
     """The registers that matrices are read from: the first of neighbours, and how many."""
     match stmt:
         case TensorProduct(target, a, b):
@@ -53,6 +64,8 @@ def held(stmt: TensorProduct | WarpgroupProduct | StoreMatrix) -> Iterator[tuple
                 yield a, DEPTH[stmt.kind] // 2
         case StoreMatrix(value=value):
             yield value, 2 * stmt.count
+        case Unpack(source=source):
+            yield source, 4 // source.dtype.bytes
 
 
 def types_of(kind: TensorKind) -> tuple[DType, tuple[DType, ...]]:

@@ -30,7 +30,7 @@ def values_of(stmt: ir.Stmt) -> Iterator[ir.Value]:
             yield target
             if isinstance(a, ir.Cell):
                 yield a
-        case ir.StoreMatrix(value=value):
+        case ir.StoreMatrix(value=value) | ir.Unpack(source=value):
             yield value
         case _:
             return
@@ -41,7 +41,7 @@ def target_of(stmt: ir.Stmt) -> ir.Cell | None:
     match stmt:
         case (
             ir.Assign(target) | ir.Load(target) | ir.Shuffle(target) | ir.TensorProduct(target)
-            | ir.WarpgroupProduct(target) | ir.LoadMatrix(target)
+            | ir.WarpgroupProduct(target) | ir.LoadMatrix(target) | ir.Unpack(target)
         ):  # fmt: skip
             return target
         case _:
@@ -225,8 +225,10 @@ def _map_hopper(
             return replace(stmt, count=count, body=map_body(stmt.body, on_expr, on_value))
         case ir.PingPong():
             return ir.PingPong(map_body(stmt.body, on_expr, on_value))
-        case ir.OrderedBarrier():
+        case ir.OrderedBarrier() | ir.ClusterSum():
             return stmt
+        case ir.Unpack(target, source):
+            return replace(stmt, target=cell_of(target), source=cell(source))
         case ir.Fill() | ir.BulkStore():
             return replace(stmt, at=tuple(map(on_expr, stmt.at)), index=on_expr(stmt.index))
         case ir.LoadMatrix(target):

@@ -177,11 +177,48 @@ class BulkStore:
     scope: Literal["block", "group"] = "block"
 
 
+@dataclass(frozen=True, slots=True)
+class Unpack:
+    """Integers of four or eight bits that a word holds, less `zero`, as numbers of sixteen bits,
+    all of which are exact. The source is a register of 32 bits, or the first of four of eight; its
+    lowest bits are the first integer. With `signed` the highest bit of each counts as negative.
+
+    Neighbours of the target are integers j and j + half of all: a pair lies 16 bits apart in the
+    word, so that one operation unpacks both."""
+
+    target: Cell
+    source: Cell
+    bits: int
+    zero: int = 0
+    signed: bool = False
+
+    @property
+    def count(self) -> int:
+        return 32 // self.bits
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """Which integer of the word each register of the target holds."""
+        half = self.count // 2
+        return tuple(each for j in range(half) for each in (j, j + half))
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSum:
+    """All threads of a cluster meet. Then block r has, in its part of the first `count` elements of
+    a shared array, the sums of those of all blocks, from that of block 0 on; and all meet again.
+    Its part begins at r · count / blocks."""
+
+    array: str
+    count: int
+
+
 MatrixMove: TypeAlias = LoadMatrix | StoreMatrix
 Hopper: TypeAlias = (
     Fill | Ring | PingPong | OrderedBarrier | WarpgroupProduct | LoadMatrix | StoreMatrix
-    | BulkStore
+    | BulkStore | Unpack | ClusterSum
 )  # fmt: skip
 HOPPER = (
     Fill, Ring, PingPong, OrderedBarrier, WarpgroupProduct, LoadMatrix, StoreMatrix, BulkStore,
+    Unpack, ClusterSum,
 )  # fmt: skip

@@ -43,6 +43,7 @@ from warploom.machine.work import Work
 ITERATIONS = 32  # of inner loops that are looked at for sectors that are touched again
 AT_ONCE = 4  # iterations that wait together, where it is not known how long they are
 JOINED = 0.7  # of what they touch, where neighbours lie one behind the other
+UNPACKED = {4: 1.4, 8: 2.75}  # instructions for each integer of so many bits in a word
 BLOCKS = 4  # neighbours in each direction of the grid, which tell what blocks have in common
 LINE_BYTES = CUDA.line_bytes
 SPREAD = 40503  # a prime: places between what neighbouring elements name, around the array
@@ -258,6 +259,11 @@ class _Count:
                 groups = active.reshape(-1, GROUP).any(axis=1).sum()
                 self.of["group_products"] += times * int(groups) * columns / 8
                 self._issue("", times, active)
+            case ir.Unpack(bits=bits):
+                self._issue("arithmetic", times * (UNPACKED[bits] * stmt.count), active)
+            case ir.ClusterSum(count=count):
+                self.of["barriers"] += 2 * times
+                self._issue("shared_requests", times * count / self.kernel.threads, active)
             case ir.Fill() | ir.BulkStore():
                 self.of["bulk_bytes"] += times * self._box_bytes(stmt)
             case ir.LoadMatrix() | ir.StoreMatrix():

@@ -303,9 +303,10 @@ class LoopNest:
         self._note(made)
         return made
 
-    def index(self, axis: ir.Linear | Expr, dtype: DType = DType.I32) -> FromIndex:
+    def index(self, axis: ir.Linear | ir.Crooked | Expr, dtype: DType = DType.I32) -> FromIndex:
         """The index along an axis, or an expression of such indices, as a number."""
-        return FromIndex(axis.expr if isinstance(axis, ir.Linear) else axis, dtype)
+        expr = axis.expr if isinstance(axis, ir.Linear | ir.Crooked) else axis
+        return FromIndex(expr, dtype)
 
     # -- values ------------------------------------------------------------------------------------
 
