@@ -10,12 +10,11 @@ from warploom.index.ir import Const, Expr, Var, minimum
 from warploom.index.laws import simplify
 from warploom.kernel import ir
 from warploom.kernel.build import Array, Builder
-from warploom.kernel.ir import Kernel, Value
-from warploom.kernel.traverse import map_value
-from warploom.loopnest.computation import Folded, Kept, Loaded
+from warploom.kernel.ir import Kernel
 from warploom.loopnest.evaluate import elements
-from warploom.loopnest.ir import Axis, Parameter
+from warploom.loopnest.ir import Axis
 from warploom.loopnest.matrix.product import Factor, MatrixProduct
+from warploom.loopnest.matrix.results import Place, Results
 from warploom.loopnest.matrix.tiling import LINE, OUT, REGISTERS, ROWS, STEP, Tiling
 from warploom.machine.record import Machine
 
@@ -30,14 +29,6 @@ def kernel_of(
     return _Made(product, tiling, machine, sizes or {}).kernel()
 
 
-@dataclass(slots=True)
-class _Place:
-    """Where a result is: expressions for the indices of axes; `inside` says where there is one."""
-
-    index: Mapping[str, Expr]
-    inside: Expr | None
-
-
 @dataclass(eq=False)
 class _Made:
     product: MatrixProduct
@@ -45,7 +36,6 @@ class _Made:
     machine: Machine
     sizes: Mapping[Axis, int]
     arrays: dict[str, Array] = field(default_factory=dict)
-    loads: int = 0
 
     def __post_init__(self) -> None:
         p, t = self.product, self.tiling
@@ -63,6 +53,7 @@ class _Made:
         room = self.machine.multiprocessors // t.cluster
         self.clusters = max(1, min(self.tiles, 1 if self.sizes else room))
         self.k = Builder(p.source.name, block=128 * t.consumers)
+        self.results = Results(self.k, p.store)
 
     def kernel(self) -> Kernel:
         k, p, t = self.k, self.product, self.tiling
@@ -208,7 +199,7 @@ class _Made:
         """The first row of a warp's results."""
         return self._line(part) + self.k.warp % 4 * 16
 
-    def _place(self, down: Expr, across: Expr, many: int) -> _Place:
+    def _place(self, down: Expr, across: Expr, many: int) -> Place:
         """Where results beside each other are."""
         p, t = self.product, self.tiling
         inside: Expr | None = None
@@ -220,38 +211,7 @@ class _Made:
         index = {p.rows.name: down, p.columns.name: across}
         if p.batch is not None:
             index[p.batch.name] = Var("batch")
-        return _Place(index, inside)
-
-    def _at(self, steps: Mapping[Axis, int], offset: int, place: _Place) -> Expr:
-        at: Expr = Const(offset)
-        for axis, step in steps.items():
-            at = at + place.index[axis.name] * step
-        return simplify(at)
-
-    def _computed(self, held: ir.Cell, place: _Place) -> Value:
-        """What is stored, of a sum; what it loads besides is loaded first."""
-
-        def found(value: Value) -> Value:
-            match value:
-                case Kept():
-                    return map_value(value.value, lambda expr: expr, found)
-                case Folded():
-                    return held
-                case Loaded():
-                    return self._loaded(value, place)
-                case Parameter(name, dtype):
-                    return ir.Cell(name, None, dtype)
-            return value
-
-        return map_value(self.product.store.value, lambda expr: expr, found)
-
-    def _loaded(self, value: Loaded, place: _Place) -> Value:
-        access = value.access
-        self.loads += 1
-        cell = self.k.register(f"{access.array.name}_{self.loads}", access.array.dtype)
-        at = self._at(access.place.factors, access.place.offset, place)
-        self.k.add(ir.Load(cell, access.array.name, at, place.inside))
-        return cell
+        return Place(index, inside)
 
     def _direct(self) -> None:
         """Straight from registers, two neighbours at once where they may be."""
@@ -274,16 +234,14 @@ class _Made:
                     with k.when(place.inside):
                         self._stored(place, first + e, pair)
 
-    def _stored(self, place: _Place, first: Expr, many: int) -> None:
+    def _stored(self, place: Place, first: Expr, many: int) -> None:
         k, p = self.k, self.product
-        self.loads += 1
-        out = k.registers(f"out_{self.loads}", p.out.dtype, many)
+        out = k.registers(self.results.fresh("out"), p.out.dtype, many)
         for e in range(many):
             index = dict(place.index)
             index[p.columns.name] = simplify(index[p.columns.name] + e)
-            out[e] = self._computed(ir.Cell("sums", first + e, self.sums), _Place(index, None))
-        at = self._at(p.store.access.place.factors, p.store.access.place.offset, place)
-        k.add(ir.Store(p.out.name, at, out[0], None, many))
+            out[e] = self.results.value(ir.Cell("sums", first + e, self.sums), Place(index, None))
+        k.add(ir.Store(p.out.name, self.results.at(p.store.access, place), out[0], None, many))
 
     def _boxed(self) -> None:
         """Through shared memory, a box of columns after another."""
@@ -309,7 +267,7 @@ class _Made:
                 cell = ir.Cell("sums", part * (t.columns // 2) + box * 32 + unit * 8 + e, self.sums)
                 down = Var("row") + self._row(part) + k.lane // 4 + e // 2 % 2 * 8
                 across = Var("column") + box * OUT + unit * 16 + e // 4 * 8 + k.lane % 4 * 2 + e % 2
-                held[e] = self._computed(cell, self._place(down, across, 1))
+                held[e] = self.results.value(cell, self._place(down, across, 1))
             own = k.warp // 4 * t.own + part * ROWS  # of this warp group's box
             down = own + k.warp % 4 * 16 + k.lane % 16
             unit_of = (unit * 2 + k.lane // 16) ^ (k.lane % 8)
