@@ -101,7 +101,8 @@ def matrix_product(program: ir.Program, turned: bool = False) -> MatrixProduct:
         _factor(first, rows[0], over, batch), _factor(second, columns[0], over, batch),
         rows[0], columns[0], over, batch, kind,
     )  # fmt: skip
-    _check_after(made)
+    axes = {made.rows, made.columns, *([batch] if batch is not None else [])}
+    check_after(store.value, fold, axes)
     return made
 
 
@@ -140,10 +141,9 @@ def _factor(loaded: Loaded, line: ir.Axis, over: ir.Axis, batch: ir.Axis | None)
     return made
 
 
-def _check_after(made: MatrixProduct) -> None:
+def check_after(value: Value, fold: Folded, axes: set[ir.Axis]) -> None:
     """What comes after the sum is along its axes, and loads where nothing else decides."""
-    axes = {made.rows, made.columns, made.batch}
-    for each in leaves_after(made.store.value, made.fold):
+    for each in leaves_after(value, fold):
         match each:
             case Loaded(access=access):
                 if access.where is not None or not access.is_linear or set(access.axes) - axes:
