@@ -275,6 +275,8 @@ class Pipeline(ProductPrinter):
                 self._send(stmt)
             case ir.Unpack():
                 self._unpack(stmt)
+            case ir.Interleave():
+                self._interleave(stmt)
             case ir.ClusterSum():
                 self._cluster_sum(stmt)
             case Fill():
@@ -451,11 +453,7 @@ class Pipeline(ProductPrinter):
         self.call(
             matrix_name(False, many, stmt.transposed), self.place(stmt.array, stmt.index), *words
         )
-        kind = self.printer.type(stmt.target.dtype)
-        for at, word in enumerate(words):
-            for half in range(2):
-                cell = self.printer.neighbour(stmt.target, 2 * at + half)
-                lines.add(f"{cell} = ({kind})({word}{' >> 16' if half else ''});")
+        self._parted(stmt.target, words)
         lines.close()
 
     def _unpack(self, stmt: ir.Unpack) -> None:
@@ -469,12 +467,28 @@ class Pipeline(ProductPrinter):
         lines.open("")
         lines.add(f"unsigned int {', '.join(pairs)};")
         self.call(f"unpack_{stmt.target.dtype!r}_{stmt.bits}_{less}", word, *pairs)
-        kind = self.printer.type(stmt.target.dtype)
-        for at, pair in enumerate(pairs):
-            for half in range(2):
-                cell = self.printer.neighbour(stmt.target, 2 * at + half)
-                lines.add(f"{cell} = ({kind})({pair}{' >> 16' if half else ''});")
+        self._parted(stmt.target, pairs)
         lines.close()
+
+    def _interleave(self, stmt: ir.Interleave) -> None:
+        lines = self.printer.lines
+        held = [self.printer.neighbour(stmt.source, at) for at in range(stmt.count)]
+        words, half = self.printer.words_of(held, 16), stmt.count // 4
+        lines.open("")
+        for at in range(half):
+            for side, chosen in enumerate(("0x5410", "0x7632")):
+                pair = f"__byte_perm({words[at]}, {words[at + half]}, {chosen})"
+                lines.add(f"const unsigned int pair{2 * at + side} = {pair};")
+        self._parted(stmt.target, [f"pair{at}" for at in range(2 * half)])
+        lines.close()
+
+    def _parted(self, target: ir.Cell, words: list[str]) -> None:
+        """Words as the numbers of sixteen bits that they hold, one after another."""
+        kind = self.printer.type(target.dtype)
+        for at, word in enumerate(words):
+            for half in range(2):
+                cell = self.printer.neighbour(target, 2 * at + half)
+                self.add(f"{cell} = ({kind})({word}{' >> 16' if half else ''});")
 
     def _cluster_sum(self, stmt: ir.ClusterSum) -> None:
         many, share = self.kernel.cluster, stmt.count // self.kernel.cluster

@@ -28,12 +28,18 @@ def _pair(dtype: str, bits: int, less: int, at: int) -> str:
     power, high, one = _POWER[dtype]
     minus = 0x8000 | _code(power + less, *_EXPONENT[dtype])
     if bits == 4:
-        shifted = f"w >> {4 * at}" if at else "w"
-        held = f"({shifted} & 0x000f000fu) | {_both(high)}"
-    else:
-        held = f"__byte_perm(w, {_both(high)}, {0x5050 | at | (at + 2) << 8:#06x})"
+        return (
+            f'  asm("lop3.b32 %0, %1, 0x000f000f, %2, 0xea;" : "=r"(p{at})\n'
+            f'    : "r"({f"w >> {4 * at}" if at else "w"}), "r"({_both(high)}));\n'
+            + _less(dtype, at, one, minus)
+        )
+    held = f"__byte_perm(w, {_both(high)}, {0x5050 | at | (at + 2) << 8:#06x})"
+    return f"  p{at} = {held};\n" + _less(dtype, at, one, minus)
+
+
+def _less(dtype: str, at: int, one: int, minus: int) -> str:
+    """Times one, and a negative number: a subtraction that all machines with bf16 have."""
     return (
-        f"  p{at} = {held};\n"
         f'  asm("fma.rn.{dtype}x2 %0, %0, %1, %2;" : "+r"(p{at})'
         f' : "r"({_both(one)}), "r"({_both(minus)}));'
     )

@@ -237,6 +237,8 @@ def check_hopper(stmt: ir.Stmt, scope: Mapping[str, Any], kernel: ir.Kernel) -> 
             _check_product(stmt, scope)
         case ir.Unpack():
             _check_unpack(stmt, scope)
+        case ir.Interleave():
+            _check_interleave(stmt, scope)
         case ir.ClusterSum():
             _check_cluster_sum(stmt, scope, kernel)
         case ir.LoadMatrix(cell) | ir.StoreMatrix(value=cell):
@@ -354,6 +356,15 @@ def _check_unpack(stmt: ir.Unpack, scope: Mapping[str, Any]) -> None:
                          advice="bf16 or f16")  # fmt: skip
     for cell in (stmt.source, stmt.target):
         _check_array(cell, cell.dtype, "integers that are unpacked", scope)
+
+
+def _check_interleave(stmt: ir.Interleave, scope: Mapping[str, Any]) -> None:
+    dtype = stmt.source.dtype
+    if dtype.bytes != 2 or stmt.count < 4 or stmt.count % 4:
+        raise CheckError(f"{stmt.count} registers of {dtype!r} in turn",
+                         advice="a multiple of 4, of 16 bits each")  # fmt: skip
+    for cell in (stmt.source, stmt.target):
+        _check_array(cell, dtype, "registers in turn", scope)
 
 
 def _check_cluster_sum(

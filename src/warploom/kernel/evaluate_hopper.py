@@ -52,6 +52,8 @@ def hopper(batch: Batch, stmt: Hopper, active: Mask) -> None:
             _store_matrix(batch, stmt, active)
         case ir.Unpack():
             _unpack(batch, stmt, active)
+        case ir.Interleave():
+            _interleave(batch, stmt, active)
         case ir.ClusterSum():
             _cluster_sum(batch, stmt, active)
 
@@ -351,6 +353,15 @@ def _unpack(batch: Batch, stmt: ir.Unpack, active: Mask) -> None:
         bits = word >> np.uint64(field * stmt.bits) & np.uint64((1 << stmt.bits) - 1)
         numbers = (bits.astype(np.int64) ^ high) - high - stmt.zero
         batch.write_register(stmt.target, coded(numbers, stmt.target.dtype), active, register)
+    batch.report.operations += int(active.reshape(-1, 32).any(axis=1).sum())
+
+
+def _interleave(batch: Batch, stmt: ir.Interleave, active: Mask) -> None:
+    first = int(batch.register_index(stmt.source, active, stmt.count))
+    batch.register_index(stmt.target, active, stmt.count)
+    held = batch.registers[stmt.source.name][first : first + stmt.count].copy()
+    for register, other in enumerate(stmt.order):
+        batch.write_register(stmt.target, held[other], active, register)
     batch.report.operations += int(active.reshape(-1, 32).any(axis=1).sum())
 
 

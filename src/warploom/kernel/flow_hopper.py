@@ -72,7 +72,7 @@ def check_hopper_site(flow: Flow, site: Site) -> None:
     stmt, level = site.stmt, site.place.level
     if not isinstance(stmt, HOPPER):
         return
-    if isinstance(stmt, ir.Unpack):  # each thread for itself
+    if isinstance(stmt, ir.Unpack | ir.Interleave):  # each thread for itself
         return
     if (isinstance(stmt, _TOGETHER) and level > Level.BLOCK) or level > Level.WARP:
         raise CheckError(

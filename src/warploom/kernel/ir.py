@@ -23,6 +23,7 @@ from warploom.kernel.warpgroup import (
     ClusterSum,
     Fill,
     Hopper,
+    Interleave,
     LoadMatrix,
     MapParam,
     OrderedBarrier,
@@ -38,8 +39,8 @@ from warploom.machine.record import CUDA
 from warploom.node import Interned, node
 
 __all__ = [
-    "BulkStore", "ClusterSum", "Fill", "LoadMatrix", "MapParam", "OrderedBarrier", "PingPong",
-    "Ring", "Roles", "StoreMatrix", "Tile", "Unpack", "WarpgroupProduct",
+    "BulkStore", "ClusterSum", "Fill", "Interleave", "LoadMatrix", "MapParam", "OrderedBarrier",
+    "PingPong", "Ring", "Roles", "StoreMatrix", "Tile", "Unpack", "WarpgroupProduct",
 ]  # fmt: skip
 
 # Functions of one floating-point number.

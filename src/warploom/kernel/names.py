@@ -197,7 +197,7 @@ def _simple(stmt: ir.Stmt, names: Mapping[str, str]) -> ir.Stmt:
         made = replace(made, a=_factor(made.a, names), b=_tile(made.b, names))
     if isinstance(
         made, ir.Assign | ir.Load | ir.Shuffle | ir.TensorProduct | ir.WarpgroupProduct
-        | ir.LoadMatrix | ir.Unpack
+        | ir.LoadMatrix | ir.Unpack | ir.Interleave
     ):  # fmt: skip
         made = replace(made, target=_cell(made.target, names))
     return made

@@ -185,7 +185,7 @@ def _width(stmt: ir.Stmt) -> int:
             return next(iter(held(stmt)))[1]
         case ir.LoadMatrix():
             return 2 * stmt.count
-        case ir.Unpack():
+        case ir.Unpack() | ir.Interleave():
             return stmt.count
     return stmt.width if isinstance(stmt, ir.Load | ir.Store) else 1
 

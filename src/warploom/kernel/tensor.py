@@ -21,6 +21,7 @@ import numpy.typing as npt
 from warploom.kernel.dtype import DType, f32, i32
 from warploom.kernel.ir import (
     Cell,
+    Interleave,
     StoreMatrix,
     TensorKind,
     TensorProduct,
@@ -37,7 +38,7 @@ DEPTH: dict[TensorKind, int] = {
     "tf32": 8, "bf16": 16, "f16": 16, "e4m3": 32, "e5m2": 32, "i8": 32, "u8": 32,
 }  # fmt: skip
 # Statements that read neighbouring registers, which `held` names.
-HELD = (TensorProduct, WarpgroupProduct, StoreMatrix, Unpack)
+HELD = (TensorProduct, WarpgroupProduct, StoreMatrix, Unpack, Interleave)
 _OF_SINGLE: tuple[TensorKind, ...] = ("tf32", "bf16")  # whose factors may be of single precision
 MACHINE = 90  # whose arithmetic it is: sm_90
 LEADING: dict[TensorKind, np.uint32] = {
@@ -52,7 +53,7 @@ def widths(kind: TensorKind) -> tuple[int, int, int]:
 
 
 def held(
-    stmt: TensorProduct | WarpgroupProduct | StoreMatrix | Unpack,
+    stmt: TensorProduct | WarpgroupProduct | StoreMatrix | Unpack | Interleave,
 ) -> Iterator[tuple[Cell, int]]:
     """The registers that matrices are read from: the first of neighbours, and how many."""
     match stmt:
@@ -66,6 +67,8 @@ def held(
             yield value, 2 * stmt.count
         case Unpack(source=source):
             yield source, 4 // source.dtype.bytes
+        case Interleave(_, source, count):
+            yield source, count
 
 
 def types_of(kind: TensorKind) -> tuple[DType, tuple[DType, ...]]:

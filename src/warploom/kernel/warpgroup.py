@@ -199,8 +199,27 @@ class Unpack:
     @property
     def order(self) -> tuple[int, ...]:
         """Which integer of the word each register of the target holds."""
-        half = self.count // 2
-        return tuple(each for j in range(half) for each in (j, j + half))
+        return halves_in_turn(self.count)
+
+
+def halves_in_turn(count: int) -> tuple[int, ...]:
+    """The first and the second half of so many, one of each in turn."""
+    return tuple(each for j in range(count // 2) for each in (j, j + count // 2))
+
+
+@dataclass(frozen=True, slots=True)
+class Interleave:
+    """Neighbouring registers of sixteen bits, one of the first half and one of the second in turn:
+    what stands beside integers that were unpacked has their order."""
+
+    target: Cell
+    source: Cell
+    count: int
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """Which register of the source each of the target is."""
+        return halves_in_turn(self.count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,9 +235,9 @@ class ClusterSum:
 MatrixMove: TypeAlias = LoadMatrix | StoreMatrix
 Hopper: TypeAlias = (
     Fill | Ring | PingPong | OrderedBarrier | WarpgroupProduct | LoadMatrix | StoreMatrix
-    | BulkStore | Unpack | ClusterSum
+    | BulkStore | Unpack | Interleave | ClusterSum
 )  # fmt: skip
 HOPPER = (
     Fill, Ring, PingPong, OrderedBarrier, WarpgroupProduct, LoadMatrix, StoreMatrix, BulkStore,
-    Unpack, ClusterSum,
+    Unpack, Interleave, ClusterSum,
 )  # fmt: skip

@@ -261,6 +261,8 @@ class _Count:
                 self._issue("", times, active)
             case ir.Unpack(bits=bits):
                 self._issue("arithmetic", times * (UNPACKED[bits] * stmt.count), active)
+            case ir.Interleave(count=count):
+                self._issue("arithmetic", times * count / 2, active)
             case ir.ClusterSum(count=count):
                 self.of["barriers"] += 2 * times
                 self._issue("shared_requests", times * count / self.kernel.threads, active)

@@ -97,9 +97,9 @@ class _Made:
     def _turn(self, begin: Expr, last: bool) -> None:
         k, t = self.k, self.tiling
         k.let("deep", begin)
+        self._first()
         words = self._words()
         scales = self._scales()
-        self._first()
         k.add(ir.Barrier(waits=0))
         for ahead in range(t.ahead):
             self._piece(ahead, words, scales)
@@ -162,11 +162,10 @@ class _Made:
         count = t.rows * self.span // EIGHT
         rounds = -(-count // self.threads)
         with k.loop("unit", rounds) as unit:
-            number = k.let("number", unit * self.threads + k.thread)
-            lane, low = number % 4, number // 4 % 2
-            piece = number // 8 % self.eights
-            high = number // (8 * self.eights) % (t.rows // 2)
-            chunk = number // (4 * t.rows * self.eights)
+            number = unit * self.threads + k.thread
+            lane, low = k.thread % 4, k.thread // 4 % 2
+            piece = k.thread // 8 % self.eights
+            high, chunk = self._pair_of_rows(unit)
             line = high * 2 + low
             down = Var("row") + line
             term = Var("deep") + chunk * self.deep + (lane * self.eights + piece) * EIGHT
@@ -188,6 +187,17 @@ class _Made:
             else:
                 self._copied(held, array, at, inside, place)
 
+    def _pair_of_rows(self, unit: Expr) -> tuple[Expr, Expr]:
+        """Which two rows, and which piece of the sum: all threads have so many pairs at once, or
+        all pairs of so many pieces."""
+        pairs, own = self.tiling.rows // 2, 8 * self.eights
+        many = self.threads // own
+        if many < pairs:
+            each = pairs // many
+            return self.k.thread // own + unit % each * many, unit // each
+        chunk = self.k.thread // (own * pairs) + unit * (many // pairs)
+        return self.k.thread // own % pairs, chunk
+
     def _copied(
         self, held: RegisterArray, array: str, at: Expr, inside: Expr | None, place: Expr
     ) -> None:
@@ -200,25 +210,20 @@ class _Made:
     def _factor(self, chunk: Expr, piece: int) -> RegisterArray:
         """Two products' worth for each sixteen rows, in the order of weights in their words."""
         k = self.k
-        order = self._order()
         factor = k.registers(self.results.fresh("factor"), self.dtype, self.tall * 16)
         for tall in range(self.tall):
             for side in (LOW, HIGH):
                 line = tall * ROWS + side * 8 + k.lane // 4
                 place = self._unit(chunk, piece, line, k.lane % 4) * EIGHT
                 eight = k.registers(self.results.fresh("eight"), self.dtype, EIGHT)
+                turned = k.registers(self.results.fresh("turned"), self.dtype, EIGHT)
                 k.add(ir.Load(eight[0], "first", place, None, None, EIGHT))
-                for at, term in enumerate(order):
+                for word in range(0, EIGHT, self.word):
+                    k.add(ir.Interleave(turned[word], eight[word], self.word))
+                for at in range(EIGHT):
                     step, pair, e = at // 4, at // 2 % 2, at % 2
-                    factor[tall * 16 + step * 8 + pair * 4 + side * 2 + e] = eight[term]
+                    factor[tall * 16 + step * 8 + pair * 4 + side * 2 + e] = turned[at]
         return factor
-
-    def _order(self) -> list[int]:
-        """The terms of eight as unpacked words have them."""
-        own = ir.Unpack(
-            ir.Cell("", None, self.dtype), ir.Cell("", None, DType.U32), self.product.weights.bits
-        ).order
-        return [word * self.word + each for word in range(EIGHT // self.word) for each in own]
 
     # -- products
 
