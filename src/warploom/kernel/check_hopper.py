@@ -367,9 +367,7 @@ def _check_interleave(stmt: ir.Interleave, scope: Mapping[str, Any]) -> None:
         _check_array(cell, dtype, "registers in turn", scope)
 
 
-def _check_cluster_sum(
-    stmt: ir.ClusterSum, scope: Mapping[str, Any], kernel: ir.Kernel
-) -> None:
+def _check_cluster_sum(stmt: ir.ClusterSum, scope: Mapping[str, Any], kernel: ir.Kernel) -> None:
     shared = _shared(stmt.array, scope)
     if shared.dtype is not DType.F32 or not 0 < stmt.count <= shared.size:
         raise CheckError(

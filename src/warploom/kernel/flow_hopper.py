@@ -22,8 +22,15 @@ if TYPE_CHECKING:
 
 ROWS = 64
 WARPS = GROUP // 32
-_TOGETHER = (Ring, Fill, ir.PingPong, ir.OrderedBarrier, ir.BulkStore, ir.WarpgroupProduct,
-             ir.ClusterSum)
+_TOGETHER = (
+    Ring,
+    Fill,
+    ir.PingPong,
+    ir.OrderedBarrier,
+    ir.BulkStore,
+    ir.WarpgroupProduct,
+    ir.ClusterSum,
+)
 _LANES = ("thread", "thread_x", "lane")
 
 

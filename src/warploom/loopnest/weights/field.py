@@ -57,7 +57,7 @@ def field_of(value: Value, word: Loaded, at: AtIndex) -> Field:
                 left, right = right, left
             number = _constant(right, at)
             return _fitting(_CHANGED[op](field_of(left, word, at), number))
-    raise NotMeantError(f"'{word.array}' is unpacked otherwise than by shifts and masks")
+    raise NotMeantError(f"'{word.access.array}' is unpacked otherwise than by shifts and masks")
 
 
 def _refused(why: str) -> NotMeantError:
@@ -68,7 +68,7 @@ def _fitting(found: Field) -> Field:
     """Nothing of it is lost in its type."""
     low, high = found.range
     if found.dtype is DType.F32:
-        fits = -WHOLE <= low and high <= WHOLE
+        fits = low >= -WHOLE and high <= WHOLE
     else:
         fits = not found.dtype.is_real and found.dtype.has(low) and found.dtype.has(high)
     if not fits:

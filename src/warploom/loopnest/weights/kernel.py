@@ -137,7 +137,7 @@ class _Made:
         return conditions[0] if len(conditions) == 1 else conditions[0].and_(conditions[1])
 
     def _scales(self) -> RegisterArray | None:
-        """Of two columns that a lane has sums of, for each piece."""
+        """Those of two columns that a lane has sums of, for each piece."""
         k, scales, t = self.k, self.product.scales, self.tiling
         if scales is None:
             return None
@@ -273,14 +273,18 @@ class _Made:
     # -- results
 
     def _added(self) -> None:
-        """Of all parts, in order; then of all blocks, each of which has some of the results."""
+        """Adds up all parts, in order; then those of all blocks, each of which has some results."""
         k, t = self.k, self.tiling
         line = t.columns + PAD
         for tall in range(self.tall):
             for tile in range(t.wide):
                 for side in (LOW, HIGH):
                     row = tall * ROWS + side * 8 + k.lane // 4
-                    at = (Var("part") * t.rows + row) * line + Var("begin") + (tile * 8 + k.lane % 4 * 2)
+                    at = (
+                        (Var("part") * t.rows + row) * line
+                        + Var("begin")
+                        + (tile * 8 + k.lane % 4 * 2)
+                    )
                     held = self.total[(tall * t.wide + tile) * 4 + side * 2]
                     k.add(ir.Store("sums", at, held, None, 2))
         k.barrier()

@@ -15,8 +15,8 @@ DEEP = 32  # terms of a sum for each eight that a lane loads at once
 
 @dataclass(frozen=True, slots=True)
 class WeightTiling:
-    """A block makes `rows` × (8 · `wide` · `beside`) results by warps, `beside` of them next to each
-    other and `parts` along the sum; each has `wide` tiles of eight columns, and loads `ahead`
+    """A block makes `rows` × (8 · `wide` · `beside`) results by warps, `beside` of them next to
+    each other and `parts` along the sum; each has `wide` tiles of eight columns, and loads `ahead`
     pieces of its part at once. Blocks of a `cluster` have parts of the sum, too."""
 
     rows: int
@@ -44,7 +44,7 @@ class WeightTiling:
         return 2 * self.rows * self.span(deep) + 4 * sums
 
     def registers(self, deep: int, bits: int) -> int:
-        """Of a thread, about."""
+        """Estimated registers of a thread."""
         sums = 2 * self.wide * self.rows // 4
         words = self.ahead * self.wide * deep // DEEP * bits // 4
         return sums + words + self.ahead * self.wide + self.rows // 2 + OWN
