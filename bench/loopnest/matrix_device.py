@@ -5,8 +5,10 @@
 Rows are as `command_device` has them: the loop nest of a product whose factors are converted where
 they are multiplied. `nk` says that the second factor has its rows along the sum (a weight as
 PyTorch's `linear` has it), `kn` that it is stored as NumPy multiplies it; `mk` and `km` of the
-first. `matrix_device.json` has a record of each row. L2 is as the launches before left it, for
-both.
+first. `tf32` rounds factors of single precision to tf32, as cuBLAS does when it may. Rows of `int4`
+and `int8` have weights of as many bits, scaled by groups of 128 along the sum, beside cuBLAS with
+weights of sixteen bits. `matrix_device.json` has a record of each row. L2 is as the launches before
+left it, for both.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from bench.loopnest.command_device import Call, Row, main
 from warploom.kernel.dtype import DType, bf16, e4m3, f16, f32
 from warploom.kernel.ir import Value
 from warploom.loopnest.build import LoopNest, cast, erf
+from warploom.loopnest.kernels import Integers, matmul
 
 RECORDS = "matrix_device.json"
 TORCH = {f16: "float16", bf16: "bfloat16", f32: "float32", e4m3: "float8_e4m3fn"}
@@ -70,6 +73,14 @@ def row(
     return Row(name, nest, said, wanted, partial(library, *shape, dtype, layout))
 
 
+def weighted(m: int, n: int, k: int, weights: Integers, wanted: float) -> Row:
+    """A product with packed weights, beside that with weights of sixteen bits."""
+    nest = partial(matmul, m, n, k, ((), (), ()), weights=weights, group=128, dtype=bf16)
+    said = "cuBLAS, weights of bf16"
+    return Row(f"{weights}-{m}x{n}x{k}", nest, said, wanted,
+               partial(library, m, n, k, bf16, "mk-nk"))  # fmt: skip
+
+
 ROWS: dict[str, Row] = {
     each.name: each
     for each in (
@@ -89,6 +100,10 @@ ROWS: dict[str, Row] = {
         row("f16-4096", (4096, 4096, 4096), 0.97, f16),
         row("e4m3-4096", (4096, 4096, 4096), 0.85, e4m3, "mk-nk"),
         row("bf16-4096-gelu", (4096, 4096, 4096), 0.94, gelu=True),
+        weighted(16, 4096, 4096, "int4", 1.92),  # 1.5 times ours of bf16, which is 1.28 of cuBLAS
+        weighted(16, 4096, 4096, "int8", 0.0),
+        weighted(64, 4096, 4096, "int4", 0.0),
+        weighted(1, 4096, 4096, "int4", 0.0),
     )
 }
 

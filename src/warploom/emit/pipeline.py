@@ -12,7 +12,7 @@ arrays; counters of stages go on from ring to ring, and a phase turns when they 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from warploom.emit.async_helper import matrix_name
 from warploom.emit.product_group import ProductPrinter
@@ -34,6 +34,11 @@ from warploom.kernel.warpgroup import GROUP, Fill, Hopper, Ring
 
 if TYPE_CHECKING:
     from warploom.emit.cuda import CudaPrinter
+
+# Statements without parts, which each thread, warp or cluster does where it comes to them.
+Moved: TypeAlias = (
+    ir.LoadMatrix | ir.StoreMatrix | ir.BulkStore | ir.Unpack | ir.Interleave | ir.ClusterSum
+)
 
 _OWN = f"(int)threadIdx.x / {GROUP}"  # the number of a thread's warp group
 # The barriers at which they meet, and each warp group of them, and where each waits for its turn.
@@ -267,6 +272,13 @@ class Pipeline(ProductPrinter):
                     "statements in a loop or condition",
                     advice="let products of warp groups stand in loops of their own",
                 )
+            case Fill():
+                pass  # by others
+            case _:
+                self._moved(stmt)
+
+    def _moved(self, stmt: Moved) -> None:
+        match stmt:
             case ir.LoadMatrix():
                 self._load_matrix(stmt)
             case ir.StoreMatrix():
@@ -279,8 +291,6 @@ class Pipeline(ProductPrinter):
                 self._interleave(stmt)
             case ir.ClusterSum():
                 self._cluster_sum(stmt)
-            case Fill():
-                pass  # by others
             case _:
                 assert_never(stmt)
 
