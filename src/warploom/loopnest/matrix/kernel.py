@@ -4,17 +4,17 @@ group fills, products of the others, and how the results leave."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from warploom.index.ir import Const, Expr, Var, minimum
 from warploom.index.laws import simplify
 from warploom.kernel import ir
-from warploom.kernel.build import Array, Builder
+from warploom.kernel.build import Builder
 from warploom.kernel.ir import Kernel
 from warploom.loopnest.evaluate import elements
 from warploom.loopnest.ir import Axis
 from warploom.loopnest.matrix.product import Factor, MatrixProduct
-from warploom.loopnest.matrix.results import Place, Results
+from warploom.loopnest.matrix.results import Given, Place, Results
 from warploom.loopnest.matrix.tiling import LINE, OUT, REGISTERS, ROWS, STEP, Tiling
 from warploom.machine.record import Machine
 
@@ -35,7 +35,6 @@ class _Made:
     tiling: Tiling
     machine: Machine
     sizes: Mapping[Axis, int]
-    arrays: dict[str, Array] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         p, t = self.product, self.tiling
@@ -53,16 +52,12 @@ class _Made:
         room = self.machine.multiprocessors // t.cluster
         self.clusters = max(1, min(self.tiles, 1 if self.sizes else room))
         self.k = Builder(p.source.name, block=128 * t.consumers)
-        self.results = Results(self.k, p.store)
+        counts = elements(p.program, self.sizes)
+        self.given = Given(self.k, p.source, counts, p.out)
+        self.results = Results(self.k, p.store, self.given)
 
     def kernel(self) -> Kernel:
-        k, p, t = self.k, self.product, self.tiling
-        stored, counts = p.out, elements(p.program, self.sizes)
-        for each in p.source.arrays:
-            const, size = each is not stored, counts[each]
-            self.arrays[each.name] = k.array(each.name, each.dtype, size, const=const)
-        for number in p.source.parameters:
-            k.number(number.name, number.dtype)
+        k, t = self.k, self.tiling
         k.grid(self.clusters * t.cluster)
         k.cluster(t.cluster)
         k.roles(*REGISTERS[t.consumers])
@@ -80,7 +75,7 @@ class _Made:
                         self._tile(first + turn * self.clusters)
                 else:
                     self._tile(first + turn * self.clusters)
-        return k.done(predicate=True)
+        return self.given.back(k.done(predicate=True))
 
     # -- what there is
 
@@ -110,10 +105,10 @@ class _Made:
     ) -> None:  # fmt: skip
         """A map of two axes, or of three where there are batches."""
         if self.product.batch is None:
-            self.k.tensor_map(name, self.arrays[array], sizes[1:], box, swizzle, steps[1:])
+            self.k.tensor_map(name, self.given.arrays[array], sizes[1:], box, swizzle, steps[1:])
         else:
             whole = (1, *box)
-            self.k.tensor_map(name, self.arrays[array], sizes, whole, swizzle, steps)
+            self.k.tensor_map(name, self.given.arrays[array], sizes, whole, swizzle, steps)
 
     def _shared(self) -> None:
         k, t = self.k, self.tiling
@@ -241,7 +236,7 @@ class _Made:
             index = dict(place.index)
             index[p.columns.name] = simplify(index[p.columns.name] + e)
             out[e] = self.results.value(ir.Cell("sums", first + e, self.sums), Place(index, None))
-        k.add(ir.Store(p.out.name, self.results.at(p.store.access, place), out[0], None, many))
+        self.results.put(self.results.at(p.store.access, place), out[0], None, many)
 
     def _boxed(self) -> None:
         """Through shared memory, a box of columns after another."""

@@ -9,10 +9,11 @@ from warploom.index.ir import Const, Expr
 from warploom.index.laws import simplify
 from warploom.kernel import ir
 from warploom.kernel.build import Builder
-from warploom.kernel.ir import Value
+from warploom.kernel.ir import Kernel, Value
+from warploom.kernel.names import Fresh, names_of, renamed
 from warploom.kernel.traverse import map_value
-from warploom.loopnest.access import Access
-from warploom.loopnest.computation import Folded, Kept, Loaded, Stored
+from warploom.loopnest.access import Access, Array
+from warploom.loopnest.computation import Computation, Folded, Kept, Loaded, Stored
 from warploom.loopnest.ir import Parameter
 
 
@@ -24,12 +25,40 @@ class Place:
     inside: Expr | None
 
 
+class Given:
+    """Declares what a computation is given. While a kernel is written it has names of its own, so
+    that no array of a user collides with what the kernel calls its registers."""
+
+    def __init__(
+        self, k: Builder, source: Computation, counts: Mapping[Array, int], out: Array
+    ) -> None:
+        every = [each.name for each in source.arrays]
+        every += [each.name for each in source.parameters]
+        self.names = {name: f"given_{at}" for at, name in enumerate(every)}
+        self.arrays = {
+            each.name: k.array(
+                self.names[each.name], each.dtype, counts[each], const=each is not out
+            )
+            for each in source.arrays
+        }
+        for number in source.parameters:
+            k.number(self.names[number.name], number.dtype)
+
+    def back(self, kernel: Kernel) -> Kernel:
+        """The kernel with the names that users gave; its own make way."""
+        own = names_of(kernel) - {*self.names.values(), kernel.name, *ir.BUILT_IN}
+        fresh = Fresh(own | self.names.keys())
+        other = {name: fresh.name(name) for name in sorted(own & self.names.keys())}
+        return renamed(kernel, other | {made: name for name, made in self.names.items()})
+
+
 @dataclass(slots=True)
 class Results:
     """Adds to a kernel what comes after its sums."""
 
     k: Builder
     store: Stored
+    given: Given
     named: int = 0
 
     def fresh(self, name: str) -> str:
@@ -55,13 +84,20 @@ class Results:
                 case Loaded():
                     return self._loaded(value, place)
                 case Parameter(name, dtype):
-                    return ir.Cell(name, None, dtype)
+                    return ir.Cell(self.given.names[name], None, dtype)
             return value
 
         return map_value(self.store.value, lambda expr: expr, found)
 
+    def put(self, at: Expr, value: Value, inside: Expr | None = None, many: int = 1) -> None:
+        """Stores results, beside each other if they are several."""
+        name = self.given.names[self.store.access.array.name]
+        self.k.add(ir.Store(name, at, value, inside, many))
+
     def _loaded(self, value: Loaded, place: Place) -> Value:
         array = value.access.array
-        cell = self.k.register(self.fresh(array.name), array.dtype)
-        self.k.add(ir.Load(cell, array.name, self.at(value.access, place), place.inside))
+        cell = self.k.register(self.fresh(f"{array.name}_loaded"), array.dtype)
+        self.k.add(
+            ir.Load(cell, self.given.names[array.name], self.at(value.access, place), place.inside)
+        )
         return cell

@@ -9,17 +9,17 @@ shared memory, and blocks of a cluster then, each a part of the results.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from warploom.index.ir import Const, Expr, Var
 from warploom.index.laws import simplify
 from warploom.kernel import ir
-from warploom.kernel.build import Array, Builder, RegisterArray, fma
+from warploom.kernel.build import Builder, RegisterArray, fma
 from warploom.kernel.dtype import DType
 from warploom.kernel.ir import Kernel, Value
 from warploom.loopnest.evaluate import elements
 from warploom.loopnest.ir import Axis
-from warploom.loopnest.matrix.results import Place, Results
+from warploom.loopnest.matrix.results import Given, Place, Results
 from warploom.loopnest.weights.product import EIGHT, WeightProduct
 from warploom.loopnest.weights.tiling import COLUMNS, LANES, PAD, ROWS, WeightTiling
 from warploom.machine.record import Machine
@@ -43,7 +43,6 @@ class _Made:
     tiling: WeightTiling
     machine: Machine
     sizes: Mapping[Axis, int]
-    arrays: dict[str, Array] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         p, t = self.product, self.tiling
@@ -59,16 +58,11 @@ class _Made:
         self.held = EIGHT * self.eights // p.weights.each
         self.word = 32 // p.weights.bits
         self.k = Builder(p.source.name, block=self.threads)
-        self.results = Results(self.k, p.store)
+        self.given = Given(self.k, p.source, elements(p.program, self.sizes), p.out)
+        self.results = Results(self.k, p.store, self.given)
 
     def kernel(self) -> Kernel:
-        k, p, t = self.k, self.product, self.tiling
-        counts = elements(p.program, self.sizes)
-        for each in p.source.arrays:
-            const = each is not p.out
-            self.arrays[each.name] = k.array(each.name, each.dtype, counts[each], const=const)
-        for number in p.source.parameters:
-            k.number(number.name, number.dtype)
+        k, t = self.k, self.tiling
         wide, tall = -(-self.n // t.columns), -(-self.m // t.rows)
         k.grid(wide * t.cluster, tall)
         k.cluster(t.cluster)
@@ -90,7 +84,7 @@ class _Made:
             with k.loop("turn", turns, unroll=False) as turn:
                 self._turn((turn * t.cluster + self.rank) * self.span, last=False)
         self._added()
-        return k.done()
+        return self.given.back(k.done())
 
     # -- one part of the sum
 
@@ -123,7 +117,11 @@ class _Made:
                 at = column * weights.line + term // weights.each
                 inside = self._inside(column, term, EIGHT * self.eights)
                 target = held[(ahead * t.wide + tile) * self.held]
-                k.add(ir.Load(target, weights.array.name, at, inside, None, self.held))
+                k.add(
+                    ir.Load(
+                        target, self.given.names[weights.array.name], at, inside, None, self.held
+                    )
+                )
         return held
 
     def _inside(self, column: Expr, term: Expr, many: int) -> Expr | None:
@@ -150,7 +148,9 @@ class _Made:
                     at = column * scales.line + term // scales.group * scales.step
                     target = held[(ahead * t.wide + tile) * 2 + e]
                     inside = self._inside(column, term, 1)
-                    k.add(ir.Load(target, scales.array.name, simplify(at), inside))
+                    k.add(
+                        ir.Load(target, self.given.names[scales.array.name], simplify(at), inside)
+                    )
         return held
 
     # -- the first factor
@@ -180,7 +180,7 @@ class _Made:
             at = down * self.product.a_line + term
             place = self._unit(chunk, piece, line, lane) * EIGHT
             held = k.registers("passing", self.dtype, EIGHT)
-            array = self.product.a.name
+            array = self.given.names[self.product.a.name]
             if count % self.threads:
                 with k.when(number.lt(count)):
                     self._copied(held, array, at, inside, place)
@@ -332,7 +332,7 @@ class _Made:
             inside = last if inside is None else inside.and_(last)
         place = Place({p.rows.name: down, p.columns.name: across}, inside)
         value = self.results.value(held, place)
-        k.add(ir.Store(p.out.name, self.results.at(p.store.access, place), value, inside))
+        self.results.put(self.results.at(p.store.access, place), value, inside)
 
 
 class _Each:
