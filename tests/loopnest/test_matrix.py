@@ -14,7 +14,7 @@ from warploom.emit.cuda import cuda
 from warploom.kernel.dtype import DType, bf16, e4m3, f16, f32, i8, i32
 from warploom.kernel.evaluate import run
 from warploom.kernel.ir import Value
-from warploom.loopnest.build import LoopNest, cast, maximum
+from warploom.loopnest.build import LoopNest, cast, maximum, tf32
 from warploom.loopnest.ir import Program
 from warploom.loopnest.kernels import batched_matmul, convolution, matmul
 from warploom.loopnest.matrix.bound import MatrixBound
@@ -52,7 +52,9 @@ def stated(
     A, B = nest.array("A", *first, dtype=dtype), nest.array("B", *second, dtype=dtype)
     sums, out = (f32 if dtype.is_real else i32), out or (dtype if dtype.bytes == 2 else f32)
     C = nest.array("C", *outer, axes["m"], axes["n"], dtype=out)
-    value: Value = nest.sum(cast(A[first], sums) * cast(B[second], sums), over=axes["k"])
+    a, b = A[first], B[second]
+    factors = (tf32(a), tf32(b)) if dtype is f32 else (cast(a, sums), cast(b, sums))
+    value: Value = nest.sum(factors[0] * factors[1], over=axes["k"])
     if after:
         bias, residual = nest.array("bias", axes["n"]), nest.array("residual", axes["m"], axes["n"])
         value = maximum(value + bias[axes["n"]], 0) + residual[(axes["m"], axes["n"])]
@@ -131,6 +133,7 @@ def apart() -> Program:
         (apart(), "neighbours in 'A' are not side by side"),
         (stated((64, 60, 64)), "rows of 'B' do not begin at multiples of 16 bytes"),
         (stated((64, 64, 68)), "rows of 'A' do not begin at multiples of 16 bytes"),
+        (stated((208, 208, 208), f32, "mk-kn"), "tensor cores take f32 side by side along the sum"),
         (stated((208, 208, 208), e4m3), "tensor cores take e4m3 side by side along the sum"),
         (convolution(8, 8, 8, 8), "two converted loads of one type"),
     ],
@@ -143,6 +146,7 @@ def test_what_is_none_is_refused_with_a_reason(program: Program, why: str) -> No
 def test_named_products_are_of_types() -> None:
     made = matrix_product(matmul(64, 64, 64, dtype=i8, transposed="B", activation="relu"))
     assert (made.kind, made.fold.dtype, made.out.dtype) == ("i8", i32, i32)
+    assert matrix_product(stated(dtype=f32, majors="mk-nk")).kind == "tf32"
     batched = matrix_product(batched_matmul(2, 64, 64, 64, dtype=f16))
     assert (batched.batches, batched.out.dtype) == (2, f16)
 
@@ -241,6 +245,9 @@ def test_tiles_that_take_turns_need_more_tiles_than_processors() -> None:
 # -- kernels ---------------------------------------------------------------------------------------
 
 KERNELS: dict[str, tuple[Program, Tiling, dict[str, int]]] = {
+    "tf32, bias and more": (
+        stated(dtype=f32, majors="mk-nk", after=True), replace(USUAL, deep=32), {"m": 136},
+    ),
     "i8": (stated((200, 264, 208), i8, "mk-nk"), replace(USUAL, deep=128), {"k": 208}),
     "batch, a cluster beside": (
         stated(dtype=f16, batch=2), replace(USUAL, rows=128, consumers=2, cluster=2, beside=1),

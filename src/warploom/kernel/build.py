@@ -418,6 +418,7 @@ def _function(op: ir.Operator) -> Callable[[ir.Value], ir.Operation]:
 sqrt, rsqrt, tanh = _function("sqrt"), _function("rsqrt"), _function("tanh")
 erf, sin, cos = _function("erf"), _function("sin"), _function("cos")
 exp, exp2, log, log2 = (_function("exp"), _function("exp2"), _function("log"), _function("log2"))
+tf32 = _function("tf32")  # what tensor cores see of single precision
 exp2_ftz = _function("exp2_ftz")  # 0 for what is below all normal numbers
 
 

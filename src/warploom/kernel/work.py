@@ -47,7 +47,7 @@ UNPACKED = {4: 1.4, 8: 2.75}  # instructions for each integer of so many bits in
 BLOCKS = 4  # neighbours in each direction of the grid, which tell what blocks have in common
 LINE_BYTES = CUDA.line_bytes
 SPREAD = 40503  # a prime: places between what neighbouring elements name, around the array
-SPECIAL = ir.FLOAT_ONLY | {"/"}
+SPECIAL = (ir.FLOAT_ONLY - {"tf32"}) | {"/"}
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

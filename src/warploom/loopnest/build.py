@@ -163,6 +163,7 @@ def _function(op: Operator) -> Callable[[Value], Operation]:
 exp, exp2, log, log2 = (_function(op) for op in ("exp", "exp2", "log", "log2"))
 sqrt, rsqrt, tanh = (_function(op) for op in ("sqrt", "rsqrt", "tanh"))
 erf, sin, cos = (_function(op) for op in ("erf", "sin", "cos"))
+tf32 = _function("tf32")  # of single precision, what tensor cores see: ten bits of the fraction
 
 
 def maximum(left: Given, right: Given) -> Operation:

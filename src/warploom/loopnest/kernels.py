@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias, TypeVar
 from warploom.errors import CheckError, spelled
 from warploom.kernel.dtype import DType, bf16, e4m3, e5m2, f16, f32, i8, i32, u32
 from warploom.kernel.ir import dtype_of
-from warploom.loopnest.build import LoopNest, Tensor, Term, cast, exp, maximum
+from warploom.loopnest.build import LoopNest, Tensor, Term, cast, exp, maximum, tf32
 from warploom.loopnest.ir import Axis, Linear, Program
 
 Tiles: TypeAlias = Sequence[int | Sequence[int]]
@@ -132,12 +132,14 @@ def matmul(
     weights: Integers = "none",
     group: int = 128,
     dtype: DType = f32,
+    leading: bool = False,
     cut: Cut = WHOLE,
 ) -> Program:
     """C = activation(A·B). `stride` is the distance of neighbours in A; `transposed` names those of
     A and B that are stored by columns. With `splits` (which divide k) it is P[z] = A[z]·B[z] for as
     many parts of k beside each other, which `add_parts` adds up: another kernel. `dtype` is that of
-    A and B; P has the type of sums. With `weights` B is of integers, as `_Packed` has them."""
+    A and B; P has the type of sums. With `weights` B is of integers, as `_Packed` has them. Of
+    factors of single precision that are `leading` only the bits of tf32 count."""
     nest = LoopNest("matmul")
     if splits < 1 or k % splits or (splits > 1 and activation != "none"):
         raise CheckError(
@@ -158,12 +160,12 @@ def matmul(
     B = nest.array("B", k, n, dtype=dtype, strides=_strides(k, n, "B" in transposed))
     if splits == 1:
         C = nest.array("C", i, j, dtype=STORED[dtype])
-        total = nest.sum(_product(A[i, over], B[over, j]), over=over)
+        total = nest.sum(_product(A[i, over], B[over, j], leading), over=over)
         C[i, j] = _as(activated(total, activation), STORED[dtype])
         return nest.done()
     z = _axis(nest, "z", splits, (), cut)
     at, P = z * (k // splits) + over, nest.array("P", z, i, j, dtype=sums_of(dtype))
-    P[z, i, j] = nest.sum(_product(A[i, at], B[at, j]), over=over)
+    P[z, i, j] = nest.sum(_product(A[i, at], B[at, j], leading), over=over)
     return nest.done()
 
 
@@ -206,8 +208,10 @@ def sums_of(dtype: DType) -> DType:
     return f32 if dtype.is_real else i32
 
 
-def _product(a: Term, b: Term) -> Term:
+def _product(a: Term, b: Term, leading: bool = False) -> Term:
     """Two elements multiplied in the type of their sum."""
+    if leading:
+        return tf32(a) * tf32(b)
     sums = sums_of(dtype_of(a))
     return _as(a, sums) * _as(b, sums)
 
@@ -265,9 +269,10 @@ def batched_matmul(
     *,
     shared_b: bool = False,
     dtype: DType = f32,
+    leading: bool = False,
     cut: Cut = WHOLE,
 ) -> Program:
-    """C[b] = A[b]·B[b], or with one B for all; `dtype` is that of A and B."""
+    """C[b] = A[b]·B[b], or with one B for all; `dtype` is that of A and B, `leading` as above."""
     nest = LoopNest("batched_matmul")
     b = _axis(nest, "b", batch, batch_tiles, cut)
     i, j, over = (
@@ -277,7 +282,7 @@ def batched_matmul(
     place = (over, j) if shared_b else (b, over, j)
     B = nest.array("B", *place, dtype=dtype)
     C = nest.array("C", b, i, j, dtype=STORED[dtype])
-    total = nest.sum(_product(A[b, i, over], B[place]), over=over)
+    total = nest.sum(_product(A[b, i, over], B[place], leading), over=over)
     C[b, i, j] = _as(total, STORED[dtype])
     return nest.done()
 

@@ -1,9 +1,11 @@
 """Which computations are products of matrices that tensor cores take as they lie in memory.
 
-    c[m, n] = f(Σ_k a[m, k]·b[n, k])    a, b: f16, bf16, e4m3, e5m2, i8, u8, each with a dense axis
+    c[m, n] = f(Σ_k a[m, k]·b[n, k])    a, b: f16, bf16, e4m3, e5m2, i8, u8, tf32, each dense
 
-Factors are converted where they are multiplied and the sum is f32 (i32 of integers), so nothing is
-rounded that the computation does not round. What comes after the sum may load more elements.
+Each has an axis along which neighbours lie side by side. Factors are converted where they are
+multiplied and the sum is f32 (i32 of integers), so nothing is rounded that the computation does not
+round. Of tf32 they are of single precision, of which the computation takes the leading bits alone:
+tensor cores see no others. What comes after the sum may load more elements.
 """
 
 from __future__ import annotations
@@ -108,15 +110,22 @@ def matrix_product(program: ir.Program, turned: bool = False) -> MatrixProduct:
 
 def _factors(fold: Folded) -> tuple[TensorKind, Loaded, Loaded]:
     zero = isinstance(fold.start, Number) and fold.start.value == 0
+    if fold.op != "+" or not zero:
+        raise NotMeantError("it is no sum from zero on")
     match fold.value:
-        case Operation("*", (Cast(_, Loaded() as a), Cast(_, Loaded() as b))) if (
-            fold.op == "+" and zero and a is not b
+        case Operation(
+            "*", (Operation("tf32", (Loaded() as a,)), Operation("tf32", (Loaded() as b,)))
         ):
+            if a.dtype is b.dtype is DType.F32 and a is not b:
+                return "tf32", a, b
+        case Operation("*", (Cast(_, Loaded() as a), Cast(_, Loaded() as b))) if a is not b:
             sums = DType.F32 if a.dtype.is_code else DType.I32
             if a.dtype is b.dtype and a.dtype in KINDS and fold.dtype is sums:
                 return KINDS[a.dtype], a, b
     known = ", ".join(map(repr, KINDS))
-    raise NotMeantError(f"it is no sum of products of two converted loads of one type of {known}")
+    raise NotMeantError(
+        f"it is no sum of products of two converted loads of one type of {known}, nor of tf32"
+    )
 
 
 def _factor(loaded: Loaded, line: ir.Axis, over: ir.Axis, batch: ir.Axis | None) -> Factor:
