@@ -45,18 +45,7 @@ __all__ = [
 
 # Functions of one floating-point number.
 Function: TypeAlias = Literal[
-    "sqrt",
-    "rsqrt",
-    "exp",
-    "exp2",
-    "exp2_ftz",
-    "log",
-    "log2",
-    "tanh",
-    "erf",
-    "sin",
-    "cos",
-    "tf32",
+    "sqrt", "rsqrt", "exp", "exp2", "exp2_ftz", "log", "log2", "tanh", "erf", "sin", "cos", "tf32"
 ]
 Operator: TypeAlias = (
     Literal["+", "-", "*", "/", "min", "max", "&", "|", "^", "<<", ">>", "fma", "neg", "~", "abs"]

@@ -34,11 +34,11 @@ def kernel_of(
     sizes: Mapping[Axis, int] | None = None,
 ) -> Kernel:
     """The kernel; with `sizes`, the same along shorter axes."""
-    return _Made(product, tiling, machine, sizes or {}).kernel()
+    return _Warps(product, tiling, machine, sizes or {}).kernel()
 
 
 @dataclass(eq=False)
-class _Made:
+class _Warps:
     product: WeightProduct
     tiling: WeightTiling
     machine: Machine
