@@ -14,15 +14,22 @@ from hypothesis import strategies as st
 from tests.loopnest.after import AFTER, After, by_column, by_row, gelu, residual
 from tests.sampled import examples
 
+from warploom import runtime
 from warploom.kernel import ir
 from warploom.kernel.dtype import DType, bf16, f16, f32, i8, i32, u8, u32
 from warploom.kernel.evaluate import run
 from warploom.kernel.ir import Value
 from warploom.loopnest.build import LoopNest, Tensor, cast
+from warploom.loopnest.computation import Computation
+from warploom.loopnest.decided import Implementation
+from warploom.loopnest.instructions import program_of
 from warploom.loopnest.ir import Axis, Program
 from warploom.loopnest.kernels import Integers, matmul
+from warploom.loopnest.lower import lower
+from warploom.loopnest.space import NestSpace
 from warploom.loopnest.strategies.form import NotMeantError
-from warploom.loopnest.trial import agrees, shifted, some_inputs, tried_kernel
+from warploom.loopnest.target import everything
+from warploom.loopnest.trial import agrees, shifted, some_inputs, tried, tried_kernel
 from warploom.loopnest.weights.bound import WeightBound, expected
 from warploom.loopnest.weights.field import Field, field_of
 from warploom.loopnest.weights.kernel import kernel_of
@@ -34,6 +41,8 @@ from warploom.machine.record import H200
 from warploom.runtime.compile import can_compile
 from warploom.runtime.emulated import EmulatedFunction
 from warploom.search.branching.candidate import Decision
+from warploom.search.branching.descent import descents
+from warploom.search.branching.problem import SpaceProblem
 
 needs_compiler = pytest.mark.skipif(not can_compile(), reason="no CUDA compiler")
 Weight = Callable[[LoopNest, Axis, Axis], Value]
@@ -105,9 +114,14 @@ def stated(
     dtype: DType = bf16,
     after: After | None = None,
     out: DType | None = None,
+    tiles: tuple[tuple[int, ...], ...] = ((), (), ()),
 ) -> Program:
-    nest, (m, n, k) = LoopNest("stated"), sizes
-    i, j, over = nest.axis("m", m), nest.axis("n", n), nest.axis("k", k)
+    nest = LoopNest("stated")
+    i, j, over = (
+        nest.axis(name, size, *own, tail=bool(own))
+        for name, size, own in zip("mnk", sizes, tiles, strict=True)
+    )
+    k = over.size
     A = nest.array("A", i, over, dtype=dtype)
     value = cast(A[i, over], f32) * weight(nest, j, over)
     if group is not None:
@@ -295,6 +309,33 @@ def test_nothing_is_longer_than_what_there_is_of_it() -> None:
     assert {each.rows for each in found} == {16}
     assert max(each.columns for each in found) < 64 + 64
     assert not any(each.cluster > 1 and each.span(128) * each.cluster > 512 for each in found)
+
+
+# -- in the space of loops -------------------------------------------------------------------------
+
+
+@needs_compiler
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("name", WAYS)
+def test_loops_have_them_as_well_on_every_device(name: str) -> None:
+    """Drawn implementations are what the evaluator says, and the same as C and as PTX."""
+    written = stated(WAYS[name][0], (3, 6, 16), 8, tiles=((2,), (2,), (4,)))
+    program = program_of(Computation.of(written), published=False)
+    space = NestSpace(program, everything(H200))
+    problem = SpaceProblem(space.propagator, (), space.branch)
+    found = descents(problem, 4, np.random.default_rng(3))
+    arrays, _ = some_inputs(program, np.random.default_rng(0))
+    for row in np.flatnonzero(found.arrived)[:1]:
+        made = Implementation(space, found.leaves, int(row))
+        assert not tried(made).wrong
+        kernel = lower(made)
+        results = []
+        for device in ("simulator", "c", "ptx"):
+            given = [arrays[each.name].copy() for each in program.arrays]
+            runtime.load(kernel, device)(*given)
+            results.append(given[-1].view(np.uint8))
+        np.testing.assert_array_equal(results[0], results[1])
+        np.testing.assert_array_equal(results[0], results[2])
 
 
 # -- kernels ---------------------------------------------------------------------------------------

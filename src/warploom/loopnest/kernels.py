@@ -197,7 +197,9 @@ class _Packed:
             weight = cast(nest.array("W", j, over, dtype=i8)[j, over], f32)
         else:
             words = nest.array("W", j, over.size // 8, dtype=u32)
-            field = (words[j, over // 8] >> (4 * nest.index(over % 8, u32))) & 15
+            # One index is shown to stay inside of a word, also where each operator stands alone.
+            by = nest.index(4 * (over % 8).expr, u32)
+            field = (words[j, over // 8] >> by) & 15
             weight = cast(cast(field, i32) - 8, f32)
         scales = nest.array("S", j, over.size // self.group, dtype=self.dtype)
         return weight * cast(scales[j, over // self.group], f32)
