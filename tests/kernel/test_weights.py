@@ -158,6 +158,18 @@ def test_what_is_wrong_is_refused(stmt: ir.Stmt, cluster: int, inside: bool, why
         one(stmt, cluster, inside)
 
 
+def test_nothing_is_stored_where_others_may_still_read() -> None:
+    k = Builder("late", block=THREADS)
+    k.grid(2)
+    k.cluster(2)
+    k.shared("held", f32, THREADS)
+    k.add(ir.Store("held", k.thread, ir.Number(1.0, f32)))
+    k.add(ir.ClusterSum("held", THREADS))
+    k.add(ir.Store("held", k.thread, ir.Number(2.0, f32)))
+    with pytest.raises(CheckError, match="'held' is stored to where other blocks may still read"):
+        k.done()
+
+
 def test_sums_of_what_nobody_stored_are_found() -> None:
     with pytest.raises(Exception, match="'held' is read where nothing was stored"):
         run(one(ir.ClusterSum("held", 64), 2), [])

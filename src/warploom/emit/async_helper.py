@@ -27,6 +27,7 @@ _TEXTS = {
     '  asm volatile("{\\n.reg .b32 there;\\nmapa.shared::cluster.u32 there, %0, %1;\\n"\n'
     '    "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\\n}"\n'
     '    :: "r"(bar), "r"(block) : "memory");',
+    "cluster_wait": '() {\n  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");',
     "cluster_meet": "() {\n"
     '  asm volatile("barrier.cluster.arrive.release.aligned;\\n"\n'
     '    "barrier.cluster.wait.acquire.aligned;" ::: "memory");',
@@ -104,7 +105,8 @@ def _copy(way: str, axes: int) -> str:
 
 
 def _cluster_sum(blocks: int) -> str:
-    """Each thread reads elements of all blocks at once, and adds them in order."""
+    """Each thread reads elements of all blocks at once, and adds them in order. Nobody writes what
+    others read any more, so a block waits for them only before it ends, and its memory with it."""
     loads = "".join(
         f'    asm volatile("{{\\n.reg .b32 there;\\nmapa.shared::cluster.u32 there, %1, {block};"\n'
         f'      "\\nld.shared::cluster.f32 %0, [there];\\n}}" : "=f"(x{block}) : "r"(own));\n'
@@ -118,12 +120,14 @@ def _cluster_sum(blocks: int) -> str:
     return (
         f"(unsigned at, int share, int threads) {{\n{meet}\n"
         '  unsigned rank;\n  asm volatile("mov.u32 %0, %cluster_ctarank;" : "=r"(rank));\n'
-        "  for (int i = threadIdx.x; i < share; i += threads) {\n"
+        "#pragma unroll\n  for (int first = 0; first < share; first += threads) {\n"
+        "    const int i = first + (int)threadIdx.x;\n    if (i >= share) break;\n"
         "    const unsigned own = at + 4 * (rank * share + i);\n"
         f"    float {', '.join(names)};\n{loads}"
         f'    asm volatile("st.shared.f32 [%0], %1;" :: "r"(own), "f"({" + ".join(names)})'
         ' : "memory");\n'
-        f"  }}\n{meet}"
+        '  }\n  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");\n'
+        "  __syncthreads();"
     )
 
 

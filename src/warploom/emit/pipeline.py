@@ -68,6 +68,7 @@ class Pipeline(ProductPrinter):
         self.under_way: list[Group] = []
         self.whose = fresh.name("whose")
         self.last_of_turn: Ring | None = None
+        self.summed = False  # without a wait for those who read
         self.met = False  # since the last statement that is no box
         self.covered = False  # by a wait before a statement around
         self.uses_base = bool(self.rings or sent) or any(
@@ -89,6 +90,12 @@ class Pipeline(ProductPrinter):
         return any(each.split is not None for each in ring.fills)
 
     # -- the whole
+
+    def end(self) -> None:
+        """Other blocks have read what they add up."""
+        if self.summed:
+            self.call("cluster_wait")
+        self.summed = False
 
     def begin(self) -> None:
         if self.uses_base:
@@ -502,6 +509,8 @@ class Pipeline(ProductPrinter):
 
     def _cluster_sum(self, stmt: ir.ClusterSum) -> None:
         many, share = self.kernel.cluster, stmt.count // self.kernel.cluster
+        self.end()
+        self.summed = True
         place = self.place(stmt.array, Const(0))
         self.call(f"cluster_sum_{many}", place, str(share), str(self.kernel.threads))
 

@@ -380,6 +380,15 @@ def _check_cluster_sum(stmt: ir.ClusterSum, scope: Mapping[str, Any], kernel: ir
             f"a cluster sums '{stmt.array}' in a loop or under a condition",
             advice="let all of its blocks come to it: outside of both",
         )
+    after = kernel.body[next(at for at, each in enumerate(kernel.body) if each is stmt) + 1 :]
+    if any(
+        isinstance(each, ir.Store | ir.ClusterSum) and each.array == stmt.array
+        for each in ir.walk(after)
+    ):
+        raise CheckError(
+            f"'{stmt.array}' is stored to where other blocks may still read it to add it up",
+            advice="store to another shared array",
+        )
 
 
 def _check_array(cell: ir.Cell, dtype: DType, what: str, scope: Mapping[str, Any]) -> None:

@@ -225,8 +225,8 @@ class Interleave:
 @dataclass(frozen=True, slots=True)
 class ClusterSum:
     """All threads of a cluster meet. Then block r has, in its part of the first `count` elements of
-    a shared array, the sums of those of all blocks, from that of block 0 on; and all meet again.
-    Its part begins at r · count / blocks."""
+    a shared array, the sums of those of all blocks, from that of block 0 on, and its threads meet
+    again. Its part begins at r · count / blocks. Nothing is stored to the array any more."""
 
     array: str
     count: int
