@@ -139,7 +139,7 @@ def apart() -> Program:
         (stated((64, 64, 68)), "rows of 'A' do not begin at multiples of 16 bytes"),
         (stated((208, 208, 208), f32, "mk-kn"), "tensor cores take f32 side by side along the sum"),
         (stated((208, 208, 208), e4m3), "tensor cores take e4m3 side by side along the sum"),
-        (convolution(8, 8, 8, 8), "two converted loads of one type"),
+        (convolution(8, 8, 8, 8), "the sum is over more than one axis"),
     ],
 )
 def test_what_is_none_is_refused_with_a_reason(program: Program, why: str) -> None:
@@ -298,6 +298,33 @@ def test_what_comes_after_the_sum_is_right(name: str, out: DType) -> None:
         tiling = replace(USUAL, boxes=1 if out is bf16 and not turned else 0)
         kernel = kernel_of(matrix_product(program, turned), tiling, H200)
         assert not tried_kernel(program, kernel, {a: a.size for a in program.axes}).wrong
+
+
+def scaled(dtype: DType, over_the_sum: bool = False) -> Program:
+    """Factors with scales: of a row, of a column, and a number."""
+    nest = LoopNest("scaled")
+    m, n, k = (nest.axis(name, size) for name, size in zip("mnk", (72, 40, 96), strict=True))
+    A, B = nest.array("A", m, k, dtype=dtype), nest.array("B", n, k, dtype=dtype)
+    down, across = nest.array("down", k if over_the_sum else m), nest.array("across", n, dtype=bf16)
+    a = cast(A[m, k], f32) * down[k if over_the_sum else m]
+    b = cast(across[n], f32) * cast(B[n, k], f32)
+    total = nest.sum(a * (b * nest.parameter("alpha")), over=k)
+    nest.array("C", m, n, dtype=f16)[m, n] = cast(total + down[0], f16)
+    return nest.done()
+
+
+@pytest.mark.parametrize("dtype", [bf16, e4m3])
+def test_what_does_not_differ_along_the_sum_scales_it(dtype: DType) -> None:
+    program = scaled(dtype)
+    made = matrix_product(program)
+    assert len(made.scales) == 3
+    kernel = kernel_of(made, replace(USUAL, deep=128 // dtype.bytes), H200)
+    assert not tried_kernel(program, kernel, {a: a.size for a in program.axes}).wrong
+
+
+def test_scales_along_the_sum_are_refused() -> None:
+    with pytest.raises(NotMeantError, match="no sum of products of two converted loads"):
+        matrix_product(scaled(bf16, over_the_sum=True))
 
 
 @needs_compiler

@@ -389,6 +389,20 @@ RUNS: dict[str, tuple[dict[str, Any], WeightTiling]] = {
 }  # fmt: skip
 
 
+def by_row_and_column(nest: LoopNest, j: Axis, k: Axis) -> Value:
+    """The weight with a scale of its column, and one of the row of the first factor."""
+    rows = nest.array("rows", nest._axes[0])
+    columns = nest.array("columns", j, dtype=f16)
+    return cast(columns[j], f32) * unsigned(nest, j, k) * rows[nest._axes[0]]
+
+
+def test_what_does_not_differ_along_the_sum_scales_it() -> None:
+    for group in (None, 64):
+        program = stated(by_row_and_column, group=group)
+        assert len(weight_product(program).others) == 2
+        check_right(program, USUAL)
+
+
 @pytest.mark.parametrize("name", AFTER)
 def test_what_comes_after_the_sum_is_right(name: str) -> None:
     for out in (bf16, f32):

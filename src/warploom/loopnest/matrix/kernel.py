@@ -54,7 +54,7 @@ class _Made:
         self.k = Builder(p.source.name, block=128 * t.consumers)
         counts = elements(p.program, self.sizes)
         self.given = Given(self.k, p.source, counts, p.out)
-        self.results = Results(self.k, p.store, self.given)
+        self.results = Results(self.k, p.store, self.given, p.scales)
 
     def kernel(self) -> Kernel:
         k, t = self.k, self.tiling

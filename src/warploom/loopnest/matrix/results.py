@@ -59,6 +59,7 @@ class Results:
     k: Builder
     store: Stored
     given: Given
+    scales: tuple[Value, ...] = ()
     named: int = 0
 
     def fresh(self, name: str) -> str:
@@ -80,7 +81,10 @@ class Results:
                 case Kept():
                     return map_value(value.value, lambda expr: expr, found)
                 case Folded():
-                    return held
+                    made: Value = held
+                    for each in self.scales:
+                        made = made * map_value(each, lambda expr: expr, found)
+                    return made
                 case Loaded():
                     return self._loaded(value, place)
                 case Parameter(name, dtype):

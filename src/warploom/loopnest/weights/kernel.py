@@ -59,7 +59,7 @@ class _Warps:
         self.word = 32 // p.weights.bits
         self.k = Builder(p.source.name, block=self.threads)
         self.given = Given(self.k, p.source, elements(p.program, self.sizes), p.out)
-        self.results = Results(self.k, p.store, self.given)
+        self.results = Results(self.k, p.store, self.given, p.others)
 
     def kernel(self) -> Kernel:
         k, t = self.k, self.tiling

@@ -8,7 +8,6 @@ group along k or of several. Nothing is rounded that the computation does not ro
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,8 +18,6 @@ from warploom.kernel.dtype import DType
 from warploom.kernel.ir import (
     Cast,
     FromIndex,
-    Number,
-    Operation,
     TensorKind,
     Value,
     dtype_of,
@@ -28,7 +25,7 @@ from warploom.kernel.ir import (
 )
 from warploom.loopnest import ir
 from warploom.loopnest.computation import Computation, Folded, Loaded, Stored
-from warploom.loopnest.matrix.product import KINDS, check_after
+from warploom.loopnest.matrix.product import KINDS, check_after, parted
 from warploom.loopnest.strategies.form import NotMeantError
 from warploom.loopnest.weights.field import Field, field_of
 
@@ -62,6 +59,8 @@ class Scales:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WeightProduct:
+    """What of the sum does not differ along it, the `others`, scales all of it."""
+
     program: ir.Program
     source: Computation
     fold: Folded
@@ -74,6 +73,7 @@ class WeightProduct:
     columns: ir.Axis
     over: ir.Axis
     kind: TensorKind
+    others: tuple[Value, ...] = ()
 
     @property
     def out(self) -> ir.Array:
@@ -106,10 +106,11 @@ def weight_product(program: ir.Program) -> WeightProduct:
     if len(folds) != 1 or len(source.stores) != 1:
         raise NotMeantError("it is no single sum of products, stored once")
     (fold,), (store,) = folds, source.stores
-    if fold.op != "+" or len(fold.over) != 1 or fold.dtype is not DType.F32 or not _is_zero(fold):
+    if len(fold.over) != 1 or fold.dtype is not DType.F32:
         raise NotMeantError("it is no sum in f32 over one axis")
     (over,) = fold.over
-    first, word, value, scale = _factors(fold.value)
+    inside, others = parted(source, fold, over)
+    first, word, value, scale = _factors(inside)
     rows = [axis for axis in first.access.axes if axis is not over]
     columns = [axis for axis in word.access.axes if axis is not over]
     if len(rows) != 1 or len(columns) != 1 or rows == columns:
@@ -127,30 +128,18 @@ def weight_product(program: ir.Program) -> WeightProduct:
     kind = KINDS[first.dtype]
     made = WeightProduct(
         program, source, fold, store, first.access.array, line, weights, scales, rows[0],
-        columns[0], over, kind,
+        columns[0], over, kind, tuple(others),
     )  # fmt: skip
-    check_after(store.value, fold, {rows[0], columns[0]})
+    for each in (store.value, *others):
+        check_after(each, fold, {rows[0], columns[0]})
     return made
 
 
-def _is_zero(fold: Folded) -> bool:
-    return isinstance(fold.start, Number) and fold.start.value == 0
-
-
-def _multiplied(value: Value) -> Iterator[Value]:
-    match value:
-        case Operation("*", (left, right)):
-            yield from _multiplied(left)
-            yield from _multiplied(right)
-        case _:
-            yield value
-
-
-def _factors(value: Value) -> tuple[Loaded, Loaded, Value, Loaded | None]:
+def _factors(inside: list[Value]) -> tuple[Loaded, Loaded, Value, Loaded | None]:
     """The first factor; the words, and the value of a weight; the scale."""
     first: list[Loaded] = []
     weights: list[tuple[Loaded, Value]] = []
-    for each in _multiplied(value):
+    for each in inside:
         leaves = [part for part in walk_value(each) if isinstance(part, Loaded)]
         words = [part for part in leaves if not part.dtype.is_real]
         match each:
