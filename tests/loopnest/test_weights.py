@@ -311,6 +311,16 @@ def test_nothing_is_longer_than_what_there_is_of_it() -> None:
     assert not any(each.cluster > 1 and each.span(128) * each.cluster > 512 for each in found)
 
 
+@pytest.mark.parametrize("weights", ["int4", "int8"])
+def test_kernels_of_the_largest_tilings_are_well_formed(weights: Integers) -> None:
+    product = weight_product(matmul(64, 4096, 4096, weights=weights, dtype=bf16))
+    listed = list(possible(product, H200))
+    for name in ("ahead", "wide", "cluster", "rows"):
+        most = max(getattr(each, name) for each in listed)
+        some = [each for each in listed if getattr(each, name) == most]
+        kernel_of(product, max(some, key=lambda e: e.wide * e.ahead * e.rows * e.cluster), H200)
+
+
 # -- in the space of loops -------------------------------------------------------------------------
 
 

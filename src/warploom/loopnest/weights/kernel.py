@@ -54,9 +54,7 @@ class _Warps:
         self.tall = t.rows // ROWS  # products below each other
         self.dtype = p.a.dtype
         self.threads = LANES * t.warps
-        # A lane has so many elements of the array of weights, in words of so many integers.
-        self.held = EIGHT * self.eights // p.weights.each
-        self.word = 32 // p.weights.bits
+        self.held, self.word = p.held, 32 // p.weights.bits  # elements; integers in a word
         self.k = Builder(p.source.name, block=self.threads)
         self.given = Given(self.k, p.source, elements(p.program, self.sizes), p.out)
         self.results = Results(self.k, p.store, self.given, p.others)

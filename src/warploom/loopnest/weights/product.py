@@ -94,6 +94,11 @@ class WeightProduct:
         return most
 
     @property
+    def held(self) -> int:
+        """Elements of the array of weights that a lane loads at once."""
+        return EIGHT * self.eights // self.weights.each
+
+    @property
     def deep(self) -> int:
         """Terms of a sum that a warp takes at once."""
         return 4 * EIGHT * self.eights

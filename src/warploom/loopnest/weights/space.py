@@ -15,6 +15,7 @@ from warploom.search.branching.candidate import Candidates
 NAMES = tuple(each.name for each in fields(WeightTiling))
 SIDES = (16, 32, 64)
 WIDE, BESIDE, PARTS = (1, 2, 4, 8), (1, 2, 4), (1, 2, 4, 8, 16)
+MOST_HELD = 255  # elements of an array of registers, bytes too
 CLUSTERS, AHEAD = (1, 2, 4, 8), (1, 2, 4)
 
 
@@ -41,6 +42,8 @@ def possible(product: WeightProduct, machine: Machine) -> Iterator[WeightTiling]
         made = WeightTiling(r, w, b, p, c, a)
         whole = made.span(deep) * c
         if made.columns >= n + 64 or (whole > deep * 4 and whole >= 2 * k):
+            continue
+        if a * w * product.held > MOST_HELD:
             continue
         if made.is_possible(deep, bits, machine.shared_bytes_most):
             yield made
