@@ -9,7 +9,7 @@ ROWS = 16
 LANES = 32
 PAD = 8  # numbers between rows of sums in shared memory
 MOST_WARPS, MOST_REGISTERS = 16, 1 << 16
-OWN = 56  # registers of a thread for what is no sum and no factor
+OWN = 40  # registers of a thread for what is no sum and no factor
 DEEP = 32  # terms of a sum for each eight that a lane loads at once
 
 
