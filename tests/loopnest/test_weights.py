@@ -81,6 +81,12 @@ def signed(nest: LoopNest, j: Axis, k: Axis) -> Value:
     return cast((word << (28 - by)) >> 28, f32)
 
 
+def masked(nest: LoopNest, j: Axis, k: Axis) -> Value:
+    """As PyTorch has words: with a sign, which the mask takes off."""
+    word, by = words(nest, j, k, i32)
+    return cast(((word >> by) & 15) - 8, f32)
+
+
 def turned(nest: LoopNest, j: Axis, k: Axis) -> Value:
     word, by = words(nest, j, k)
     return cast(cast(((word >> by) & 15) ^ 8, i32) - 8, f32)
@@ -100,6 +106,7 @@ WAYS: dict[str, tuple[Weight, tuple[int, int, bool]]] = {
     "less later": (less_later, (4, 7, False)),
     "of bytes": (of_bytes, (4, 3, False)),
     "signed": (signed, (4, 0, True)),
+    "masked": (masked, (4, 8, False)),
     "turned": (turned, (4, 0, True)),
     "eight bits": (eight_bits, (8, 0, True)),
     "bytes of words": (bytes_of_words, (8, 128, False)),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar
 
 from warploom.errors import CheckError, spelled
-from warploom.kernel.dtype import DType, bf16, e4m3, e5m2, f16, f32, i8, i32, u32
+from warploom.kernel.dtype import DType, bf16, e4m3, e5m2, f16, f32, i8, i32
 from warploom.kernel.ir import dtype_of
 from warploom.loopnest.build import LoopNest, Tensor, Term, cast, exp, maximum, tf32
 from warploom.loopnest.ir import Axis, Linear, Program
@@ -196,11 +196,11 @@ class _Packed:
         if self.weights == "int8":
             weight = cast(nest.array("W", j, over, dtype=i8)[j, over], f32)
         else:
-            words = nest.array("W", j, over.size // 8, dtype=u32)
+            words = nest.array("W", j, over.size // 8, dtype=i32)
             # One index is shown to stay inside of a word, also where each operator stands alone.
-            by = nest.index(4 * (over % 8).expr, u32)
+            by = nest.index(4 * (over % 8).expr)
             field = (words[j, over // 8] >> by) & 15
-            weight = cast(cast(field, i32) - 8, f32)
+            weight = cast(field - 8, f32)
         scales = nest.array("S", j, over.size // self.group, dtype=self.dtype)
         return weight * cast(scales[j, over // self.group], f32)
 
