@@ -15,6 +15,7 @@ from tests.loopnest.after import AFTER, After, by_column, by_row, gelu, residual
 from tests.sampled import examples
 
 from warploom import runtime
+from warploom.emit.cuda import cuda
 from warploom.kernel import ir
 from warploom.kernel.dtype import DType, bf16, f16, f32, i8, i32, u8, u32
 from warploom.kernel.evaluate import run
@@ -450,6 +451,18 @@ def test_compiled_it_gives_the_same_under_every_schedule(name: str) -> None:
             assert agrees(program, array.name, right, left).all()
         else:
             np.testing.assert_array_equal(left.view(np.uint8), right.view(np.uint8))
+
+
+def test_weights_are_asked_for_before_the_first_barrier() -> None:
+    """Of arrays that are read alone ptxas moves loads behind it, and lanes then wait for each."""
+    program = matmul(16, 512, 2048, weights="int4", dtype=bf16)
+    text = cuda(kernel_of(weight_product(program), replace(USUAL, wide=4, ahead=2), H200))
+    assert "const int* W" in text
+    assert "const unsigned short* __restrict__ A" in text
+    loads = [at for at, line in enumerate(text.splitlines()) if "(&W[" in line]
+    waits = [at for at, line in enumerate(text.splitlines()) if "cp.async.wait_group" in line]
+    assert len(loads) == 8
+    assert max(loads) < min(waits)
 
 
 @pytest.mark.parametrize("field", ["zero", "signed"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from warploom.index.ir import Const, Expr
@@ -30,14 +30,21 @@ class Given:
     that no array of a user collides with what the kernel calls its registers."""
 
     def __init__(
-        self, k: Builder, source: Computation, counts: Mapping[Array, int], out: Array
-    ) -> None:
+        self, k: Builder, source: Computation, counts: Mapping[Array, int], out: Array,
+        early: Collection[Array] = (),
+    ) -> None:  # fmt: skip
+        """Loads of `early` arrays stay before the barriers that they stand before: of what is
+        declared to be read alone, ptxas moves them behind, to where they are used."""
         every = [each.name for each in source.arrays]
         every += [each.name for each in source.parameters]
         self.names = {name: f"given_{at}" for at, name in enumerate(every)}
         self.arrays = {
             each.name: k.array(
-                self.names[each.name], each.dtype, counts[each], const=each is not out
+                self.names[each.name],
+                each.dtype,
+                counts[each],
+                const=each is not out,
+                restrict=each not in early,
             )
             for each in source.arrays
         }

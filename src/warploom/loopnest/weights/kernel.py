@@ -56,7 +56,8 @@ class _Warps:
         self.threads = LANES * t.warps
         self.held, self.word = p.held, 32 // p.weights.bits  # elements; integers in a word
         self.k = Builder(p.source.name, block=self.threads)
-        self.given = Given(self.k, p.source, elements(p.program, self.sizes), p.out)
+        early = [p.weights.array, *([] if p.scales is None else [p.scales.array])]
+        self.given = Given(self.k, p.source, elements(p.program, self.sizes), p.out, early)
         self.results = Results(self.k, p.store, self.given, p.others)
 
     def kernel(self) -> Kernel:
