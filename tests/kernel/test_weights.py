@@ -47,7 +47,7 @@ def unpacking(source: DType, target: DType, bits: int, signed: bool, zero: int) 
         k.add(ir.Store(name, me * count, held[0], None, count))
     with k.when(k.thread.lt(SUMS)):
         k.add(ir.Store("held", k.thread, ir.Cast(f32, ir.FromIndex(me * me, i32))))
-    k.add(ir.ClusterSum("held", SUMS))
+    k.add(ir.SharedSum("held", SUMS))
     total = k.register("total", f32)
     with k.when(k.thread.lt(SUMS // BLOCKS)):
         at = k.block_x * (SUMS // BLOCKS) + k.thread
@@ -148,9 +148,9 @@ REAL = ir.Cell("real", Const(0), f32)
         (ir.Interleave(REAL, REAL, 8), 1, False, "8 registers of f32 in turn"),
         (ir.Interleave(MADE, MADE, 6), 1, False, "6 registers of bf16 in turn"),
         (ir.Interleave(MADE, MADE, 8), 1, False, "'made.0.' is read before it is set"),
-        (ir.ClusterSum("held", 65), 1, False, "sums of 65 elements of 'held', 64 of f32"),
-        (ir.ClusterSum("held", 33), 2, False, "33 sums are not divided among 2 blocks"),
-        (ir.ClusterSum("held", 32), 2, True, "in a loop or under a condition"),
+        (ir.SharedSum("held", 65), 1, False, "sums of 65 elements of 'held', 64 of f32"),
+        (ir.SharedSum("held", 33), 2, False, "33 sums are not divided among 2 blocks"),
+        (ir.SharedSum("held", 32), 2, True, "in a loop or under a condition"),
     ],
 )
 def test_what_is_wrong_is_refused(stmt: ir.Stmt, cluster: int, inside: bool, why: str) -> None:
@@ -164,7 +164,7 @@ def test_nothing_is_stored_where_others_may_still_read() -> None:
     k.cluster(2)
     k.shared("held", f32, THREADS)
     k.add(ir.Store("held", k.thread, ir.Number(1.0, f32)))
-    k.add(ir.ClusterSum("held", THREADS))
+    k.add(ir.SharedSum("held", THREADS))
     k.add(ir.Store("held", k.thread, ir.Number(2.0, f32)))
     with pytest.raises(CheckError, match="'held' is stored to where other blocks may still read"):
         k.done()
@@ -172,7 +172,7 @@ def test_nothing_is_stored_where_others_may_still_read() -> None:
 
 def test_sums_of_what_nobody_stored_are_found() -> None:
     with pytest.raises(Exception, match="'held' is read where nothing was stored"):
-        run(one(ir.ClusterSum("held", 64), 2), [])
+        run(one(ir.SharedSum("held", 64), 2), [])
 
 
 def test_other_languages_refuse_them() -> None:

@@ -40,7 +40,7 @@ _TEXTS["wait"] = _WAIT.format(scope="")
 _TEXTS["wait_cluster"] = _WAIT.format(scope=".acquire.cluster")
 ASYNC_NAMES = re.compile(
     r"map|copy_(in|in_all|out)_\d|product_\w+|(load|store)_matrix_\w+|unpack_\w+|"
-    r"cluster_sum_\d|" + "|".join(_TEXTS)
+    r"shared_sum_\d|" + "|".join(_TEXTS)
 )
 _CALLED = re.compile(r"\b(\w+)\(")
 
@@ -68,8 +68,8 @@ def definition(name: str) -> str:
         text = _copy(way, int(axes))
     elif name.startswith("unpack_"):
         text = unpack(name)
-    elif name.startswith("cluster_sum_"):
-        text = _cluster_sum(int(name[-1]))
+    elif name.startswith("shared_sum_"):
+        text = _shared_sum(int(name[-1]))
     elif name.startswith("product_"):
         text = _product(name)
     else:
@@ -104,7 +104,7 @@ def _copy(way: str, axes: int) -> str:
     )
 
 
-def _cluster_sum(blocks: int) -> str:
+def _shared_sum(blocks: int) -> str:
     """Each thread reads elements of all blocks at once, and adds them in order. Nobody writes what
     others read any more, so a block waits for them only before it ends, and its memory with it."""
     loads = "".join(

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 # Statements without parts, which each thread, warp or cluster does where it comes to them.
 Moved: TypeAlias = (
-    ir.LoadMatrix | ir.StoreMatrix | ir.BulkStore | ir.Unpack | ir.Interleave | ir.ClusterSum
+    ir.LoadMatrix | ir.StoreMatrix | ir.BulkStore | ir.Unpack | ir.Interleave | ir.SharedSum
 )
 
 _OWN = f"(int)threadIdx.x / {GROUP}"  # the number of a thread's warp group
@@ -72,7 +72,7 @@ class Pipeline(ProductPrinter):
         self.met = False  # since the last statement that is no box
         self.covered = False  # by a wait before a statement around
         self.uses_base = bool(self.rings or sent) or any(
-            isinstance(each, ir.LoadMatrix | ir.StoreMatrix | ir.ClusterSum)
+            isinstance(each, ir.LoadMatrix | ir.StoreMatrix | ir.SharedSum)
             for each in ir.walk(kernel.body)
         )
 
@@ -296,8 +296,8 @@ class Pipeline(ProductPrinter):
                 self._unpack(stmt)
             case ir.Interleave():
                 self._interleave(stmt)
-            case ir.ClusterSum():
-                self._cluster_sum(stmt)
+            case ir.SharedSum():
+                self._shared_sum(stmt)
             case _:
                 assert_never(stmt)
 
@@ -507,12 +507,12 @@ class Pipeline(ProductPrinter):
                 cell = self.printer.neighbour(target, 2 * at + half)
                 self.add(f"{cell} = ({kind})({word}{' >> 16' if half else ''});")
 
-    def _cluster_sum(self, stmt: ir.ClusterSum) -> None:
+    def _shared_sum(self, stmt: ir.SharedSum) -> None:
         many, share = self.kernel.cluster, stmt.count // self.kernel.cluster
         self.end()
         self.summed = True
         place = self.place(stmt.array, Const(0))
-        self.call(f"cluster_sum_{many}", place, str(share), str(self.kernel.threads))
+        self.call(f"shared_sum_{many}", place, str(share), str(self.kernel.threads))
 
     def _store_matrix(self, stmt: ir.StoreMatrix) -> None:
         words = self.printer.words_of(

@@ -239,8 +239,8 @@ def check_hopper(stmt: ir.Stmt, scope: Mapping[str, Any], kernel: ir.Kernel) -> 
             _check_unpack(stmt, scope)
         case ir.Interleave():
             _check_interleave(stmt, scope)
-        case ir.ClusterSum():
-            _check_cluster_sum(stmt, scope, kernel)
+        case ir.SharedSum():
+            _check_shared_sum(stmt, scope, kernel)
         case ir.LoadMatrix(cell) | ir.StoreMatrix(value=cell):
             _check_matrices(stmt, cell, scope)
         case _:
@@ -367,7 +367,7 @@ def _check_interleave(stmt: ir.Interleave, scope: Mapping[str, Any]) -> None:
         _check_array(cell, dtype, "registers in turn", scope)
 
 
-def _check_cluster_sum(stmt: ir.ClusterSum, scope: Mapping[str, Any], kernel: ir.Kernel) -> None:
+def _check_shared_sum(stmt: ir.SharedSum, scope: Mapping[str, Any], kernel: ir.Kernel) -> None:
     shared = _shared(stmt.array, scope)
     if shared.dtype is not DType.F32 or not 0 < stmt.count <= shared.size:
         raise CheckError(
@@ -382,7 +382,7 @@ def _check_cluster_sum(stmt: ir.ClusterSum, scope: Mapping[str, Any], kernel: ir
         )
     after = kernel.body[next(at for at, each in enumerate(kernel.body) if each is stmt) + 1 :]
     if any(
-        isinstance(each, ir.Store | ir.ClusterSum) and each.array == stmt.array
+        isinstance(each, ir.Store | ir.SharedSum) and each.array == stmt.array
         for each in ir.walk(after)
     ):
         raise CheckError(

@@ -54,8 +54,8 @@ def hopper(batch: Batch, stmt: Hopper, active: Mask) -> None:
             _unpack(batch, stmt, active)
         case ir.Interleave():
             _interleave(batch, stmt, active)
-        case ir.ClusterSum():
-            _cluster_sum(batch, stmt, active)
+        case ir.SharedSum():
+            _shared_sum(batch, stmt, active)
 
 
 def _ring(batch: Batch, stmt: Ring, active: Mask) -> None:
@@ -365,7 +365,7 @@ def _interleave(batch: Batch, stmt: ir.Interleave, active: Mask) -> None:
     batch.report.operations += int(active.reshape(-1, 32).any(axis=1).sum())
 
 
-def _cluster_sum(batch: Batch, stmt: ir.ClusterSum, active: Mask) -> None:
+def _shared_sum(batch: Batch, stmt: ir.SharedSum, active: Mask) -> None:
     """Each block writes its own part alone, and reads what all stored before they met."""
     _meet(batch, active)
     memory, many = batch.pool.arrays[stmt.array], batch.kernel.cluster

@@ -29,7 +29,7 @@ _TOGETHER = (
     ir.OrderedBarrier,
     ir.BulkStore,
     ir.WarpgroupProduct,
-    ir.ClusterSum,
+    ir.SharedSum,
 )
 _LANES = ("thread", "thread_x", "lane")
 
@@ -56,7 +56,7 @@ def touched(kernel: ir.Kernel, stmt: ir.Stmt) -> Iterator[Touched]:
                 rows = ROWS if tile is stmt.a else stmt.columns
                 span = tile_span(tile, rows, sizes[tile.array])
                 yield Touched(tile.array, tile.index, span)
-        case ir.ClusterSum(array, count):
+        case ir.SharedSum(array, count):
             yield Touched(array, Const(0), count)
         case ir.LoadMatrix(array=array) | ir.StoreMatrix(array=array):
             given = Var("lane").lt(8 * stmt.count)
@@ -108,7 +108,7 @@ def _name(stmt: ir.Stmt) -> str:
             return "product of a warp group"
         case ir.OrderedBarrier():
             return "order of warp groups"
-        case ir.ClusterSum():
+        case ir.SharedSum():
             return "sum of a cluster"
         case ir.PingPong():
             return "ping-pong of warp groups"

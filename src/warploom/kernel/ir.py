@@ -20,7 +20,7 @@ from warploom.kernel.dtype import DType
 from warploom.kernel.warpgroup import (
     GROUP,
     BulkStore,
-    ClusterSum,
+    SharedSum,
     Fill,
     Hopper,
     Interleave,
@@ -39,7 +39,7 @@ from warploom.machine.record import CUDA
 from warploom.node import Interned, node
 
 __all__ = [
-    "BulkStore", "ClusterSum", "Fill", "Interleave", "LoadMatrix", "MapParam", "OrderedBarrier",
+    "BulkStore", "SharedSum", "Fill", "Interleave", "LoadMatrix", "MapParam", "OrderedBarrier",
     "PingPong", "Ring", "Roles", "StoreMatrix", "Tile", "Unpack", "WarpgroupProduct",
 ]  # fmt: skip
 

@@ -188,7 +188,7 @@ def _simple(stmt: ir.Stmt, names: Mapping[str, str]) -> ir.Stmt:
         return _cell(value, names) if isinstance(value, ir.Cell) else value
 
     made = map_stmt(stmt, lambda expr: _expr(expr, names), on_value)
-    if isinstance(made, ir.Load | ir.Store | ir.LoadMatrix | ir.StoreMatrix | ir.ClusterSum):
+    if isinstance(made, ir.Load | ir.Store | ir.LoadMatrix | ir.StoreMatrix | ir.SharedSum):
         made = replace(made, array=names.get(made.array, made.array))
     if isinstance(made, ir.Fill | ir.BulkStore):
         array, view = (names.get(each, each) for each in (made.array, made.map))

@@ -226,7 +226,7 @@ def _map_hopper(
             return replace(stmt, count=count, body=map_body(stmt.body, on_expr, on_value))
         case ir.PingPong():
             return ir.PingPong(map_body(stmt.body, on_expr, on_value))
-        case ir.OrderedBarrier() | ir.ClusterSum():
+        case ir.OrderedBarrier() | ir.SharedSum():
             return stmt
         case ir.Unpack(target, source) | ir.Interleave(target, source):
             return replace(stmt, target=cell_of(target), source=cell(source))

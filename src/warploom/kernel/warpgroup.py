@@ -223,7 +223,7 @@ class Interleave:
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterSum:
+class SharedSum:
     """All threads of a cluster meet. Then block r has, in its part of the first `count` elements of
     a shared array, the sums of those of all blocks, from that of block 0 on, and its threads meet
     again. Its part begins at r · count / blocks. Nothing is stored to the array any more."""
@@ -235,9 +235,9 @@ class ClusterSum:
 MatrixMove: TypeAlias = LoadMatrix | StoreMatrix
 Hopper: TypeAlias = (
     Fill | Ring | PingPong | OrderedBarrier | WarpgroupProduct | LoadMatrix | StoreMatrix
-    | BulkStore | Unpack | Interleave | ClusterSum
+    | BulkStore | Unpack | Interleave | SharedSum
 )  # fmt: skip
 HOPPER = (
     Fill, Ring, PingPong, OrderedBarrier, WarpgroupProduct, LoadMatrix, StoreMatrix, BulkStore,
-    Unpack, Interleave, ClusterSum,
+    Unpack, Interleave, SharedSum,
 )  # fmt: skip

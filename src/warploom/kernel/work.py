@@ -263,7 +263,7 @@ class _Count:
                 self._issue("arithmetic", times * (UNPACKED[bits] * stmt.count), active)
             case ir.Interleave(count=count):
                 self._issue("arithmetic", times * count / 2, active)
-            case ir.ClusterSum(count=count):
+            case ir.SharedSum(count=count):
                 self.of["barriers"] += 2 * times
                 self._issue("shared_requests", times * count / self.kernel.threads, active)
             case ir.Fill() | ir.BulkStore():

@@ -294,7 +294,7 @@ class _Warps:
             return
         with self._each(count, "result") as number:
             k.add(ir.Store("folded", number, self._sum(number)))
-        k.add(ir.ClusterSum("folded", count))
+        k.add(ir.SharedSum("folded", count))
         share = count // t.cluster
         with self._each(share, "shared") as number:
             whole = k.let("whole", self.rank * share + number)
