@@ -34,6 +34,7 @@ from bench.harness import RESULTS, arguments, attempted, save
 
 import warploom
 from warploom.loopnest.build import LoopNest
+from warploom.loopnest.ir import Program
 from warploom.pipeline import exploring
 from warploom.pipeline.nest import Explored
 from warploom.runtime.quick import replayed
@@ -49,7 +50,7 @@ class Row:
     comparison, and `wanted` how many times faster than that we want to be (0: only reported)."""
 
     name: str
-    nest: tuple[str, dict[str, int]] | Callable[[], LoopNest]
+    nest: tuple[str, dict[str, int]] | Callable[[], LoopNest | Program]
     what: str
     wanted: float
     reference: Callable[[Any], Call]

@@ -10,7 +10,7 @@ import pytest
 from tests.loopnest.test_matrix import stated
 
 from warploom.errors import CheckError
-from warploom.kernel.dtype import e4m3, f16, i8
+from warploom.kernel.dtype import e4m3, f16, f32, i8
 from warploom.loopnest.ir import Program
 from warploom.loopnest.target import everything
 from warploom.machine.record import H200
@@ -49,6 +49,7 @@ PROGRAMS: dict[str, tuple[dict[str, Any], bool, tuple[str, ...]]] = {
     "ping-pong": ({"sizes": (2120, 2120, 72)}, False, ("ping_pong=1", "columns=64")),
     "split": ({"sizes": (200, 136, 4096)}, False, ("split=3", "stages=2", "deep=64")),
     "e4m3": ({"sizes": (200, 264, 208), "dtype": e4m3, "majors": "mk-nk"}, False, ("rows=64",)),
+    "tf32": ({"dtype": f32, "majors": "mk-nk", "after": True}, False, ("rows=64",)),
     "i8": ({"sizes": (200, 264, 208), "dtype": i8, "majors": "mk-nk"}, False, ()),
 }
 

@@ -125,6 +125,7 @@ def test_float_arithmetic_rounds_once_for_each_operation(device: Any, dtype: DTy
         "across": (other, lambda a, b, c: cast(other, a)),
         "below": (dtype, lambda a, b, c: 0.0 - abs(a)),
         "literal": (dtype, lambda a, b, c: a.min(-0.0) + b.max(float("nan"))),
+        "leading": (dtype, lambda a, b, c: Operation("tf32", (a,))),
     }
     found = agree(of_three(dtype, values), dtype, device)
     assert not np.array_equal(found["separate"], found["fused"], equal_nan=True)

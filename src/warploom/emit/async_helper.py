@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from warploom.emit.unpack_helper import unpack
 from warploom.kernel.ir import TensorKind
 
 _HEAD = "static __device__ __forceinline__ void"
@@ -59,7 +60,8 @@ for _type, _kind, _constraint in (("float", "f32", "f"), ("int", "s32", "r")):
     for _way, _text in (("send", _SEND), ("take", _TAKE)):
         _TEXTS[f"{_way}_{_kind}"] = _text.format(type=_type, kind=_kind, held=_constraint)
 ASYNC_NAMES = re.compile(
-    r"map|copy_(in|in_all|out)_\d|product_\w+|(load|store)_matrix_\w+|" + "|".join(_TEXTS)
+    r"map|copy_(in|in_all|out)_\d|product_\w+|(load|store)_matrix_\w+|unpack_\w+|"
+    r"shared_sum_\d|" + "|".join(_TEXTS)
 )
 _CALLED = re.compile(r"\b(\w+)\(")
 
@@ -85,6 +87,10 @@ def definition(name: str) -> str:
     elif name.startswith("copy_"):
         way, axes = name.removeprefix("copy_").rsplit("_", 1)
         text = _copy(way, int(axes))
+    elif name.startswith("unpack_"):
+        text = unpack(name)
+    elif name.startswith("shared_sum_"):
+        text = _shared_sum(int(name[-1]))
     elif name.startswith("product_"):
         text = _product(name)
     else:
@@ -116,6 +122,33 @@ def _copy(way: str, axes: int) -> str:
         f'.mbarrier::complete_tx::bytes{to}"\n'
         f'    " [%0], [%1, {{{at}}}], [%{axes + 2}]{last};"\n'
         f'    :: "r"(to), "l"(map), {held}, "r"(bar){tail} : "memory");'
+    )
+
+
+def _shared_sum(blocks: int) -> str:
+    """Each thread reads elements of all blocks at once, and adds them in order. Nobody writes what
+    others read any more, so a block waits for them only before it ends, and its memory with it."""
+    loads = "".join(
+        f'    asm volatile("{{\\n.reg .b32 there;\\nmapa.shared::cluster.u32 there, %1, {block};"\n'
+        f'      "\\nld.shared::cluster.f32 %0, [there];\\n}}" : "=f"(x{block}) : "r"(own));\n'
+        for block in range(blocks)
+    )
+    names = [f"x{block}" for block in range(blocks)]
+    meet = (
+        '  asm volatile("barrier.cluster.arrive.release.aligned;\\n"\n'
+        '    "barrier.cluster.wait.acquire.aligned;" ::: "memory");'
+    )
+    return (
+        f"(unsigned at, int share, int threads) {{\n{meet}\n"
+        '  unsigned rank;\n  asm volatile("mov.u32 %0, %cluster_ctarank;" : "=r"(rank));\n'
+        "#pragma unroll\n  for (int first = 0; first < share; first += threads) {\n"
+        "    const int i = first + (int)threadIdx.x;\n    if (i >= share) break;\n"
+        "    const unsigned own = at + 4 * (rank * share + i);\n"
+        f"    float {', '.join(names)};\n{loads}"
+        f'    asm volatile("st.shared.f32 [%0], %1;" :: "r"(own), "f"({" + ".join(names)})'
+        ' : "memory");\n'
+        '  }\n  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");\n'
+        "  __syncthreads();"
     )
 
 

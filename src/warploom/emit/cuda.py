@@ -169,6 +169,8 @@ class CudaPrinter(SimtPrinter):
             self.pipeline.roles(body)
         else:
             self.in_order(body)
+        if body is self.kernel.body:
+            self.pipeline.end()
 
     def in_order(self, body: tuple[ir.Stmt, ...]) -> None:
         """Rounds of a scan are one piece of PTX each."""

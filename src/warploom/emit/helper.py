@@ -18,7 +18,7 @@ from warploom.errors import InternalError
 from warploom.kernel.dtype import DType
 
 _NAME = re.compile(
-    r"(min|max|divide|abs|rsqrt|exp|exp2_ftz|exp2|log2_ftz|tanh|erf|sin|cos)_(\w+)"
+    r"(min|max|divide|abs|rsqrt|exp|exp2_ftz|exp2|log2_ftz|tanh|erf|sin|cos|tf32)_(\w+)"
     r"|(\w+)_from_(\w+)"
 )
 BF16_PAIR = "bf16_pair"  # two numbers rounded to bf16, in one word
@@ -88,6 +88,13 @@ def _helper_text(name: str, dialect: Dialect) -> str:
             f"{dialect.helper_qualifiers} float {name}(float x) {{\n"
             f'  float made;\n  asm("{ONE_INSTRUCTION[name]} %0, %1;" : "=f"(made) : "f"(x));\n'
             "  return made;\n}\n"
+        )
+    if name in ("tf32_f32", "tf32_f64"):  # the leading bits
+        kind = "double" if name.endswith("64") else "float"
+        return (
+            f"{dialect.helper_qualifiers} {kind} {name}({kind} x) {{\n"
+            "  union { float number; unsigned int bits; } held;\n  held.number = (float)x;\n"
+            "  held.bits &= 0xffffe000u;\n  return held.number;\n}\n"
         )
     if name == BYTES:
         return _picking(name, dialect)

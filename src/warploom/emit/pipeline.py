@@ -12,14 +12,14 @@ arrays; counters of stages go on from ring to ring, and a phase turns when they 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from warploom.emit.async_helper import matrix_name
 from warploom.emit.cluster_sum import ClusterSumPrinter, arriving, sum_barrier
 from warploom.emit.product_group import ProductPrinter
 from warploom.emit.under_way import PLAIN, Group, at_once, needed, products_in
 from warploom.errors import EmitError
-from warploom.index.ir import Var, variables
+from warploom.index.ir import Const, Var, variables
 from warploom.index.ranges import Ranges
 from warploom.kernel import ir
 from warploom.kernel.check_hopper import REGISTER_FILE
@@ -35,6 +35,17 @@ from warploom.kernel.warpgroup import GROUP, Fill, Hopper, Ring
 
 if TYPE_CHECKING:
     from warploom.emit.cuda import CudaPrinter
+
+# Statements without parts, which each thread, warp or cluster does where it comes to them.
+Moved: TypeAlias = (
+    ir.LoadMatrix
+    | ir.StoreMatrix
+    | ir.BulkStore
+    | ir.ClusterSum
+    | ir.Unpack
+    | ir.Interleave
+    | ir.SharedSum
+)
 
 _OWN = f"(int)threadIdx.x / {GROUP}"  # the number of a thread's warp group
 # The barriers at which they meet, and each warp group of them, and where each waits for its turn.
@@ -67,10 +78,12 @@ class Pipeline(ProductPrinter):
         self.under_way: list[Group] = []
         self.whose = fresh.name("whose")
         self.last_of_turn: Ring | None = None
+        self.summed = False  # without a wait for those who read
         self.met = False  # since the last statement that is no box
         self.covered = False  # by a wait before a statement around
         self.uses_base = bool(self.rings or sent) or any(
-            isinstance(each, ir.LoadMatrix | ir.StoreMatrix) for each in ir.walk(kernel.body)
+            isinstance(each, ir.LoadMatrix | ir.StoreMatrix | ir.SharedSum)
+            for each in ir.walk(kernel.body)
         )
 
     def by_address(self, array: str) -> bool:
@@ -87,6 +100,12 @@ class Pipeline(ProductPrinter):
         return any(each.split is not None for each in ring.fills)
 
     # -- the whole
+
+    def end(self) -> None:
+        """Other blocks have read what they add up."""
+        if self.summed:
+            self.call("cluster_wait")
+        self.summed = False
 
     def begin(self) -> None:
         if self.uses_base:
@@ -293,6 +312,13 @@ class Pipeline(ProductPrinter):
                     "statements in a loop or condition",
                     advice="let products of warp groups stand in loops of their own",
                 )
+            case Fill():
+                pass  # by others
+            case _:
+                self._moved(stmt)
+
+    def _moved(self, stmt: Moved) -> None:
+        match stmt:
             case ir.LoadMatrix():
                 self._load_matrix(stmt)
             case ir.StoreMatrix():
@@ -305,6 +331,12 @@ class Pipeline(ProductPrinter):
                 ClusterSumPrinter(self, stmt).printed()
             case Fill():
                 pass  # by others
+            case ir.Unpack():
+                self._unpack(stmt)
+            case ir.Interleave():
+                self._interleave(stmt)
+            case ir.SharedSum():
+                self._shared_sum(stmt)
             case _:
                 assert_never(stmt)
 
@@ -480,12 +512,49 @@ class Pipeline(ProductPrinter):
         self.call(
             matrix_name(False, many, stmt.transposed), self.place(stmt.array, stmt.index), *words
         )
-        kind = self.printer.type(stmt.target.dtype)
+        self._parted(stmt.target, words)
+        lines.close()
+
+    def _unpack(self, stmt: ir.Unpack) -> None:
+        lines, cells = self.printer.lines, range(4 // stmt.source.dtype.bytes)
+        held = [self.printer.neighbour(stmt.source, at) for at in cells]
+        word = f"(unsigned int){held[0]}" if len(held) == 1 else self.printer.words_of(held, 8)[0]
+        if stmt.signed:  # its highest bit turned, an integer is one without a sign
+            word = f"({word}) ^ {0x88888888 if stmt.bits == 4 else 0x80808080:#x}u"
+        less = stmt.zero + ((1 << stmt.bits - 1) if stmt.signed else 0)
+        pairs = [f"pair{at}" for at in range(stmt.count // 2)]
+        lines.open("")
+        lines.add(f"unsigned int {', '.join(pairs)};")
+        self.call(f"unpack_{stmt.target.dtype!r}_{stmt.bits}_{less}", word, *pairs)
+        self._parted(stmt.target, pairs)
+        lines.close()
+
+    def _interleave(self, stmt: ir.Interleave) -> None:
+        lines = self.printer.lines
+        held = [self.printer.neighbour(stmt.source, at) for at in range(stmt.count)]
+        words, half = self.printer.words_of(held, 16), stmt.count // 4
+        lines.open("")
+        for at in range(half):
+            for side, chosen in enumerate(("0x5410", "0x7632")):
+                pair = f"__byte_perm({words[at]}, {words[at + half]}, {chosen})"
+                lines.add(f"const unsigned int pair{2 * at + side} = {pair};")
+        self._parted(stmt.target, [f"pair{at}" for at in range(2 * half)])
+        lines.close()
+
+    def _parted(self, target: ir.Cell, words: list[str]) -> None:
+        """Words as the numbers of sixteen bits that they hold, one after another."""
+        kind = self.printer.type(target.dtype)
         for at, word in enumerate(words):
             for half in range(2):
-                cell = self.printer.neighbour(stmt.target, 2 * at + half)
-                lines.add(f"{cell} = ({kind})({word}{' >> 16' if half else ''});")
-        lines.close()
+                cell = self.printer.neighbour(target, 2 * at + half)
+                self.add(f"{cell} = ({kind})({word}{' >> 16' if half else ''});")
+
+    def _shared_sum(self, stmt: ir.SharedSum) -> None:
+        many, share = self.kernel.cluster, stmt.count // self.kernel.cluster
+        self.end()
+        self.summed = True
+        place = self.place(stmt.array, Const(0))
+        self.call(f"shared_sum_{many}", place, str(share), str(self.kernel.threads))
 
     def _store_matrix(self, stmt: ir.StoreMatrix) -> None:
         words = self.printer.words_of(

@@ -97,6 +97,12 @@ def _erf(x: Numbers) -> Numbers:
     return np.asarray(np.frompyfunc(math.erf, 1, 1)(x)).astype(np.float64)
 
 
+def _tf32(x: Numbers) -> Numbers:
+    """The sign, the exponent and ten bits of the fraction of single precision."""
+    held = np.ascontiguousarray(x, np.float32).view(np.uint32) & np.uint32(0xFFFFE000)
+    return np.asarray(held.view(np.float32).astype(np.float64)).reshape(np.shape(x))
+
+
 # Functions of one number in double precision, rounded by whoever knows to what.
 FUNCTIONS: Mapping[Function, Callable[[Numbers], Numbers]] = {
     "sqrt": np.sqrt,
@@ -111,6 +117,7 @@ FUNCTIONS: Mapping[Function, Callable[[Numbers], Numbers]] = {
     "erf": _erf,
     "sin": np.sin,
     "cos": np.cos,
+    "tf32": _tf32,
 }
 
 

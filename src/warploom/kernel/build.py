@@ -420,6 +420,7 @@ erf, sin, cos = _function("erf"), _function("sin"), _function("cos")
 exp, exp2, log, log2 = (_function("exp"), _function("exp2"), _function("log"), _function("log2"))
 # One instruction each, without branches; below all normal numbers is 0.
 exp2_ftz, log2_ftz = _function("exp2_ftz"), _function("log2_ftz")
+tf32 = _function("tf32")  # what tensor cores see of single precision
 
 
 def cast(dtype: DType, value: ir.Value) -> ir.Cast:

@@ -85,10 +85,10 @@ def _check_params(kernel: ir.Kernel) -> None:
         _check_scalars_only(array.size, integers, f"the size of '{array.name}'")
         if isinstance(array.size, Const) and array.size.value < 0:
             raise CheckError(f"'{array.name}' has {array.size.value} elements")
-        wide = isinstance(array.size, Const) and array.size.value > INT_MAX
-        if wide and not _is_mapped_alone(kernel, array.name):  # copies by maps count no elements
+        many = array.size.value if isinstance(array.size, Const) else 0
+        if many > INT_MAX and not _is_mapped_alone(kernel, array.name):  # maps count no elements
             raise CheckError(
-                f"'{array.name}' has {array.size.value} elements",
+                f"'{array.name}' has {many} elements",
                 advice=f"at most {INT_MAX}: indices are numbers of 32 bits",
             )
     for size in kernel.grid:

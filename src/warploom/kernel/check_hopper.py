@@ -236,6 +236,12 @@ def check_hopper(stmt: ir.Stmt, scope: Mapping[str, Any], kernel: ir.Kernel) -> 
             _check_box(stmt, scope, kernel)
         case ir.WarpgroupProduct():
             _check_product(stmt, scope)
+        case ir.Unpack():
+            _check_unpack(stmt, scope)
+        case ir.Interleave():
+            _check_interleave(stmt, scope)
+        case ir.SharedSum():
+            _check_shared_sum(stmt, scope, kernel)
         case ir.LoadMatrix(cell) | ir.StoreMatrix(value=cell):
             _check_matrices(stmt, cell, scope)
         case ir.ClusterSum():
@@ -384,6 +390,57 @@ def _check_sums(kernel: ir.Kernel) -> None:
                     f"{type(stmt).__name__}",
                     advice="use another shared array",
                 )
+
+
+def _check_unpack(stmt: ir.Unpack, scope: Mapping[str, Any]) -> None:
+    if stmt.bits not in (4, 8):
+        raise CheckError(f"integers of {stmt.bits!r:.40} bits in a word", advice="4 or 8")
+    low, high = (-(1 << stmt.bits - 1), 1 << stmt.bits - 1) if stmt.signed else (0, 1 << stmt.bits)
+    if not low <= stmt.zero < high:
+        raise CheckError(
+            f"integers of {stmt.bits} bits less {stmt.zero}", advice=f"from {low} to {high - 1}"
+        )
+    source, target = stmt.source.dtype, stmt.target.dtype
+    if source.is_real or source.bytes not in (1, 4):
+        raise CheckError(f"'{stmt.source.name}' of {source!r} holds no integers to unpack")
+    if target not in (DType.BF16, DType.F16):
+        raise CheckError(f"'{stmt.target.name}' of {target!r} takes no integers of few bits",
+                         advice="bf16 or f16")  # fmt: skip
+    for cell in (stmt.source, stmt.target):
+        _check_array(cell, cell.dtype, "integers that are unpacked", scope)
+
+
+def _check_interleave(stmt: ir.Interleave, scope: Mapping[str, Any]) -> None:
+    dtype = stmt.source.dtype
+    if dtype.bytes != 2 or stmt.count < 4 or stmt.count % 4:
+        raise CheckError(f"{stmt.count} registers of {dtype!r} in turn",
+                         advice="a multiple of 4, of 16 bits each")  # fmt: skip
+    for cell in (stmt.source, stmt.target):
+        _check_array(cell, dtype, "registers in turn", scope)
+
+
+def _check_shared_sum(stmt: ir.SharedSum, scope: Mapping[str, Any], kernel: ir.Kernel) -> None:
+    shared = _shared(stmt.array, scope)
+    if shared.dtype is not DType.F32 or not 0 < stmt.count <= shared.size:
+        raise CheckError(
+            f"sums of {stmt.count} elements of '{stmt.array}', {shared.size} of {shared.dtype!r}"
+        )
+    if stmt.count % kernel.cluster:
+        raise CheckError(f"{stmt.count} sums are not divided among {kernel.cluster} blocks")
+    if not any(each is stmt for each in kernel.body):
+        raise CheckError(
+            f"a cluster sums '{stmt.array}' in a loop or under a condition",
+            advice="let all of its blocks come to it: outside of both",
+        )
+    after = kernel.body[next(at for at, each in enumerate(kernel.body) if each is stmt) + 1 :]
+    if any(
+        isinstance(each, ir.Store | ir.SharedSum) and each.array == stmt.array
+        for each in ir.walk(after)
+    ):
+        raise CheckError(
+            f"'{stmt.array}' is stored to where other blocks may still read it to add it up",
+            advice="store to another shared array",
+        )
 
 
 def _check_array(cell: ir.Cell, dtype: DType, what: str, scope: Mapping[str, Any]) -> None:

@@ -14,8 +14,7 @@ import numpy as np
 
 from warploom.index.ir import Expr, variables
 from warploom.kernel import ir
-from warploom.kernel.registers import MANY
-from warploom.kernel.tensor import held
+from warploom.kernel.tensor import HELD, held
 from warploom.kernel.traverse import target_of, values_of
 
 WHOLE = 250  # instructions of all iterations together, of a loop that is undone
@@ -137,7 +136,7 @@ def _written(inside: Sequence[ir.Stmt]) -> set[str]:
 
 def _read(inside: Sequence[ir.Stmt]) -> Iterator[str]:
     for each in inside:
-        if isinstance(each, MANY):
+        if isinstance(each, HELD):
             yield from (cell.name for cell, _ in held(each))
         for value in values_of(each):
             yield from (part.name for part in ir.walk_value(value) if isinstance(part, ir.Cell))

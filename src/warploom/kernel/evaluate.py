@@ -98,7 +98,12 @@ def run(
         if races else None
     )  # fmt: skip
     stored = _stored(kernel, arrays)
-    per_batch = max(1, BATCH_THREADS // kernel.threads // kernel.cluster) * kernel.cluster
+    own = kernel.cluster
+    if binding.grid[0] % own:
+        raise DeviceError(
+            f"'{kernel.name}': {binding.grid[0]} blocks are no whole clusters of {own}"
+        )
+    per_batch = own * max(1, BATCH_THREADS // (kernel.threads * own))
     for first in range(0, binding.blocks, per_batch):
         blocks = np.arange(first, min(first + per_batch, binding.blocks), dtype=np.int64)
         if detector is not None:

@@ -7,7 +7,7 @@ that its map is of, a product computed as `machine/fused.py` has it, and so are 
 from __future__ import annotations
 
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from warploom.errors import DeviceError
 from warploom.kernel import ir
 from warploom.kernel.descriptor import STEP_BYTES, box_offsets, swizzled, tile_offsets, view_of
-from warploom.kernel.dtype import DType
+from warploom.kernel.dtype import DType, coded
 from warploom.kernel.tensor import DEPTH, MACHINE
 from warploom.kernel.warpgroup import GROUP, Fill, Hopper, MapParam, Ring, Tile
 from warploom.layout.conversion.fragment import mma_operand
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 Array = npt.NDArray[Any]
+OfWarps: TypeAlias = (
+    ir.LoadMatrix | ir.StoreMatrix | ir.ClusterSum | ir.SharedSum | ir.Unpack | ir.Interleave
+)
 ROWS = 64  # of a product
 WARP_ROWS = 16
 
@@ -46,12 +49,24 @@ def hopper(batch: Batch, stmt: Hopper, active: Mask) -> None:
             _bulk_store(batch, stmt, active)
         case ir.WarpgroupProduct():
             _product(batch, stmt, active)
+        case _:
+            _of_warps(batch, stmt, active)
+
+
+def _of_warps(batch: Batch, stmt: OfWarps, active: Mask) -> None:
+    match stmt:
         case ir.LoadMatrix():
             _load_matrix(batch, stmt, active)
         case ir.StoreMatrix():
             _store_matrix(batch, stmt, active)
         case ir.ClusterSum():
             _cluster_sum(batch, stmt, active)
+        case ir.SharedSum():
+            _shared_sum(batch, stmt, active)
+        case ir.Unpack():
+            _unpack(batch, stmt, active)
+        case ir.Interleave():
+            _interleave(batch, stmt, active)
 
 
 def _ring(batch: Batch, stmt: Ring, active: Mask) -> None:
@@ -349,3 +364,51 @@ def _store_matrix(batch: Batch, stmt: ir.StoreMatrix, active: Mask) -> None:
         for offset in range(width):
             flat[cells[active] + offset] = held[register][active]
             register += 1
+
+
+# -- weights, and sums of clusters -----------------------------------------------------------------
+
+
+def _unpack(batch: Batch, stmt: ir.Unpack, active: Mask) -> None:
+    many = 4 // stmt.source.dtype.bytes
+    first = int(batch.register_index(stmt.source, active, many))
+    held = batch.registers[stmt.source.name][first : first + many]
+    own = np.uint64(8 * stmt.source.dtype.bytes)
+    word = np.zeros(batch.shape, np.uint64)
+    for at, part in enumerate(held):
+        bits = part.astype(np.uint64) & np.uint64((1 << int(own)) - 1)
+        word |= bits << (np.uint64(at) * own)
+    batch.register_index(stmt.target, active, stmt.count)
+    high = 1 << (stmt.bits - 1) if stmt.signed else 0
+    for register, field in enumerate(stmt.order):
+        bits = word >> np.uint64(field * stmt.bits) & np.uint64((1 << stmt.bits) - 1)
+        numbers = (bits.astype(np.int64) ^ high) - high - stmt.zero
+        batch.write_register(stmt.target, coded(numbers, stmt.target.dtype), active, register)
+    batch.report.operations += int(active.reshape(-1, 32).any(axis=1).sum())
+
+
+def _interleave(batch: Batch, stmt: ir.Interleave, active: Mask) -> None:
+    first = int(batch.register_index(stmt.source, active, stmt.count))
+    batch.register_index(stmt.target, active, stmt.count)
+    held = batch.registers[stmt.source.name][first : first + stmt.count].copy()
+    for register, other in enumerate(stmt.order):
+        batch.write_register(stmt.target, held[other], active, register)
+    batch.report.operations += int(active.reshape(-1, 32).any(axis=1).sum())
+
+
+def _shared_sum(batch: Batch, stmt: ir.SharedSum, active: Mask) -> None:
+    """Each block writes its own part alone, and reads what all stored before they met."""
+    _meet(batch, active)
+    memory, many = batch.pool.arrays[stmt.array], batch.kernel.cluster
+    blocks = np.arange(batch.shape[0])[:, None]
+    cells = memory.first + np.arange(stmt.count) + blocks * memory.row
+    _check_set(batch, stmt.array, cells)
+    held = memory.data[cells].reshape(-1, many, stmt.count)
+    total = held[:, 0]
+    for block in range(1, many):
+        total = total + held[:, block]
+    share = stmt.count // many
+    for rank in range(many):
+        own = slice(rank * share, (rank + 1) * share)
+        memory.data[cells[rank::many, own]] = total[:, own]
+    _meet(batch, active)

@@ -22,8 +22,16 @@ if TYPE_CHECKING:
 
 ROWS = 64
 WARPS = GROUP // 32
-_TOGETHER = (Ring, Fill, ir.PingPong, ir.OrderedBarrier, ir.BulkStore, ir.WarpgroupProduct,
-             ir.ClusterSum)  # fmt: skip
+_TOGETHER = (
+    Ring,
+    Fill,
+    ir.PingPong,
+    ir.OrderedBarrier,
+    ir.BulkStore,
+    ir.WarpgroupProduct,
+    ir.ClusterSum,
+    ir.SharedSum,
+)
 _LANES = ("thread", "thread_x", "lane")
 
 
@@ -49,6 +57,8 @@ def touched(kernel: ir.Kernel, stmt: ir.Stmt) -> Iterator[Touched]:
                 rows = ROWS if tile is stmt.a else stmt.columns
                 span = tile_span(tile, rows, sizes[tile.array])
                 yield Touched(tile.array, tile.index, span)
+        case ir.SharedSum(array, count):
+            yield Touched(array, Const(0), count)
         case ir.LoadMatrix(array=array) | ir.StoreMatrix(array=array):
             given = Var("lane").lt(8 * stmt.count)
             yield Touched(array, stmt.index, 8, given)
@@ -69,6 +79,8 @@ def _sizes(kernel: ir.Kernel) -> dict[str, int]:
 def check_hopper_site(flow: Flow, site: Site) -> None:
     stmt, level = site.stmt, site.place.level
     if not isinstance(stmt, HOPPER):
+        return
+    if isinstance(stmt, ir.Unpack | ir.Interleave):  # each thread for itself
         return
     if (isinstance(stmt, _TOGETHER) and level > Level.BLOCK) or level > Level.WARP:
         raise CheckError(
@@ -99,6 +111,8 @@ def _name(stmt: ir.Stmt) -> str:
             return "product of a warp group"
         case ir.OrderedBarrier():
             return "order of warp groups"
+        case ir.SharedSum():
+            return "sum of a cluster"
         case ir.PingPong():
             return "ping-pong of warp groups"
         case ir.ClusterSum():

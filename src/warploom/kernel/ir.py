@@ -23,28 +23,31 @@ from warploom.kernel.warpgroup import (
     ClusterSum,
     Fill,
     Hopper,
+    Interleave,
     LoadMatrix,
     MapParam,
     OrderedBarrier,
     PingPong,
     Ring,
     Roles,
+    SharedSum,
     StoreMatrix,
     Tile,
+    Unpack,
     WarpgroupProduct,
 )
 from warploom.machine.record import CUDA
 from warploom.node import Interned, node
 
 __all__ = [
-    "BulkStore", "ClusterSum", "Fill", "LoadMatrix", "MapParam", "OrderedBarrier", "PingPong",
-    "Ring", "Roles", "StoreMatrix", "Tile", "WarpgroupProduct",
+    "BulkStore", "ClusterSum", "Fill", "Interleave", "LoadMatrix", "MapParam", "OrderedBarrier",
+    "PingPong", "Ring", "Roles", "SharedSum", "StoreMatrix", "Tile", "Unpack", "WarpgroupProduct",
 ]  # fmt: skip
 
 # Functions of one floating-point number.
 Function: TypeAlias = Literal[
     "sqrt", "rsqrt", "exp", "exp2", "exp2_ftz", "log", "log2", "log2_ftz", "tanh", "erf", "sin",
-    "cos",
+    "cos", "tf32",
 ]  # fmt: skip
 Operator: TypeAlias = (
     Literal["+", "-", "*", "/", "min", "max", "&", "|", "^", "<<", ">>", "fma", "neg", "~", "abs"]

@@ -188,7 +188,8 @@ def _simple(stmt: ir.Stmt, names: Mapping[str, str]) -> ir.Stmt:
         return _cell(value, names) if isinstance(value, ir.Cell) else value
 
     made = map_stmt(stmt, lambda expr: _expr(expr, names), on_value)
-    if isinstance(made, ir.Load | ir.Store | ir.LoadMatrix | ir.StoreMatrix | ir.ClusterSum):
+    named = ir.Load | ir.Store | ir.LoadMatrix | ir.StoreMatrix | ir.ClusterSum | ir.SharedSum
+    if isinstance(made, named):
         made = replace(made, array=names.get(made.array, made.array))
     if isinstance(made, ir.Fill | ir.BulkStore):
         array, view = (names.get(each, each) for each in (made.array, made.map))
@@ -197,7 +198,7 @@ def _simple(stmt: ir.Stmt, names: Mapping[str, str]) -> ir.Stmt:
         made = replace(made, a=_factor(made.a, names), b=_tile(made.b, names))
     if isinstance(
         made, ir.Assign | ir.Load | ir.Shuffle | ir.TensorProduct | ir.WarpgroupProduct
-        | ir.LoadMatrix | ir.ClusterSum
+        | ir.LoadMatrix | ir.ClusterSum | ir.Unpack | ir.Interleave
     ):  # fmt: skip
         made = replace(made, target=_cell(made.target, names))
     return made

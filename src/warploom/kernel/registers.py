@@ -20,10 +20,9 @@ from warploom.index.ir import Expr, variables
 from warploom.index.show import show
 from warploom.kernel import ir
 from warploom.kernel.scope import Place, Scopes, Site
-from warploom.kernel.tensor import held
+from warploom.kernel.tensor import HELD, held
 from warploom.kernel.traverse import target_of, values_of
 
-MANY = ir.TensorProduct | ir.WarpgroupProduct | ir.StoreMatrix | ir.ClusterSum  # read neighbours
 MOST_ITERATIONS = 1 << 16  # of all unrolled loops around one index
 
 Element = tuple[int, int]  # a declaration and an element of it
@@ -123,7 +122,7 @@ class _Resolver:
             yield _RegisterUse(cell, scope[name], None, declared.size or 1)
 
     def _reads(self, site: Site, scope: Mapping[str, int]) -> Iterator[_RegisterUse]:
-        if isinstance(site.stmt, MANY):
+        if isinstance(site.stmt, HELD):
             for cell, width in held(site.stmt):
                 yield self._use(cell, site, scope, width)
             return
@@ -188,6 +187,8 @@ def _width(stmt: ir.Stmt) -> int:
             return 2 * stmt.count
         case ir.ClusterSum():
             return stmt.registers
+        case ir.Unpack() | ir.Interleave():
+            return stmt.count
     return stmt.width if isinstance(stmt, ir.Load | ir.Store) else 1
 
 

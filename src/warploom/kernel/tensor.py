@@ -22,9 +22,11 @@ from warploom.kernel.dtype import DType, f32, i32
 from warploom.kernel.ir import (
     Cell,
     ClusterSum,
+    Interleave,
     StoreMatrix,
     TensorKind,
     TensorProduct,
+    Unpack,
     WarpgroupProduct,
 )
 from warploom.layout.conversion.fragment import mma_operand, mma_result
@@ -36,6 +38,8 @@ ROWS, COLUMNS = 16, 8
 DEPTH: dict[TensorKind, int] = {
     "tf32": 8, "bf16": 16, "f16": 16, "e4m3": 32, "e5m2": 32, "i8": 32, "u8": 32,
 }  # fmt: skip
+# Statements that read neighbouring registers, which `held` names.
+HELD = (TensorProduct, WarpgroupProduct, StoreMatrix, ClusterSum, Unpack, Interleave)
 _OF_SINGLE: tuple[TensorKind, ...] = ("tf32", "bf16")  # whose factors may be of single precision
 MACHINE = 90  # whose arithmetic it is: sm_90
 LEADING: dict[TensorKind, np.uint32] = {
@@ -50,7 +54,7 @@ def widths(kind: TensorKind) -> tuple[int, int, int]:
 
 
 def held(
-    stmt: TensorProduct | WarpgroupProduct | StoreMatrix | ClusterSum,
+    stmt: TensorProduct | WarpgroupProduct | StoreMatrix | ClusterSum | Unpack | Interleave,
 ) -> Iterator[tuple[Cell, int]]:
     """The registers that are read together: the first of neighbours, and how many."""
     match stmt:
@@ -64,6 +68,10 @@ def held(
             yield value, 2 * stmt.count
         case ClusterSum(value=value):
             yield value, stmt.count
+        case Unpack(source=source):
+            yield source, 4 // source.dtype.bytes
+        case Interleave(_, source, count):
+            yield source, count
 
 
 def types_of(kind: TensorKind) -> tuple[DType, tuple[DType, ...]]:

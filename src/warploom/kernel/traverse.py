@@ -30,7 +30,10 @@ def values_of(stmt: ir.Stmt) -> Iterator[ir.Value]:
             yield target
             if isinstance(a, ir.Cell):
                 yield a
-        case ir.StoreMatrix(value=value) | ir.ClusterSum(value=value):
+        case (
+            ir.StoreMatrix(value=value) | ir.ClusterSum(value=value)
+            | ir.Unpack(_, value) | ir.Interleave(_, value)
+        ):  # fmt: skip
             yield value
         case _:
             return
@@ -42,6 +45,7 @@ def target_of(stmt: ir.Stmt) -> ir.Cell | None:
         case (
             ir.Assign(target) | ir.Load(target) | ir.Shuffle(target) | ir.TensorProduct(target)
             | ir.WarpgroupProduct(target) | ir.LoadMatrix(target) | ir.ClusterSum(target)
+            | ir.Unpack(target) | ir.Interleave(target)
         ):  # fmt: skip
             return target
         case _:
@@ -225,8 +229,10 @@ def _map_hopper(
             return replace(stmt, count=count, body=map_body(stmt.body, on_expr, on_value))
         case ir.PingPong():
             return ir.PingPong(map_body(stmt.body, on_expr, on_value))
-        case ir.OrderedBarrier():
+        case ir.OrderedBarrier() | ir.SharedSum():
             return stmt
+        case ir.Unpack(target, source) | ir.Interleave(target, source):
+            return replace(stmt, target=cell_of(target), source=cell(source))
         case ir.Fill() | ir.BulkStore():
             return replace(stmt, at=tuple(map(on_expr, stmt.at)), index=on_expr(stmt.index))
         case ir.LoadMatrix(target):

@@ -214,12 +214,67 @@ class ClusterSum:
         return (self.blocks - 1) * self.registers * threads
 
 
+@dataclass(frozen=True, slots=True)
+class Unpack:
+    """Integers of four or eight bits that a word holds, less `zero`, as numbers of sixteen bits,
+    all of which are exact. The source is a register of 32 bits, or the first of four of eight; its
+    lowest bits are the first integer. With `signed` the highest bit of each counts as negative.
+
+    Neighbours of the target are integers j and j + half of all: a pair lies 16 bits apart in the
+    word, so that one operation unpacks both."""
+
+    target: Cell
+    source: Cell
+    bits: int
+    zero: int = 0
+    signed: bool = False
+
+    @property
+    def count(self) -> int:
+        return 32 // self.bits
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """Which integer of the word each register of the target holds."""
+        return halves_in_turn(self.count)
+
+
+def halves_in_turn(count: int) -> tuple[int, ...]:
+    """The first and the second half of so many, one of each in turn."""
+    return tuple(each for j in range(count // 2) for each in (j, j + count // 2))
+
+
+@dataclass(frozen=True, slots=True)
+class Interleave:
+    """Neighbouring registers of sixteen bits, one of the first half and one of the second in turn:
+    what stands beside integers that were unpacked has their order."""
+
+    target: Cell
+    source: Cell
+    count: int
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """Which register of the source each of the target is."""
+        return halves_in_turn(self.count)
+
+
+@dataclass(frozen=True, slots=True)
+class SharedSum:
+    """All threads of a cluster meet. Then block r has, in its part of the first `count` elements of
+    a shared array, the sums of those of all blocks, from that of block 0 on, and its threads meet
+    again. Its part begins at r · count / blocks. Nothing is stored to the array any more."""
+
+    array: str
+    count: int
+
+
 MatrixMove: TypeAlias = LoadMatrix | StoreMatrix
 Hopper: TypeAlias = (
     Fill | Ring | PingPong | OrderedBarrier | WarpgroupProduct | LoadMatrix | StoreMatrix
-    | BulkStore | ClusterSum
+    | BulkStore | ClusterSum | Unpack | Interleave | SharedSum
 )  # fmt: skip
 HOPPER = (
     Fill, Ring, PingPong, OrderedBarrier, WarpgroupProduct, LoadMatrix, StoreMatrix, BulkStore,
-    ClusterSum,
+    ClusterSum, Unpack, Interleave, SharedSum,
 )  # fmt: skip

@@ -43,11 +43,12 @@ from warploom.machine.work import Work
 ITERATIONS = 32  # of inner loops that are looked at for sectors that are touched again
 AT_ONCE = 4  # iterations that wait together, where it is not known how long they are
 JOINED = 0.7  # of what they touch, where neighbours lie one behind the other
+UNPACKED = {4: 1.4, 8: 2.75}  # instructions for each integer of so many bits in a word
 BLOCKS = 4  # neighbours in each direction of the grid, which tell what blocks have in common
 LINE_BYTES = CUDA.line_bytes
 MOST_COMPARED = 256  # iterations of a load, of those that are undone
 SPREAD = 40503  # a prime: places between what neighbouring elements name, around the array
-SPECIAL = ir.FLOAT_ONLY | {"/"}
+SPECIAL = (ir.FLOAT_ONLY - {"tf32"}) | {"/"}
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -263,6 +264,23 @@ class _Count:
                 groups = active.reshape(-1, GROUP).any(axis=1).sum()
                 self.of["group_products"] += times * int(groups) * columns / 8
                 self._issue("", times, active)
+            case ir.Unpack(bits=bits):
+                self._issue("arithmetic", times * (UNPACKED[bits] * stmt.count), active)
+            case ir.Interleave(count=count):
+                self._issue("arithmetic", times * count / 2, active)
+            case ir.SharedSum(count=count):
+                self.of["barriers"] += 2 * times
+                self._issue("shared_requests", times * count / self.kernel.threads, active)
+            case ir.Assign(target, value):
+                self._values(stmt, times, active)
+                if not target.dtype.is_real:
+                    self._note_origin(target, self._origin(value))
+            case _:
+                self._moved(stmt, times, active)
+
+    def _moved(self, stmt: ir.Stmt, times: float, active: Mask) -> None:
+        """Matrices, boxes and sums on their way through shared memory."""
+        match stmt:
             case ir.Fill() | ir.BulkStore():
                 self.of["bulk_bytes"] += times * self._box_bytes(stmt)
             case ir.LoadMatrix() | ir.StoreMatrix():
@@ -271,10 +289,6 @@ class _Count:
             case ir.ClusterSum():
                 self.of["wavefronts"] += 2 * times * (stmt.blocks - 1) * stmt.registers * self.warps
                 self._issue("shared_requests", times, active)
-            case ir.Assign(target, value):
-                self._values(stmt, times, active)
-                if not target.dtype.is_real:
-                    self._note_origin(target, self._origin(value))
 
     def _box_bytes(self, stmt: ir.Fill | ir.BulkStore) -> float:
         """Bytes of the part that a block brings itself, where blocks of a cluster share."""

@@ -165,6 +165,7 @@ exp, exp2, log, log2 = (_function(op) for op in ("exp", "exp2", "log", "log2"))
 exp2_ftz = _function("exp2_ftz")  # 0 for what is below all normal numbers
 sqrt, rsqrt, tanh = (_function(op) for op in ("sqrt", "rsqrt", "tanh"))
 erf, sin, cos = (_function(op) for op in ("erf", "sin", "cos"))
+tf32 = _function("tf32")  # of single precision, what tensor cores see: ten bits of the fraction
 
 
 def maximum(left: Given, right: Given) -> Operation:
@@ -307,9 +308,12 @@ class LoopNest:
         self._note(made)
         return made
 
-    def index(self, axis: ir.Linear | Expr, dtype: DType | str = DType.I32) -> FromIndex:
+    def index(
+        self, axis: ir.Linear | ir.Crooked | Expr, dtype: DType | str = DType.I32
+    ) -> FromIndex:
         """The index along an axis, or an expression of such indices, as a number."""
-        return FromIndex(axis.expr if isinstance(axis, ir.Linear) else axis, type_of(dtype))
+        expr = axis.expr if isinstance(axis, ir.Linear | ir.Crooked) else axis
+        return FromIndex(expr, type_of(dtype))
 
     # -- values ------------------------------------------------------------------------------------
 

@@ -11,16 +11,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar
 
-from warploom.errors import CheckError
+from warploom.errors import CheckError, spelled
 from warploom.kernel.dtype import DType, bf16, e4m3, e5m2, f16, f32, i8, i32
 from warploom.kernel.ir import dtype_of
 from warploom.loopnest.attention.program import attention
-from warploom.loopnest.build import LoopNest, Tensor, Term, cast, exp, maximum
+from warploom.loopnest.build import LoopNest, Tensor, Term, cast, exp, maximum, tf32
 from warploom.loopnest.ir import Axis, Linear, Program
 
 Tiles: TypeAlias = Sequence[int | Sequence[int]]
 T = TypeVar("T")
 Activation: TypeAlias = Literal["none", "relu", "sigmoid"]
+Integers: TypeAlias = Literal["none", "int4", "int8"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +130,17 @@ def matmul(
     transposed: str = "",
     activation: Activation = "none",
     splits: int = 1,
+    weights: Integers = "none",
+    group: int = 128,
     dtype: DType = f32,
+    leading: bool = False,
     cut: Cut = WHOLE,
 ) -> Program:
     """C = activation(A·B). `stride` is the distance of neighbours in A; `transposed` names those of
     A and B that are stored by columns. With `splits` (which divide k) it is P[z] = A[z]·B[z] for as
     many parts of k beside each other, which `add_parts` adds up: another kernel. `dtype` is that of
-    A and B; P has the type of sums."""
+    A and B; P has the type of sums. With `weights` B is of integers, as `_Packed` has them. Of
+    factors of single precision that are `leading` only the bits of tf32 count."""
     nest = LoopNest("matmul")
     if splits < 1 or k % splits or (splits > 1 and activation != "none"):
         raise CheckError(
@@ -147,16 +152,58 @@ def matmul(
         for name, size, own in zip("mnk", (m, n, k // splits), tiles, strict=True)
     )
     A = nest.array("A", m, k, dtype=dtype, strides=_strides(m, k, "A" in transposed, stride))
+    if weights != "none":
+        packed = _Packed(weights, group, dtype)
+        packed.check(k, stride == splits == 1 and not transposed)
+        total = nest.sum(cast(A[i, over], f32) * packed.value(nest, j, over), over=over)
+        nest.array("C", i, j, dtype=dtype)[i, j] = cast(activated(total, activation), dtype)
+        return nest.done()
     B = nest.array("B", k, n, dtype=dtype, strides=_strides(k, n, "B" in transposed))
     if splits == 1:
         C = nest.array("C", i, j, dtype=STORED[dtype])
-        total = nest.sum(_product(A[i, over], B[over, j]), over=over)
+        total = nest.sum(_product(A[i, over], B[over, j], leading), over=over)
         C[i, j] = _as(activated(total, activation), STORED[dtype])
         return nest.done()
     z = _axis(nest, "z", splits, (), cut)
     at, P = z * (k // splits) + over, nest.array("P", z, i, j, dtype=sums_of(dtype))
-    P[z, i, j] = nest.sum(_product(A[i, at], B[at, j]), over=over)
+    P[z, i, j] = nest.sum(_product(A[i, at], B[at, j], leading), over=over)
     return nest.done()
+
+
+@dataclass(frozen=True, slots=True)
+class _Packed:
+    """Weights W[n, k] of four bits, eight in a word, the first in the lowest bits, each less 8; or
+    of eight, with a sign. S[n, k / group] scales a group of them along k."""
+
+    weights: Integers
+    group: int
+    dtype: DType
+
+    def check(self, k: int, plain: bool) -> None:
+        if self.weights not in ("int4", "int8"):
+            raise CheckError(f"no weights are called {self.weights!r}", advice="int4, int8 or none")
+        if self.dtype not in (f16, bf16):
+            raise CheckError(
+                f"weights of {self.weights} are multiplied by bf16 or f16, not {self.dtype!r}",
+                advice="give a type: " + spelled("--type bf16", "type='bf16'"),
+            )
+        if k % self.group or self.group % 8 or not plain:
+            raise CheckError(
+                f"weights of {self.weights} in groups of {self.group} along k={k}",
+                advice="groups of a multiple of 8 that divides k; no stride, splits or transposed",
+            )
+
+    def value(self, nest: LoopNest, j: Axis, over: Axis) -> Term:
+        if self.weights == "int8":
+            weight = cast(nest.array("W", j, over, dtype=i8)[j, over], f32)
+        else:
+            words = nest.array("W", j, over.size // 8, dtype=i32)
+            # One index is shown to stay inside of a word, also where each operator stands alone.
+            by = nest.index(4 * (over % 8).expr)
+            field = (words[j, over // 8] >> by) & 15
+            weight = cast(field - 8, f32)
+        scales = nest.array("S", j, over.size // self.group, dtype=self.dtype)
+        return weight * cast(scales[j, over // self.group], f32)
 
 
 def sums_of(dtype: DType) -> DType:
@@ -164,8 +211,10 @@ def sums_of(dtype: DType) -> DType:
     return f32 if dtype.is_real else i32
 
 
-def _product(a: Term, b: Term) -> Term:
+def _product(a: Term, b: Term, leading: bool = False) -> Term:
     """Two elements multiplied in the type of their sum."""
+    if leading:
+        return tf32(a) * tf32(b)
     sums = sums_of(dtype_of(a))
     return _as(a, sums) * _as(b, sums)
 
@@ -223,9 +272,10 @@ def batched_matmul(
     *,
     shared_b: bool = False,
     dtype: DType = f32,
+    leading: bool = False,
     cut: Cut = WHOLE,
 ) -> Program:
-    """C[b] = A[b]·B[b], or with one B for all; `dtype` is that of A and B."""
+    """C[b] = A[b]·B[b], or with one B for all; `dtype` is that of A and B, `leading` as above."""
     nest = LoopNest("batched_matmul")
     b = _axis(nest, "b", batch, batch_tiles, cut)
     i, j, over = (
@@ -235,7 +285,7 @@ def batched_matmul(
     place = (over, j) if shared_b else (b, over, j)
     B = nest.array("B", *place, dtype=dtype)
     C = nest.array("C", b, i, j, dtype=STORED[dtype])
-    total = nest.sum(_product(A[b, i, over], B[place]), over=over)
+    total = nest.sum(_product(A[b, i, over], B[place], leading), over=over)
     C[b, i, j] = _as(total, STORED[dtype])
     return nest.done()
 

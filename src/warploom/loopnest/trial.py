@@ -18,8 +18,9 @@ import numpy as np
 from warploom.index.ir import Const
 from warploom.kernel.dtype import DType, memory_of, numbers_of
 from warploom.kernel.evaluate import run
-from warploom.kernel.ir import ArrayParam, Kernel, TensorKind, Value
+from warploom.kernel.ir import ArrayParam, Kernel, Operation, TensorKind, Value, walk_value
 from warploom.kernel.tensor import leading_bits
+from warploom.loopnest.computation import Computation, Loaded
 from warploom.loopnest.decided import Implementation
 from warploom.loopnest.evaluate import Evaluation, Numbers, elements, rows_of, written
 from warploom.loopnest.ir import (
@@ -170,12 +171,34 @@ def some_inputs(
     seen: TensorKind | None = None,
 ) -> tuple[dict[str, Numbers], dict[str, float]]:
     """Arrays and numbers for a program, each of its type; those that it stores are among them."""
-    below = named_below(program, bool(sizes))
+    below, words = named_below(program, bool(sizes)), shifted(program)
     arrays = {
-        array.name: _inputs(array.dtype, count, random, seen, below.get(array))
+        array.name: _words(array.dtype, count, random)
+        if array in words
+        else _inputs(array.dtype, count, random, seen, below.get(array))
         for array, count in elements(program, sizes or {}).items()
     }
     return arrays, {each.name: _number(each.dtype, random) for each in program.parameters}
+
+
+def shifted(program: Program) -> set[Array]:
+    """Arrays of integers whose bits are taken apart by shifts."""
+    source, found = Computation.of(program), set[Array]()
+    values = [
+        each.value for each in (*source.leaves, *source.stores) if not isinstance(each, Loaded)
+    ]
+    for value in values:
+        for part in walk_value(value):
+            if isinstance(part, Operation) and part.op in ("<<", ">>"):
+                inside = walk_value(part.operands[0])
+                found |= {each.access.array for each in inside if isinstance(each, Loaded)}
+    return found
+
+
+def _words(dtype: DType, count: int, random: np.random.Generator) -> Numbers:
+    """Integers with any bits."""
+    drawn = random.integers(0, 256, min(count, MOST_DRAWN) * dtype.bytes, dtype=np.uint8)
+    return np.resize(drawn.view(dtype.numpy), count)
 
 
 def named_below(program: Program, short: bool) -> dict[Array, int]:

@@ -21,7 +21,7 @@ from warploom.loopnest.target import Target, everything, paper, with_tensor_core
 from warploom.machine.record import Machine
 
 # What a function takes beside sizes.
-INTERNAL = ("tiles", "inner", "batch_tiles", "dtype", "cut")
+INTERNAL = ("tiles", "inner", "batch_tiles", "dtype", "leading", "cut")
 FROM_ZERO = ("padding",)
 SPACES: Mapping[str, Callable[[Machine], Target]] = {
     "default": everything,
@@ -59,13 +59,14 @@ def named_nest(
             raise CheckError(f"{name} has no '{each}'", advice=one_of(each, names))
     _check_complete(name, function, sizes, names)
     cut = Cut(proper=True) if space == "paper" else Cut(tail=True)
-    typed = {} if of_type is None else {"dtype": _factors(name, of_type)}
+    typed = {} if of_type is None else _factors(name, of_type)
     return in_form(function(**sizes, **typed, cut=cut), space)
 
 
-def _factors(name: str, of_type: str) -> DType:
-    """The type of the factors of a known computation."""
-    known = {repr(each): each for each in STORED}
+def _factors(name: str, of_type: str) -> dict[str, Any]:
+    """What says the type of the factors of a known computation."""
+    known: dict[str, dict[str, Any]] = {repr(each): {"dtype": each} for each in STORED}
+    known["tf32"] = {"dtype": DType.F32, "leading": True}
     if of_type not in known:
         raise CheckError(f"no factors are of type '{of_type!s:.40}'",
                          advice=one_of(str(of_type), known))  # fmt: skip

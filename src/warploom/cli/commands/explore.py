@@ -26,7 +26,8 @@ KERNEL is axpy, matvec, gesummv, matmul, batched-matmul, two-matmuls, doitgen, c
 FILE.py::NAME (a LoopNest, its program, or a function of sizes that returns one; see
 docs/loopnests.md). With splits=N, matmul is split along k, and add-parts adds up the parts. With
 --type, factors are converted where they are multiplied, and sums are f32 (of i8: i32). Results have
-the type of the factors; bf16 for e4m3 and e5m2, i32 for i8.
+the type of the factors; bf16 for e4m3 and e5m2, i32 for i8. Of tf32 they are f32, of which the
+leading bits count. matmul also has weights=int4 or int8 in groups: group=128.
 
 On a machine with a GPU (and PyTorch or CuPy) all cores draw and compile implementations. The GPU
 checks and times them. Strategies come first; later the nest as it is has its share. The store keeps
@@ -51,6 +52,7 @@ STRATEGIES
 Examples:
   $ warploom explore matmul --size m=1024,n=1024,k=1024 --explain
   $ warploom explore matmul --type bf16 --size m=4096,n=4096,k=4096 --seconds 30
+  $ warploom explore matmul --type bf16 --size m=16,n=4096,k=4096,weights=int4,group=128
   $ warploom explore axpy --size n=1048576 --seconds 10 --emit cuda -o axpy.cu
   $ warploom explore matvec --size m=512,n=512 --fix 'dim_kind(n0)=LOOP' --keep found.json
 
@@ -88,6 +90,7 @@ class Type(StrEnum):
     e4m3 = "e4m3"
     e5m2 = "e5m2"
     i8 = "i8"
+    tf32 = "tf32"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +103,8 @@ class Explore:
         None,
         "--type",
         metavar="T",
-        help="Type of the factors of matmul and batched-matmul: f32, f16, bf16, e4m3, e5m2, i8.",
+        help="Type of the factors of matmul and batched-matmul: f32, tf32, f16, bf16, e4m3, e5m2, "
+        "i8.",
     )
     machine: str = option(
         "h200",

@@ -16,7 +16,7 @@ from warploom.machine.record import CUDA
 from warploom.search.branching.candidate import Numbers
 
 CORES = 128  # products of f32 that a processor does in a cycle
-BY_TYPE = {1: 4.0, 2: 2.0}  # times as many as of tf32, by the bytes of a factor
+BY_TYPE = {1: 4.0, 2: 2.0, 4: 1.0}  # times as many as of tf32, by the bytes of a factor
 
 
 class MatrixBound(TiledBound):

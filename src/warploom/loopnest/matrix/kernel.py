@@ -4,19 +4,18 @@ group fills, products of the others, and how the results leave."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from warploom.index.ir import Const, Expr, Var, minimum, select
 from warploom.index.laws import simplify
 from warploom.kernel import ir
-from warploom.kernel.build import Array, Builder
-from warploom.kernel.ir import Kernel, Value
-from warploom.kernel.traverse import map_value
+from warploom.kernel.build import Builder
+from warploom.kernel.ir import Kernel
 from warploom.kernel.warpgroup import GROUP
-from warploom.loopnest.computation import Folded, Kept, Loaded
 from warploom.loopnest.evaluate import elements
-from warploom.loopnest.ir import Axis, Parameter
+from warploom.loopnest.ir import Axis
 from warploom.loopnest.matrix.product import Factor, MatrixProduct
+from warploom.loopnest.matrix.results import Given, Place, Results
 from warploom.loopnest.matrix.tiling import LINE, OUT, REGISTERS, ROWS, STEP, Tiling, line_bytes
 from warploom.machine.record import Machine
 
@@ -31,22 +30,12 @@ def kernel_of(
     return _Made(product, tiling, machine, sizes or {}).kernel()
 
 
-@dataclass(slots=True)
-class _Place:
-    """Where a result is: expressions for the indices of axes; `inside` says where there is one."""
-
-    index: Mapping[str, Expr]
-    inside: Expr | None
-
-
 @dataclass(eq=False)
 class _Made:
     product: MatrixProduct
     tiling: Tiling
     machine: Machine
     sizes: Mapping[Axis, int]
-    arrays: dict[str, Array] = field(default_factory=dict)
-    loads: int = 0
 
     def __post_init__(self) -> None:
         p, t = self.product, self.tiling
@@ -67,15 +56,12 @@ class _Made:
         else:
             self.clusters = max(1, min(self.tiles, 1 if self.sizes else room))
         self.k = Builder(p.source.name, block=128 * t.consumers)
+        counts = elements(p.program, self.sizes)
+        self.given = Given(self.k, p.source, counts, p.out)
+        self.results = Results(self.k, p.store, self.given, p.scales)
 
     def kernel(self) -> Kernel:
-        k, p, t = self.k, self.product, self.tiling
-        stored, counts = p.out, elements(p.program, self.sizes)
-        for each in p.source.arrays:
-            const, size = each is not stored, counts[each]
-            self.arrays[each.name] = k.array(each.name, each.dtype, size, const=const)
-        for number in p.source.parameters:
-            k.number(number.name, number.dtype)
+        k, t = self.k, self.tiling
         k.grid(self.clusters * t.blocks)
         k.cluster(t.blocks)
         k.roles(*REGISTERS[t.consumers])
@@ -93,7 +79,7 @@ class _Made:
                         self._tile(first + turn * self.clusters)
                 else:
                     self._tile(first + turn * self.clusters)
-        return k.done(predicate=True)
+        return self.given.back(k.done(predicate=True))
 
     # -- what there is
 
@@ -128,10 +114,10 @@ class _Made:
     ) -> None:  # fmt: skip
         """A map of two axes, or of three where there are batches."""
         if self.product.batch is None:
-            self.k.tensor_map(name, self.arrays[array], sizes[1:], box, swizzle, steps[1:])
+            self.k.tensor_map(name, self.given.arrays[array], sizes[1:], box, swizzle, steps[1:])
         else:
             whole = (1, *box)
-            self.k.tensor_map(name, self.arrays[array], sizes, whole, swizzle, steps)
+            self.k.tensor_map(name, self.given.arrays[array], sizes, whole, swizzle, steps)
 
     def _shared(self) -> None:
         k, t = self.k, self.tiling
@@ -236,7 +222,7 @@ class _Made:
         """The first row of a warp's results."""
         return self._line(part) + self.k.warp % 4 * 16
 
-    def _place(self, down: Expr, across: Expr, many: int) -> _Place:
+    def _place(self, down: Expr, across: Expr, many: int) -> Place:
         """Where results beside each other are."""
         p, t = self.product, self.tiling
         inside: Expr | None = None
@@ -248,38 +234,7 @@ class _Made:
         index = {p.rows.name: down, p.columns.name: across}
         if p.batch is not None:
             index[p.batch.name] = Var("batch")
-        return _Place(index, inside)
-
-    def _at(self, steps: Mapping[Axis, int], offset: int, place: _Place) -> Expr:
-        at: Expr = Const(offset)
-        for axis, step in steps.items():
-            at = at + place.index[axis.name] * step
-        return simplify(at)
-
-    def _computed(self, held: ir.Cell, place: _Place) -> Value:
-        """What is stored, of a sum; what it loads besides is loaded first."""
-
-        def found(value: Value) -> Value:
-            match value:
-                case Kept():
-                    return map_value(value.value, lambda expr: expr, found)
-                case Folded():
-                    return held
-                case Loaded():
-                    return self._loaded(value, place)
-                case Parameter(name, dtype):
-                    return ir.Cell(name, None, dtype)
-            return value
-
-        return map_value(self.product.store.value, lambda expr: expr, found)
-
-    def _loaded(self, value: Loaded, place: _Place) -> Value:
-        access = value.access
-        self.loads += 1
-        cell = self.k.register(f"{access.array.name}_{self.loads}", access.array.dtype)
-        at = self._at(access.place.factors, access.place.offset, place)
-        self.k.add(ir.Load(cell, access.array.name, at, place.inside))
-        return cell
+        return Place(index, inside)
 
     def _direct(self) -> None:
         """Straight from registers."""
@@ -328,16 +283,14 @@ class _Made:
             with k.when(place.inside):
                 self._stored(held, place, first + e, pair)
 
-    def _stored(self, held: str, place: _Place, first: Expr, many: int) -> None:
+    def _stored(self, held: str, place: Place, first: Expr, many: int) -> None:
         k, p = self.k, self.product
-        self.loads += 1
-        out = k.registers(f"out_{self.loads}", p.out.dtype, many)
+        out = k.registers(self.results.fresh("out"), p.out.dtype, many)
         for e in range(many):
             index = dict(place.index)
             index[p.columns.name] = simplify(index[p.columns.name] + e)
-            out[e] = self._computed(ir.Cell(held, first + e, self.sums), _Place(index, None))
-        at = self._at(p.store.access.place.factors, p.store.access.place.offset, place)
-        k.add(ir.Store(p.out.name, at, out[0], None, many))
+            out[e] = self.results.value(ir.Cell(held, first + e, self.sums), Place(index, None))
+        self.results.put(self.results.at(p.store.access, place), out[0], None, many)
 
     def _boxed(self) -> None:
         """Through shared memory, a box of columns after another; of rows, where those are side by
@@ -367,7 +320,7 @@ class _Made:
                 cell = ir.Cell("sums", part * (t.columns // 2) + unit * 8 + e, self.sums)
                 down = Var("row") + self._row(Const(part)) + k.lane // 4 + e // 2 % 2 * 8
                 across = Var("column") + unit * 16 + e // 4 * 8 + k.lane % 4 * 2 + e % 2
-                held[e] = self._computed(cell, self._place(down, across, 1))
+                held[e] = self.results.value(cell, self._place(down, across, 1))
             own = k.warp // 4 * t.columns + unit * 16 + k.lane // 16 * 8 + k.lane % 8
             unit_of = (k.warp % 4 * 2 + k.lane // 8 % 2) ^ (k.lane % 8)
             k.add(ir.StoreMatrix(name, own * OUT + unit_of * 8, held[0], 4, True))
@@ -381,7 +334,7 @@ class _Made:
                 cell = ir.Cell("sums", part * (t.columns // 2) + box * 32 + unit * 8 + e, self.sums)
                 down = Var("row") + self._row(part) + k.lane // 4 + e // 2 % 2 * 8
                 across = Var("column") + box * OUT + unit * 16 + e // 4 * 8 + k.lane % 4 * 2 + e % 2
-                held[e] = self._computed(cell, self._place(down, across, 1))
+                held[e] = self.results.value(cell, self._place(down, across, 1))
             own = k.warp // 4 * t.own + part * ROWS  # of this warp group's box
             down = own + k.warp % 4 * 16 + k.lane % 16
             unit_of = (unit * 2 + k.lane // 16) ^ (k.lane % 8)

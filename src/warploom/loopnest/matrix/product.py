@@ -1,9 +1,11 @@
 """Which computations are products of matrices that tensor cores take as they lie in memory.
 
-    c[m, n] = f(Σ_k a[m, k]·b[n, k])    a, b: f16, bf16, e4m3, e5m2, i8, u8, each with a dense axis
+    c[m, n] = f(Σ_k a[m, k]·b[n, k])    a, b: f16, bf16, e4m3, e5m2, i8, u8, tf32, each dense
 
-Factors are converted where they are multiplied and the sum is f32 (i32 of integers), so nothing is
-rounded that the computation does not round. What comes after the sum may load more elements.
+Each has an axis along which neighbours lie side by side. Factors are converted where they are
+multiplied and the sum is f32 (i32 of integers), so nothing is rounded that the computation does not
+round. Of tf32 they are of single precision, of which the computation takes the leading bits alone:
+tensor cores see no others. What comes after the sum may load more elements.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ class Factor:
 @dataclass(frozen=True, slots=True, eq=False)
 class MatrixProduct:
     """`store` has f of the `fold`, along `rows`, and `columns`, whose neighbours lie side by side,
-    and perhaps along a batch."""
+    and perhaps along a batch. What of the sum does not differ along it `scales` all of it."""
 
     program: ir.Program
     source: Computation
@@ -57,6 +59,7 @@ class MatrixProduct:
     over: ir.Axis
     batch: ir.Axis | None
     kind: TensorKind
+    scales: tuple[Value, ...] = ()
 
     @property
     def batches(self) -> int:
@@ -84,10 +87,11 @@ def matrix_product(program: ir.Program, turned: bool = False) -> MatrixProduct:
     if len(folds) != 1 or len(source.stores) != 1:
         raise NotMeantError("it is no single sum of products, stored once")
     (fold,), (store,) = folds, source.stores
-    kind, first, second = _factors(fold)
     if len(fold.over) != 1:
         raise NotMeantError("the sum is over more than one axis")
     (over,) = fold.over
+    inside, scales = parted(source, fold, over)
+    kind, first, second = _factors(fold, inside)
     near = [axis for axis, step in store.access.place.factors.items() if step == 1]
     if len(near) != 1 or store.access.where is not None or not store.access.is_linear:
         raise NotMeantError("results do not lie side by side along an axis")
@@ -104,23 +108,43 @@ def matrix_product(program: ir.Program, turned: bool = False) -> MatrixProduct:
     made = MatrixProduct(
         program, source, fold, store,
         _factor(first, rows[0], over, batch), _factor(second, columns[0], over, batch),
-        rows[0], columns[0], over, batch, kind,
+        rows[0], columns[0], over, batch, kind, tuple(scales),
     )  # fmt: skip
-    _check_after(made)
+    axes = {made.rows, made.columns, *([batch] if batch is not None else [])}
+    for each in (store.value, *scales):
+        check_after(each, fold, axes)
     return made
 
 
-def _factors(fold: Folded) -> tuple[TensorKind, Loaded, Loaded]:
-    zero = isinstance(fold.start, Number) and fold.start.value == 0
-    match fold.value:
-        case Operation("*", (Cast(_, Loaded() as a), Cast(_, Loaded() as b))) if (
-            fold.op == "+" and zero and a is not b
-        ):
+def parted(source: Computation, fold: Folded, over: ir.Axis) -> tuple[list[Value], list[Value]]:
+    """What is multiplied in a sum: what differs along it, and what may as well scale the sum."""
+    if fold.op != "+" or not isinstance(fold.start, Number) or fold.start.value != 0:
+        raise NotMeantError("it is no sum from zero on")
+    inside: list[Value] = []
+    outside: list[Value] = []
+    pending = [fold.value]
+    while pending:
+        match pending.pop(0):
+            case Operation("*", parts):
+                pending = [*parts, *pending]
+            case each:
+                (inside if over in source.axes_of(each) else outside).append(each)
+    return inside, outside
+
+
+def _factors(fold: Folded, inside: list[Value]) -> tuple[TensorKind, Loaded, Loaded]:
+    match inside:
+        case Operation("tf32", (Loaded() as a,)), Operation("tf32", (Loaded() as b,)):
+            if a.dtype is b.dtype is DType.F32 and a is not b:
+                return "tf32", a, b
+        case Cast(_, Loaded() as a), Cast(_, Loaded() as b) if a is not b:
             sums = DType.F32 if a.dtype.is_code else DType.I32
             if a.dtype is b.dtype and a.dtype in KINDS and fold.dtype is sums:
                 return KINDS[a.dtype], a, b
     known = ", ".join(map(repr, KINDS))
-    raise NotMeantError(f"it is no sum of products of two converted loads of one type of {known}")
+    raise NotMeantError(
+        f"it is no sum of products of two converted loads of one type of {known}, nor of tf32"
+    )
 
 
 def _factor(loaded: Loaded, line: ir.Axis, over: ir.Axis, batch: ir.Axis | None) -> Factor:
@@ -145,10 +169,9 @@ def _factor(loaded: Loaded, line: ir.Axis, over: ir.Axis, batch: ir.Axis | None)
     return made
 
 
-def _check_after(made: MatrixProduct) -> None:
+def check_after(value: Value, fold: Folded, axes: set[ir.Axis]) -> None:
     """What comes after the sum is along its axes, and loads where nothing else decides."""
-    axes = {made.rows, made.columns, made.batch}
-    for each in leaves_after(made.store.value, made.fold):
+    for each in leaves_after(value, fold):
         match each:
             case Loaded(access=access):
                 if access.where is not None or not access.is_linear or set(access.axes) - axes:

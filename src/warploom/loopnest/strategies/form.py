@@ -18,9 +18,9 @@ from warploom.machine.record import CUDA
 
 Tiles = Sequence[Sequence[int]]
 # Spaces of decisions: loops; products of warp groups, as they are or with rows for columns; both
-# products of attention, and those with few queries.
+# products of attention, and those with few queries; products of packed weights.
 LOOPS, MATRIX, TURNED, ATTENTION = "loops", "matrix", "matrix turned", "attention"
-PACKED = "attention packed"
+PACKED, WEIGHTS = "attention packed", "weights"
 
 
 class NotMeantError(Exception):

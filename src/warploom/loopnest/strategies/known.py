@@ -19,6 +19,7 @@ from warploom.loopnest.strategies import (
     split,
     streaming,
     thread,
+    weights,
 )
 from warploom.loopnest.strategies.flat import flattened
 from warploom.loopnest.strategies.form import NotMeantError, Room, Strategy, Variant
@@ -40,6 +41,7 @@ STRATEGIES: Mapping[str, Strategy] = {
         (attention.NAME, attention.variants),
         (attention.SPLIT, attention.split),
         (matrix.NAME, matrix.variants),
+        (weights.NAME, weights.variants),
         (product.NAME, _anywhere(product.variants)),
         (split.NAME, _anywhere(split.variants)),
         (apart.NAME, apart.variants),

@@ -1,0 +1,1 @@
+"""Products of matrices whose second factor is integers of few bits: a space of decisions."""

@@ -1,0 +1,355 @@
+"""A product of packed weights and how it is cut up → its kernel.
+
+A warp loads weights of eight columns as they lie, 16 bytes in each lane, and takes the terms of the
+sum in the order in which they come out of a word: the first factor is read from shared memory in
+the same order. Sums of a group of weights are exact, and scaled once. Warps along the sum add up in
+shared memory, and blocks of a cluster then, each a part of the results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from warploom.index.ir import Const, Expr, Var
+from warploom.index.laws import simplify
+from warploom.kernel import ir
+from warploom.kernel.build import Builder, RegisterArray, fma
+from warploom.kernel.dtype import DType
+from warploom.kernel.ir import Kernel, Value
+from warploom.loopnest.evaluate import elements
+from warploom.loopnest.ir import Axis
+from warploom.loopnest.matrix.results import Given, Place, Results
+from warploom.loopnest.weights.product import EIGHT, WeightProduct
+from warploom.loopnest.weights.tiling import COLUMNS, LANES, PAD, ROWS, WeightTiling
+from warploom.machine.record import Machine
+
+LOW, HIGH = 0, 1  # rows of a lane in a product of 16, eight apart
+
+
+def kernel_of(
+    product: WeightProduct,
+    tiling: WeightTiling,
+    machine: Machine,
+    sizes: Mapping[Axis, int] | None = None,
+) -> Kernel:
+    """The kernel; with `sizes`, the same along shorter axes."""
+    return _Warps(product, tiling, machine, sizes or {}).kernel()
+
+
+@dataclass(eq=False)
+class _Warps:
+    product: WeightProduct
+    tiling: WeightTiling
+    machine: Machine
+    sizes: Mapping[Axis, int]
+
+    def __post_init__(self) -> None:
+        p, t = self.product, self.tiling
+        self.m, self.n, self.depth = (
+            self.sizes.get(axis, axis.size) for axis in (p.rows, p.columns, p.over)
+        )
+        self.eights, self.deep = p.eights, p.deep
+        self.span = t.span(p.deep)
+        self.tall = t.rows // ROWS  # products below each other
+        self.dtype = p.a.dtype
+        self.threads = LANES * t.warps
+        self.held, self.word = p.held, 32 // p.weights.bits  # elements; integers in a word
+        self.k = Builder(p.source.name, block=self.threads)
+        early = [p.weights.array, *([] if p.scales is None else [p.scales.array])]
+        self.given = Given(self.k, p.source, elements(p.program, self.sizes), p.out, early)
+        self.results = Results(self.k, p.store, self.given, p.others)
+
+    def kernel(self) -> Kernel:
+        k, t = self.k, self.tiling
+        wide, tall = -(-self.n // t.columns), -(-self.m // t.rows)
+        k.grid(wide * t.cluster, tall)
+        k.cluster(t.cluster)
+        k.most_shared(self.machine.shared_bytes_most)
+        k.shared("first", self.dtype, t.rows * self.span, align=128)
+        k.shared("sums", DType.F32, t.parts * t.rows * (t.columns + PAD), align=128)
+        if t.cluster > 1:
+            k.shared("folded", DType.F32, t.rows * t.columns, align=128)
+        self.rank: Expr = k.block_x % t.cluster if t.cluster > 1 else Const(0)
+        k.let("column", k.block_x // t.cluster * t.columns)
+        k.let("row", k.block_y * t.rows)
+        k.let("part", k.warp // t.beside)
+        k.let("begin", k.warp % t.beside * (COLUMNS * t.wide))
+        self.total = k.registers("total", DType.F32, self.tall * t.wide * 4, initial=0)
+        turns = -(-self.depth // (self.span * t.cluster))
+        if turns == 1:
+            self._turn(self.rank * self.span, last=True)
+        else:
+            with k.loop("turn", turns, unroll=False) as turn:
+                self._turn((turn * t.cluster + self.rank) * self.span, last=False)
+        self._added()
+        return self.given.back(k.done())
+
+    # -- one part of the sum
+
+    def _turn(self, begin: Expr, last: bool) -> None:
+        k, t = self.k, self.tiling
+        k.let("deep", begin)
+        self._first()
+        words = self._words()
+        scales = self._scales()
+        k.add(ir.Barrier(waits=0))
+        for ahead in range(t.ahead):
+            self._piece(ahead, words, scales)
+        if not last:
+            k.barrier()
+
+    def _piece_at(self, ahead: int) -> Expr:
+        """Where along the sum a warp's piece begins."""
+        part = Var("part") * self.tiling.ahead + ahead
+        return Var("deep") + part * self.deep
+
+    def _words(self) -> RegisterArray:
+        """All weights of a warp, asked for before anything waits."""
+        k, p, t = self.k, self.product, self.tiling
+        weights = p.weights
+        held = k.registers("words", weights.array.dtype, t.ahead * t.wide * self.held)
+        for ahead in range(t.ahead):
+            for tile in range(t.wide):
+                column = Var("column") + Var("begin") + (tile * COLUMNS + k.lane // 4)
+                term = self._piece_at(ahead) + k.lane % 4 * (EIGHT * self.eights)
+                at = column * weights.line + term // weights.each
+                inside = self._inside(column, term, EIGHT * self.eights)
+                target = held[(ahead * t.wide + tile) * self.held]
+                k.add(
+                    ir.Load(
+                        target, self.given.names[weights.array.name], at, inside, None, self.held
+                    )
+                )
+        return held
+
+    def _inside(self, column: Expr, term: Expr, many: int) -> Expr | None:
+        conditions = []
+        if self.n % self.tiling.columns:
+            conditions.append(column.lt(self.n))
+        if self.depth % (self.span * self.tiling.cluster):
+            conditions.append((term + many).le(self.depth) if many > 1 else term.lt(self.depth))
+        if not conditions:
+            return None
+        return conditions[0] if len(conditions) == 1 else conditions[0].and_(conditions[1])
+
+    def _scales(self) -> RegisterArray | None:
+        """Those of two columns that a lane has sums of, for each piece."""
+        k, scales, t = self.k, self.product.scales, self.tiling
+        if scales is None:
+            return None
+        held = k.registers("scale", scales.array.dtype, t.ahead * t.wide * 2)
+        for ahead in range(t.ahead):
+            for tile in range(t.wide):
+                for e in range(2):
+                    column = Var("column") + Var("begin") + (tile * COLUMNS + k.lane % 4 * 2 + e)
+                    term = self._piece_at(ahead)
+                    at = column * scales.line + term // scales.group * scales.step
+                    target = held[(ahead * t.wide + tile) * 2 + e]
+                    inside = self._inside(column, term, 1)
+                    k.add(
+                        ir.Load(target, self.given.names[scales.array.name], simplify(at), inside)
+                    )
+        return held
+
+    # -- the first factor
+
+    def _first(self) -> None:
+        """To shared memory: units of eight terms, in the order in which lanes read them, and asked
+        for so that neighbours come together."""
+        k, t = self.k, self.tiling
+        count = t.rows * self.span // EIGHT
+        rounds = -(-count // self.threads)
+        with k.loop("unit", rounds) as unit:
+            number = unit * self.threads + k.thread
+            lane, low = k.thread % 4, k.thread // 4 % 2
+            piece = k.thread // 8 % self.eights
+            high, chunk = self._pair_of_rows(unit)
+            line = high * 2 + low
+            down = Var("row") + line
+            term = Var("deep") + chunk * self.deep + (lane * self.eights + piece) * EIGHT
+            conditions = []
+            if self.m % t.rows:
+                conditions.append(down.lt(self.m))
+            if self.depth % (self.span * t.cluster):
+                conditions.append((term + EIGHT).le(self.depth))
+            inside = None
+            for each in conditions:
+                inside = each if inside is None else inside.and_(each)
+            at = down * self.product.a_line + term
+            place = self._unit(chunk, piece, line, lane) * EIGHT
+            held = k.registers("passing", self.dtype, EIGHT)
+            array = self.given.names[self.product.a.name]
+            if count % self.threads:
+                with k.when(number.lt(count)):
+                    self._copied(held, array, at, inside, place)
+            else:
+                self._copied(held, array, at, inside, place)
+
+    def _pair_of_rows(self, unit: Expr) -> tuple[Expr, Expr]:
+        """Which two rows, and which piece of the sum: all threads have so many pairs at once, or
+        all pairs of so many pieces."""
+        pairs, own = self.tiling.rows // 2, 8 * self.eights
+        many = self.threads // own
+        if many < pairs:
+            each = pairs // many
+            return self.k.thread // own + unit % each * many, unit // each
+        chunk = self.k.thread // (own * pairs) + unit * (many // pairs)
+        return self.k.thread // own % pairs, chunk
+
+    def _copied(
+        self, held: RegisterArray, array: str, at: Expr, inside: Expr | None, place: Expr
+    ) -> None:
+        self.k.add(ir.Load(held[0], array, at, inside, None, EIGHT))
+        self.k.add(ir.Store("first", place, held[0], None, EIGHT, ahead=True))
+
+    def _unit(self, chunk: Expr, piece: Expr | int, line: Expr, lane: Expr) -> Expr:
+        return ((chunk * self.eights + piece) * self.tiling.rows + line) * 4 + lane
+
+    def _factor(self, chunk: Expr, piece: int) -> RegisterArray:
+        """Two products' worth for each sixteen rows, in the order of weights in their words."""
+        k = self.k
+        factor = k.registers(self.results.fresh("factor"), self.dtype, self.tall * 16)
+        for tall in range(self.tall):
+            for side in (LOW, HIGH):
+                line = tall * ROWS + side * 8 + k.lane // 4
+                place = self._unit(chunk, piece, line, k.lane % 4) * EIGHT
+                eight = k.registers(self.results.fresh("eight"), self.dtype, EIGHT)
+                turned = k.registers(self.results.fresh("turned"), self.dtype, EIGHT)
+                k.add(ir.Load(eight[0], "first", place, None, None, EIGHT))
+                for word in range(0, EIGHT, self.word):
+                    k.add(ir.Interleave(turned[word], eight[word], self.word))
+                for at in range(EIGHT):
+                    step, pair, e = at // 4, at // 2 % 2, at % 2
+                    factor[tall * 16 + step * 8 + pair * 4 + side * 2 + e] = turned[at]
+        return factor
+
+    # -- products
+
+    def _piece(self, ahead: int, words: RegisterArray, scales: RegisterArray | None) -> None:
+        k, t = self.k, self.tiling
+        chunk = Var("part") * t.ahead + ahead
+        name = self.results.fresh("partial")
+        sums = self.total
+        if scales is not None:
+            sums = k.registers(name, DType.F32, self.tall * t.wide * 4, initial=0)
+        for piece in range(self.eights):
+            factor = self._factor(chunk, piece)
+            for tile in range(t.wide):
+                first = (ahead * t.wide + tile) * self.held + piece * (self.held // self.eights)
+                weights = self._unpacked(words, first)
+                for step in range(2):
+                    for tall in range(self.tall):
+                        k.add(ir.TensorProduct(
+                            sums[(tall * t.wide + tile) * 4], factor[tall * 16 + step * 8],
+                            weights[step * 4], self.product.kind,
+                        ))  # fmt: skip
+        if scales is not None:
+            self._scaled(ahead, sums, scales)
+
+    def _unpacked(self, words: RegisterArray, first: int) -> RegisterArray:
+        k, weights = self.k, self.product.weights
+        made = k.registers(self.results.fresh("weight"), self.dtype, EIGHT)
+        each = self.word // weights.each  # elements of a word
+        for word in range(EIGHT // self.word):
+            k.add(ir.Unpack(
+                made[word * self.word], words[first + word * each], weights.bits, weights.zero,
+                weights.signed,
+            ))  # fmt: skip
+        return made
+
+    def _scaled(self, ahead: int, sums: RegisterArray, scales: RegisterArray) -> None:
+        t = self.tiling
+        for tile in range(t.wide):
+            for tall in range(self.tall):
+                for e in range(4):
+                    at = (tall * t.wide + tile) * 4 + e
+                    scale: Value = scales[(ahead * t.wide + tile) * 2 + e % 2]
+                    if ir.dtype_of(scale) is not DType.F32:
+                        scale = ir.Cast(DType.F32, scale)
+                    self.total[at] = fma(sums[at], scale, self.total[at])
+
+    # -- results
+
+    def _added(self) -> None:
+        """Adds up all parts, in order; then those of all blocks, each of which has some results."""
+        k, t = self.k, self.tiling
+        line = t.columns + PAD
+        for tall in range(self.tall):
+            for tile in range(t.wide):
+                for side in (LOW, HIGH):
+                    row = tall * ROWS + side * 8 + k.lane // 4
+                    at = (
+                        (Var("part") * t.rows + row) * line
+                        + Var("begin")
+                        + (tile * 8 + k.lane % 4 * 2)
+                    )
+                    held = self.total[(tall * t.wide + tile) * 4 + side * 2]
+                    k.add(ir.Store("sums", at, held, None, 2))
+        k.barrier()
+        count = t.rows * t.columns
+        if t.cluster == 1:
+            with self._each(count, "result") as number:
+                self._stored(number, self._sum(number))
+            return
+        with self._each(count, "result") as number:
+            k.add(ir.Store("folded", number, self._sum(number)))
+        k.add(ir.SharedSum("folded", count))
+        share = count // t.cluster
+        with self._each(share, "shared") as number:
+            whole = k.let("whole", self.rank * share + number)
+            held = k.register(self.results.fresh("folded"), DType.F32)
+            k.add(ir.Load(held, "folded", whole))
+            self._stored(whole, held)
+
+    def _each(self, count: int, name: str) -> _Each:
+        return _Each(self.k, count, self.threads, name)
+
+    def _sum(self, number: Expr) -> ir.Cell:
+        k, t = self.k, self.tiling
+        sum_ = k.register(self.results.fresh("sum"), DType.F32)
+        place = number // t.columns * (t.columns + PAD) + number % t.columns
+        parts = k.registers(self.results.fresh("each"), DType.F32, t.parts)
+        for part in range(t.parts):
+            far = part * (t.rows * (t.columns + PAD))
+            k.add(ir.Load(parts[part], "sums", place + far))
+        value: Value = parts[0]
+        for part in range(1, t.parts):
+            value = value + parts[part]
+        k.set(sum_, value)
+        return sum_
+
+    def _stored(self, number: Expr, held: ir.Cell) -> None:
+        k, p, t = self.k, self.product, self.tiling
+        down = k.let("down", Var("row") + number // t.columns)
+        across = k.let("across", Var("column") + number % t.columns)
+        inside: Expr | None = None
+        if self.m % t.rows:
+            inside = down.lt(self.m)
+        if self.n % t.columns:
+            last = across.lt(self.n)
+            inside = last if inside is None else inside.and_(last)
+        place = Place({p.rows.name: down, p.columns.name: across}, inside)
+        value = self.results.value(held, place)
+        self.results.put(self.results.at(p.store.access, place), value, inside)
+
+
+class _Each:
+    """A loop of all threads over so many elements."""
+
+    def __init__(self, k: Builder, count: int, threads: int, name: str) -> None:
+        self.k, self.count, self.threads, self.name = k, count, threads, name
+
+    def __enter__(self) -> Expr:
+        rounds = -(-self.count // self.threads)
+        self.loop = self.k.loop(self.name, rounds)
+        number = self.loop.__enter__() * self.threads + self.k.thread
+        self.guard = self.k.when(number.lt(self.count)) if self.count % self.threads else None
+        if self.guard is not None:
+            self.guard.__enter__()
+        return number
+
+    def __exit__(self, *error: object) -> None:
+        if self.guard is not None:
+            self.guard.__exit__(None, None, None)
+        self.loop.__exit__(None, None, None)
