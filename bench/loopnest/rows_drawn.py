@@ -25,6 +25,7 @@ from bench.harness import arguments, earlier, environment, save
 
 from warploom.emit.cuda import cuda
 from warploom.errors import WarploomError
+from warploom.index.evaluate import evaluate as evaluate_index
 from warploom.kernel.dtype import DType, bf16, f16, f32
 from warploom.kernel.evaluate import run
 from warploom.kernel.ir import Kernel
@@ -103,7 +104,7 @@ class Meant:
             elif each.name in self.arrays:
                 made[each.name] = self.arrays[each.name]
             else:
-                size = int(each.size.value)  # type: ignore[attr-defined]
+                size = int(evaluate_index(each.size, {}))
                 made[each.name] = between[each.name] = np.zeros(size, each.dtype.numpy)
         return made
 

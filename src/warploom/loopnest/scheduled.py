@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
 from warploom.index.digits import separated
 from warploom.index.ir import Const, Expr, Var, substitute
 from warploom.index.laws import simplify, total
 from warploom.kernel.bounds import index_type
-from warploom.kernel.dtype import DType
 from warploom.kernel.ir import (
     ArrayParam,
     Cell,
@@ -33,6 +32,7 @@ from warploom.loopnest import ir
 from warploom.loopnest.decided import Implementation, Loop, Node
 from warploom.loopnest.evaluate import elements, rows_of
 from warploom.loopnest.fold import neutral
+from warploom.loopnest.held import RegisterRow
 from warploom.loopnest.neutral import folded_by, unchanged_outside
 from warploom.loopnest.tile import Product, products
 from warploom.schedule import ir as made_of
@@ -48,25 +48,6 @@ KINDS: Mapping[str, made_of.Kind] = {
 def schedule_of(implementation: Implementation) -> made_of.Schedule:
     """The schedule of an implementation."""
     return _Scheduling(implementation).schedule()
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """Registers of a result: along which of its dimensions, with which strides."""
-
-    name: str
-    dtype: DType
-    strides: Mapping[ir.Dim, int]
-    size: int | None
-    pairs: tuple[ir.Dim, ...] = ()  # two by two along these are neighbours
-
-    def cell(self, index: Mapping[ir.Dim, Expr]) -> Cell:
-        if self.size is None:
-            return Cell(self.name, None, self.dtype)
-        terms = [index[d] * s for d, s in self.strides.items() if d not in self.pairs]
-        for dim, below in zip(self.pairs, (2, 1), strict=False):
-            terms.append(index[dim] // 2 * self.strides[dim] + index[dim] % 2 * below)
-        return Cell(self.name, simplify(total(terms)), self.dtype)
 
 
 class _Scheduling:
@@ -257,31 +238,41 @@ class _Scheduling:
             case "TENSOR":
                 yield self._product(node)
             case "VECTOR" if node.dims[0].axis.skew is not None:
-                yield self._ragged(node)
+                yield self._ragged(node, "vector")
+            case "UNROLL" if self._is_ragged(node):
+                yield self._ragged(node, "unrolled")
             case "DEAL":
                 yield made_of.Loop(counter, size, tuple(self._copied(node)), "copy")
             case _:
                 yield made_of.Loop(counter, size, self._bodies(node.body), KINDS[node.kind])
 
-    def _ragged(self, loop: Loop) -> made_of.Node:
-        """One wide access where all its elements are inside, else one after the other: rows begin
-        and end anywhere."""
+    def _ragged(self, loop: Loop, kind: made_of.Kind) -> made_of.Node:
+        """All iterations at once where all are inside, else one after the other: rows begin and end
+        anywhere."""
         counter, dim = self.counter[loop.dims[0]], loop.dims[0]
         inst = next(each for each in loop.body if isinstance(each, ir.Instruction))
-        assert isinstance(inst.action, ir.Load | ir.Store)
         found = [self._inside(inst)]
-        if (where := inst.action.access.where) is not None:
+        if isinstance(inst.action, ir.Load | ir.Store) and (where := inst.action.access.where):
             along = {axis.name: self._along(inst, axis) for axis in where.axes}
             found.append(self._by_loops(where.condition, along))
         inside = all_of(each for each in found if each is not None)
         single = made_of.Loop(counter, loop.size, self._bodies(loop.body), "unrolled")
         self.whole.add(dim.axis)
-        wide = made_of.Loop(counter, loop.size, self._bodies(loop.body), "vector")
+        whole = made_of.Loop(counter, loop.size, self._bodies(loop.body), kind)
         self.whole.remove(dim.axis)
         if inside is None:
-            return wide
+            return whole
         both = substitute(strictest(inside, counter, loop.size), {counter: Const(0)})
-        return made_of.Either(simplify(both), (wide,), (single,))
+        return made_of.Either(simplify(both), (whole,), (single,))
+
+    def _is_ragged(self, loop: Loop) -> bool:
+        """Whether neighbours of rows that begin anywhere are computed of: some may be outside."""
+        dim = loop.dims[0]
+        near = dim.tile is not None and dim.tile.level == len(dim.axis.tiles) - 1
+        return near and dim.axis.skew is not None and all(
+            isinstance(each, ir.Instruction) and isinstance(each.action, ir.Compute)
+            for each in loop.body
+        )  # fmt: skip
 
     def _copied(self, loop: Loop) -> Iterator[made_of.Node]:
         """What is loaded goes straight to where it is put."""
@@ -299,9 +290,9 @@ class _Scheduling:
 
     # -- registers ---------------------------------------------------------------------------------
 
-    def _rows(self) -> dict[ir.Instruction, _Row]:
+    def _rows(self) -> dict[ir.Instruction, RegisterRow]:
         """A start is in the registers of its fold, by the dimensions that go with that one's."""
-        found: dict[ir.Instruction, _Row] = {}
+        found: dict[ir.Instruction, RegisterRow] = {}
         for inst in self.made.instructions:
             if not isinstance(inst.action, ir.Store | ir.Put):
                 found[inst] = self._row(inst)
@@ -314,7 +305,7 @@ class _Scheduling:
                 found[running.start] = replace(row, strides=strides, pairs=pairs)
         return found
 
-    def _row(self, inst: ir.Instruction) -> _Row:
+    def _row(self, inst: ir.Instruction) -> RegisterRow:
         kind = self.made.kind
         spread = [d for d in inst.dims if d in self.made.spread or kind[d] == "VECTOR"]
         spread.sort(key=lambda dim: kind[dim] == "VECTOR")  # neighbours along a vector
@@ -324,7 +315,7 @@ class _Scheduling:
             strides[dim] = size
             size *= self.made.size_of(dim) // (2 if dim in pairs else 1)
         name = self.name(inst.name)
-        return _Row(name, inst.dtype, strides, size if spread else None, pairs)
+        return RegisterRow(name, inst.dtype, strides, size if spread else None, pairs)
 
     def _target(self, inst: ir.Instruction) -> Cell:
         return self.rows[inst].cell(self.index)

@@ -156,6 +156,7 @@ def arrays(name: str, options: dict[str, Any], shape: tuple[int, ...]) -> dict[s
     return made
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("name", "of"),
     [("softmax", "x"), ("log-softmax", "x"), ("cross-entropy", "x"), ("layer-norm", "x"),
@@ -183,6 +184,7 @@ def test_gradients_of_rows_by_finite_differences(name: str, of: str) -> None:
         assert abs(made[at] - wanted) < 2e-3 * max(1.0, np.abs(made).max())
 
 
+@pytest.mark.slow
 def test_gradients_of_what_rows_share() -> None:
     given = arrays("layer-norm", {}, (11, 24))
     x, g = given["x"], np.random.default_rng(8).normal(size=(11, 24)).astype(np.float32)
@@ -195,6 +197,7 @@ def test_gradients_of_what_rows_share() -> None:
     np.testing.assert_allclose(dshift, g.sum(0, dtype=np.float64), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_gradients_through_a_mask_and_a_residual() -> None:
     random = np.random.default_rng(0)
     x, residual, g, dsum = random.normal(size=(4, 3, N)).astype(np.float32)

@@ -73,6 +73,7 @@ def test_cross_entropy_has_a_gradient(torch: Torch) -> None:
     assert nothing is None
 
 
+@pytest.mark.slow
 def test_layer_norm_has_gradients_of_all_that_it_is_given(torch: Torch) -> None:
     x, g = tensor(M, N, wants=True), tensor(M, N, seed=1)
     scale, shift = tensor(N, seed=2, wants=True), tensor(N, seed=3, wants=True)

@@ -327,11 +327,18 @@ def _fixes(
                 lanes.append(dim)
                 yield f"dim_kind({dim})=THREAD"
             near = dims[first + 1 :] if first < len(dims) else dims
+            if axis.skew is not None and 0 < first < len(dims) - 1 and _computes(each):
+                # All neighbours are inside, or some are not: that is asked once for them.
+                yield from (f"order({dim},{near[-1]})=OUTER" for dim in dims[:first])
             yield from (f"dim_kind({dim})={_inside(each, dim, program)}" for dim in near)
     yield from (f"thread_mapping({lanes[0]},{dim})=MAPPED" for dim in lanes[1:])
     yield from (f"thread_mapping({above[0]},{dim})=MAPPED" for dim in above[1:])
     if above:
         yield f"thread_mapping({above[0]},{lanes[0]})=MAPPED_OUT"
+
+
+def _computes(each: ir.Instruction) -> bool:
+    return isinstance(each.action, ir.Compute)
 
 
 def _inside(each: ir.Instruction, dim: ir.Dim, program: ir.Program) -> str:
