@@ -75,7 +75,7 @@ _nests: dict[tuple[str, str], Nest] = {}
 
 def counted(row: str, asked: list[list[Any]]) -> list[tuple[str, list[float] | None]]:
     """The work of some implementations; None where they have no kernel any more."""
-    whole = _whole(row)
+    whole = whole_of(row)
     found: list[tuple[str, list[float] | None]] = []
     for entry, key, leaf, *_ in asked:
         try:
@@ -93,7 +93,8 @@ def counted(row: str, asked: list[list[Any]]) -> list[tuple[str, list[float] | N
 _known: dict[str, dict[str, Any]] = {}
 
 
-def _whole(row: str) -> dict[str, Any]:
+def whole_of(row: str) -> dict[str, Any]:
+    """What takes part in a row's search: recipes of spaces by the names of their entries."""
     if row not in _known:
         given = ROWS[row].nest
         nest = nest_of(*given) if isinstance(given, tuple) else nest_of(given())

@@ -101,7 +101,7 @@ def forms(name: str) -> list[str]:
 
 def assembled(texts: list[str], folder: Path) -> list[str]:
     """Those that ptxas takes for sm_90a; an error at the end keeps it from compiling."""
-    text = program([*texts, "add.nothing %r0, %r0, %r0;"])
+    text = program([*texts, "add.nothing %r0, %r0, %r0;"], "sm_90a")
     rows = {row.strip(): number for number, row in enumerate(text.split("\n"), 1)}
     (folder / "try.ptx").write_text(text)
     command = ["ptxas", "-arch=sm_90a", "-o", str(folder / "out"), str(folder / "try.ptx")]
@@ -144,7 +144,7 @@ def prepare(folder: Path) -> None:
         newer[record.name] = len(every) - len(texts)
         for first in range(0, len(texts), TOGETHER):
             some = texts[first : first + TOGETHER]
-            jobs.append(kept(record.name, some, program(some), folder))
+            jobs.append(kept(record.name, some, program(some, "sm_90a"), folder))
     for case, body in MASKED.items():
         for shift in (5, 4, 3, 1):
             text = LANES.replace("BODY", body).replace("SHIFT", str(shift))

@@ -97,6 +97,15 @@ LEFT_TO_ONE = (
 )  # fmt: skip
 
 
+def test_compilers_are_told_that_one_block_has_to_have_room() -> None:
+    """Else they wait for each load before they ask for the next, to save registers."""
+    space = space_of(SMALL["matvec"])
+    problem = SpaceProblem(space.propagator, (), space.branch)
+    found = descents(problem, 4, np.random.default_rng(2))
+    kernel = lower(Implementation(space, found.leaves, int(np.flatnonzero(found.arrived)[0])))
+    assert ".minnctapersm 1" in compile_cuda(cuda(kernel), "sm_90", contract=False).text
+
+
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("fixes", "skipped"), [(AGAIN, 1), (LEFT_TO_ONE, 0)], ids=["again", "left to one"]

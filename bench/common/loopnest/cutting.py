@@ -24,7 +24,8 @@ from warploom.loopnest.lower import lower
 from warploom.loopnest.space import NestSpace
 from warploom.loopnest.target import Target, everything
 from warploom.loopnest.trial import before, some_inputs
-from warploom.machine.record import H200
+from warploom.machine.record import H200, Machine
+from warploom.machine.times import room_of
 from warploom.machine.work import Work
 from warploom.search.branching.candidate import Candidates, Flags, domain_of, joined
 from warploom.search.branching.descent import descents
@@ -37,9 +38,9 @@ STEPS = 64
 # Counts of the time model, of the processor that has most to do; and those of one block.
 SUMS = (
     "arithmetic", "special", "moves", "shuffles", "products", "iterations", "barriers",
-    "requests", "lines", "sectors", "shared_requests", "wavefronts",
+    "requests", "lines", "shared_requests", "wavefronts",
 )  # fmt: skip
-OF_A_BLOCK = ("registers", "shared_bytes", "longest", "global_rounds", "shared_rounds")
+OF_A_BLOCK = ("longest", "global_rounds", "shared_rounds")
 ROUNDING = 1e-9
 
 
@@ -138,21 +139,25 @@ class Cutting:
         return here
 
 
-def worse(kept: Work, removed: Work, processors: int) -> Iterator[str]:
+def worse(kept: Work, removed: Work, machine: Machine) -> Iterator[str]:
     """In which counts the kept one has more."""
-    before, after = busiest(removed, processors), busiest(kept, processors)
+    before, after = busiest(removed, machine), busiest(kept, machine)
     for name, count in after.items():
         if count > before[name] * (1 + ROUNDING):
             yield f"{name}: {count:g} instead of {before[name]:g}"
 
 
-def busiest(work: Work, processors: int) -> dict[str, float]:
+def busiest(work: Work, machine: Machine) -> dict[str, float]:
     """Counts of the processor that has most to do, and of one block what is of one. (Elements that
-    all blocks touch together are the same; the model estimates them from some.)"""
-    blocks: Any = -(-int(work.blocks) // processors)
+    all blocks touch together are the same; the model estimates them from some.) Registers and bytes
+    of shared memory count by how many blocks have no room while others are there."""
+    blocks: Any = -(-int(work.blocks) // machine.multiprocessors)
+    room, lacking = room_of(work, machine)
     found = {name: float(getattr(work, name)) * blocks for name in SUMS}
     found |= {name: float(getattr(work, name)) for name in OF_A_BLOCK}
-    return found
+    at_once = min(float(room), blocks)
+    found["sectors"] = blocks * float(work.sectors + work.common / at_once)
+    return found | {"waves of blocks": blocks / at_once, "lacking registers": float(lacking)}
 
 
 # -- a removed implementation beside its kept one --------------------------------------------------
@@ -183,7 +188,7 @@ class Comparing:
         if found.kept is None:
             return Compared(found.steps, (f"no witness; removed by {self.cutting.removing(leaf)}",))
         (removed, first), (kept, then) = self._done(leaf), self._done(found.kept)
-        wrong = [*worse(kept, removed, self.cutting.target.machine.multiprocessors)]
+        wrong = [*worse(kept, removed, self.cutting.target.machine)]
         wrong += ["other results"] if first != then else []
         return Compared(found.steps, tuple(wrong))
 

@@ -306,10 +306,11 @@ def inputs() -> list[np.ndarray]:
     return found
 
 
-def program(texts: list[str]) -> str:
-    """A kernel that stores, for each instruction, what it gives for each thread."""
+def program(texts: list[str], target: str = "") -> str:
+    """A kernel that stores, for each instruction, what it gives for each thread; without a target
+    for the oldest that has them."""
     later = any("f32x2" in text or ("redux" in text and ".f32" in text) for text in texts)
-    target = "sm_100a" if later else "sm_90a"
+    target = target or ("sm_100a" if later else "sm_90a")
     body = [HEADER.format(version="8.6", target=target).replace("k()", "k(.param .u64 h, .param .u64 r, .param .u64 l, .param .u64 out)")
             + ".reg .b64 %o, %b; .reg .b32 %t; mov.u32 %t, %tid.x;"]  # fmt: skip
     for bank, size in (("h", 2), ("r", 4), ("l", 8)):

@@ -121,7 +121,7 @@ def predicted(work: Work, machine: Machine) -> Prediction:
     """How long a launch takes, on a machine whose record has a table of times."""
     times, rates = machine.times, machine.rates
     busiest = np.ceil(work.blocks / rates.processors)
-    room, spilled = _room(work, machine)
+    room, spilled = room_of(work, machine)
     room = np.minimum(room, busiest)
     needs = _needs(work, times, room)
     need = _joined(times.together, *needs.values()) * (1 + times.spill * spilled)
@@ -192,7 +192,7 @@ def _waited(work: Work, machine: Machine) -> tuple[Any, Any]:
     return waited, round_ * work.ahead_rounds
 
 
-def _room(work: Work, machine: Machine) -> tuple[Any, Any]:
+def room_of(work: Work, machine: Machine) -> tuple[Any, Any]:
     """How many blocks a processor has at once, and how many registers a thread lacks, of those it
     may have."""
     rates = machine.rates

@@ -62,6 +62,9 @@ from warploom.schedule.product import multiplied
 from warploom.schedule.value import Buffers, Writer
 
 UNROLLED = 1024  # statements that a loop may become by choice
+# That a processor has room for, said to compilers. Unless they are told, they save registers for more
+# and wait for each load before the next; how many blocks there are at once was decided before.
+LEAST_BLOCKS = 1
 
 
 def lower(schedule: Schedule) -> Kernel:
@@ -129,6 +132,7 @@ class Lowering:
             made.block,
             (grid[0], grid[1], grid[2]),
             (*self._shared(), *self.combiner.shared, *self.prefixer.shared, *declared),
+            min_blocks=LEAST_BLOCKS,
             warp_size=made.lanes,
             index=made.index,
             shared_most=made.shared_most,
