@@ -31,7 +31,7 @@ from warploom.emit.parts import with_names, with_notes
 from warploom.errors import ParseError
 from warploom.loopnest.build import LoopNest
 from warploom.loopnest.ir import Program
-from warploom.loopnest.schedule import resource_words
+from warploom.loopnest.schedule import bound_words, resource_words
 from warploom.loopnest.show import show
 from warploom.machine.record import machine_named
 from warploom.machine.times import time_words
@@ -40,8 +40,9 @@ from warploom.pipeline.exploring import EVALUATIONS, bench_for, quick_for
 from warploom.pipeline.helped import HelpedNest
 from warploom.pipeline.modelled import modelled
 from warploom.pipeline.named_nest import check_number, named_nest, own_nest, target_for
-from warploom.pipeline.nest import FREE, Explored, Kept, Nest
-from warploom.pipeline.raced import Wanted, raced
+from warploom.pipeline.nest import FREE, Explored, Kept, Nest, recipe_of
+from warploom.pipeline.raced import WHOLE, Wanted, raced
+from warploom.pipeline.spaces import nest_by
 from warploom.pipeline.strategic import First, check_alone, nest_for, spaces_asked, strategies_of
 from warploom.pipeline.timed_nest import Timer
 from warploom.runtime.quick import Quick
@@ -73,7 +74,7 @@ def _explored(asked: Explore, context: Context) -> Status:
         nest, budget = _nest(asked, answer)
         named = "::" not in asked.kernel
         first = strategies_of(nest, asked.strategy, asked.space.value, free=named)
-        record |= _bounded(nest, bool(first.variants))
+        record |= _bounded(nest, first)
         status, best = Status.FOUND, None
         answer.whole = True
         _check_alone(nest, asked, crew)
@@ -147,12 +148,16 @@ def _check_alone(nest: Nest, asked: Explore, crew: Farm | Cluster | None) -> Non
             check_alone(nest, what)
 
 
-def _bounded(nest: Nest, others: bool) -> dict[str, Any]:
+def _bounded(nest: Nest, first: First) -> dict[str, Any]:
+    """The bound; where a strategy has all of attention, the least of its spaces, too: loops are
+    bounded by what they compute again and again."""
     if not nest.is_possible:
         echo("impossible: no implementation fulfils all constraints")
         return {"outcome": "impossible"}
-    echo(nest.bound_words(others))
-    return {"bound": nest.least()}
+    own = [nest_by(recipe_of(each, nest)) for each in first.variants if each.space in WHOLE]
+    least = min((nest.least(), *(each.least() for each in own if each.is_possible)))
+    echo(bound_words(nest.program, least, bool(nest.decisions), bool(first.variants)))
+    return {"bound": least}
 
 
 def _searched(
