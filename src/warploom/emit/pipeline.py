@@ -14,10 +14,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
-from warploom.emit.async_helper import matrix_name
 from warploom.emit.cluster_sum import ClusterSumPrinter, arriving, sum_barrier
-from warploom.emit.product_group import ProductPrinter
 from warploom.emit.under_way import PLAIN, Group, at_once, needed, products_in
+from warploom.emit.words import WordPrinter
 from warploom.errors import EmitError
 from warploom.index.ir import Const, Var, variables
 from warploom.index.ranges import Ranges
@@ -52,7 +51,7 @@ _OWN = f"(int)threadIdx.x / {GROUP}"  # the number of a thread's warp group
 CONSUMERS, GROUPS, TURNS = 1, 2, 10
 
 
-class Pipeline(ProductPrinter):
+class Pipeline(WordPrinter):
     """Prints for a printer of CUDA."""
 
     def __init__(self, printer: CudaPrinter) -> None:
@@ -320,9 +319,9 @@ class Pipeline(ProductPrinter):
     def _moved(self, stmt: Moved) -> None:
         match stmt:
             case ir.LoadMatrix():
-                self._load_matrix(stmt)
+                self.load_matrix(stmt)
             case ir.StoreMatrix():
-                self._store_matrix(stmt)
+                self.store_matrix(stmt)
             case ir.BulkStore():
                 self._send(stmt)
             case ir.ClusterSum():
@@ -332,9 +331,9 @@ class Pipeline(ProductPrinter):
             case Fill():
                 pass  # by others
             case ir.Unpack():
-                self._unpack(stmt)
+                self.unpack(stmt)
             case ir.Interleave():
-                self._interleave(stmt)
+                self.interleave(stmt)
             case ir.SharedSum():
                 self._shared_sum(stmt)
             case _:
@@ -502,52 +501,7 @@ class Pipeline(ProductPrinter):
         else:
             self.asm(wait)
 
-    # -- matrices and boxes
-
-    def _load_matrix(self, stmt: ir.LoadMatrix) -> None:
-        lines, many = self.printer.lines, stmt.count
-        words = [f"word{at}" for at in range(many)]
-        lines.open("")
-        lines.add(f"unsigned int {', '.join(words)};")
-        self.call(
-            matrix_name(False, many, stmt.transposed), self.place(stmt.array, stmt.index), *words
-        )
-        self._parted(stmt.target, words)
-        lines.close()
-
-    def _unpack(self, stmt: ir.Unpack) -> None:
-        lines, cells = self.printer.lines, range(4 // stmt.source.dtype.bytes)
-        held = [self.printer.neighbour(stmt.source, at) for at in cells]
-        word = f"(unsigned int){held[0]}" if len(held) == 1 else self.printer.words_of(held, 8)[0]
-        if stmt.signed:  # its highest bit turned, an integer is one without a sign
-            word = f"({word}) ^ {0x88888888 if stmt.bits == 4 else 0x80808080:#x}u"
-        less = stmt.zero + ((1 << stmt.bits - 1) if stmt.signed else 0)
-        pairs = [f"pair{at}" for at in range(stmt.count // 2)]
-        lines.open("")
-        lines.add(f"unsigned int {', '.join(pairs)};")
-        self.call(f"unpack_{stmt.target.dtype!r}_{stmt.bits}_{less}", word, *pairs)
-        self._parted(stmt.target, pairs)
-        lines.close()
-
-    def _interleave(self, stmt: ir.Interleave) -> None:
-        lines = self.printer.lines
-        held = [self.printer.neighbour(stmt.source, at) for at in range(stmt.count)]
-        words, half = self.printer.words_of(held, 16), stmt.count // 4
-        lines.open("")
-        for at in range(half):
-            for side, chosen in enumerate(("0x5410", "0x7632")):
-                pair = f"__byte_perm({words[at]}, {words[at + half]}, {chosen})"
-                lines.add(f"const unsigned int pair{2 * at + side} = {pair};")
-        self._parted(stmt.target, [f"pair{at}" for at in range(2 * half)])
-        lines.close()
-
-    def _parted(self, target: ir.Cell, words: list[str]) -> None:
-        """Words as the numbers of sixteen bits that they hold, one after another."""
-        kind = self.printer.type(target.dtype)
-        for at, word in enumerate(words):
-            for half in range(2):
-                cell = self.printer.neighbour(target, 2 * at + half)
-                self.add(f"{cell} = ({kind})({word}{' >> 16' if half else ''});")
+    # -- sums and boxes
 
     def _shared_sum(self, stmt: ir.SharedSum) -> None:
         many, share = self.kernel.cluster, stmt.count // self.kernel.cluster
@@ -555,13 +509,6 @@ class Pipeline(ProductPrinter):
         self.summed = True
         place = self.place(stmt.array, Const(0))
         self.call(f"shared_sum_{many}", place, str(share), str(self.kernel.threads))
-
-    def _store_matrix(self, stmt: ir.StoreMatrix) -> None:
-        words = self.printer.words_of(
-            [self.printer.neighbour(stmt.value, at) for at in range(2 * stmt.count)], 16
-        )
-        name = matrix_name(True, stmt.count, stmt.transposed)
-        self.call(name, self.place(stmt.array, stmt.index), *words)
 
     def _send(self, stmt: ir.BulkStore) -> None:
         """One thread sends what all have stored, once they met for the first of several boxes."""

@@ -69,6 +69,11 @@ FREE = "none"  # the nest itself, without a strategy
 Recipe: TypeAlias = tuple[Any, ...]
 WALKED = {"Knuth": 64, "Chen": 4}  # at a time
 Measured = Callable[[Candidates], Numbers]
+# Decided again in the neighbourhood of a good implementation.
+NEARBY = (
+    ("size",), ("order",), ("dim_kind", "thread_mapping", "order", "layout"),
+    *((each, "padding", "swizzle", "stages", "fill") for each in ("size", "cache")),
+)  # fmt: skip
 TRIES = 4  # descents of what runs after a kernel, of which the best by the model is taken
 
 
@@ -211,14 +216,6 @@ class Nest:
     `asked` of a strategy's space is none of the decisions here."""
 
     asked: tuple[str, ...] = ()
-    # What is drawn again in the neighbourhood of a good implementation.
-    nearby: tuple[tuple[str, ...], ...] = (
-        ("size",),
-        ("size", "padding", "swizzle", "stages", "fill"),
-        ("padding", "swizzle", "stages", "fill", "cache"),
-        ("dim_kind", "thread_mapping", "order", "layout"),
-        ("order",),
-    )
 
     def __init__(
         self,
@@ -312,7 +309,7 @@ class Nest:
 
     def reopened(self, random: np.random.Generator) -> tuple[str, ...]:
         """Choices that are decided again near a good implementation."""
-        return self.nearby[int(random.integers(len(self.nearby)))]
+        return NEARBY[int(random.integers(len(NEARBY)))]
 
     # -- predictions -------------------------------------------------------------------------------
 

@@ -34,7 +34,7 @@ from warploom.kernel.dtype import f32
 from warploom.kernel.ir import Kernel
 from warploom.kernel.names import renamed
 from warploom.loopnest.attention.problem import Attention
-from warploom.loopnest.attention.scores import TOGETHER, Place, ScoreWriter
+from warploom.loopnest.attention.scores import TOGETHER, ScorePlace, ScoreWriter
 from warploom.loopnest.attention.tiling import STEP, AttentionTiling
 from warploom.loopnest.matrix.tiling import LINE, REGISTERS, ROWS
 from warploom.machine.record import Machine
@@ -357,7 +357,8 @@ class _Fused:
         with k.loop("some", self.tiling.keys // 2 // TOGETHER) as some:
             every = [some * TOGETHER + at for at in range(TOGETHER)]
             places = [
-                Place(self._head(i), self._query(i // 2 % 2), self._key(block, i)) for i in every
+                ScorePlace(self._head(i), self._query(i // 2 % 2), self._key(block, i))
+                for i in every
             ]
             own = tuple(self.s[i] for i in every)
             made = ScoreWriter(k, a.map, self.extra, places, own).written()

@@ -138,7 +138,7 @@ def parts_of(value: Value) -> tuple[Value, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ScorePlace:
     """Which score a register has: of a head of queries, a query and a key, by their numbers."""
 
     head: Expr
@@ -153,7 +153,7 @@ class ScoreWriter:
     k: Builder
     map: ScoreMap
     names: Mapping[ir.Array, str]
-    places: Sequence[Place]
+    places: Sequence[ScorePlace]
     scores: Values
     known: dict[Value, Values] = field(default_factory=dict)
     count: int = 0
@@ -246,7 +246,7 @@ class ScoreWriter:
             self.k.add(Load(held[at], self.names[access.array], lift(index)))
         return tuple(held[at] for at in range(many))
 
-    def _axis(self, axis: ir.Axis, place: Place) -> Expr:
+    def _axis(self, axis: ir.Axis, place: ScorePlace) -> Expr:
         if axis is self.map.key:
             return place.key
         if axis is self.map.query:
