@@ -24,7 +24,7 @@ from warploom.machine.record import H200
 from warploom.pipeline import drawn as drawing
 from warploom.pipeline import exploring, race
 from warploom.pipeline.drawn import Asked, Made, drawn, packed, unpacked
-from warploom.pipeline.nest import Nest
+from warploom.pipeline.nest import NEARBY, Nest
 from warploom.pipeline.raced import Wanted, raced
 from warploom.pipeline.strategic import strategies_of
 from warploom.runtime.compile import Compiled
@@ -88,7 +88,7 @@ def test_decisions_packed_are_the_candidate_again() -> None:
         leaf = packed(found.leaves, int(row))
         again = unpacked(NEST, leaf)
         assert (again.domains[0] == found.leaves.domains[row]).all()
-        near = unpacked(NEST, leaf, NEST.nearby[0])
+        near = unpacked(NEST, leaf, NEARBY[0])
         assert ((near.domains[0] & again.domains[0]) == again.domains[0]).all()
     other = Nest(axpy(64, tiles=(4,)), H200.rates)
     with pytest.raises(CheckError, match="none of this space"):
