@@ -37,6 +37,7 @@ RESULTS = {
     "warploom.pipeline.layouts.LayoutResult": "solve_layout",
     "warploom.pipeline.converted.ConvertedResult": "convert_layout",
     "warploom.catalogue.loaded.Loaded": "load",
+    "warploom.catalogue.attention.call.Attending": "load",
     "warploom.pipeline.compiled.Compiled": "compile",
     "warploom.report.picture.Picture": "show",
 }
