@@ -177,7 +177,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: solved(lambda k, i, x, y: k.load(x)),
         r"(?s)'rounds'.*k.load takes \(source, rounds",
     ),
-    "tune by a word": (lambda: warploom.load("aos-sum", tune="yes"), "number of seconds"),  # type: ignore[arg-type]
+    "tune by a word": (lambda: warploom.load("aos-sum", tune="yes"), "number of seconds"),
     "tune for less than no time": (lambda: warploom.load("aos-sum", tune=-3), "not -3"),
     "tune for no time at all": (lambda: warploom.load("aos-sum", tune=float("nan")), "not nan"),
     "structures of nothing": (lambda: warploom.load("aos-sum", fields=0), "0 fields"),
@@ -204,7 +204,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "no such kernel": (lambda: warploom.load("aos_to_soa"), "has no kernel"),
     "no such parameter": (lambda: warploom.load("aos-to-soa", field=5), "no parameter 'field'"),
     "a sketch for a kernel": (
-        lambda: warploom.load(sketched(RIGHT)),  # type: ignore[arg-type]
+        lambda: warploom.load(sketched(RIGHT)),  # type: ignore[call-overload]
         "named by a text",
     ),
     "nothing to emulate": (lambda: warploom.emulate(None), "NoneType is no kernel"),

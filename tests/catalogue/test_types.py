@@ -193,6 +193,6 @@ def test_of_nothing_nothing_is_made() -> None:
 
 def test_a_device_and_a_store_that_are_none_are_refused_at_once() -> None:
     with pytest.raises(DeviceError, match="there is no device 'gpu'"):
-        warploom.load("aos-to-soa", fields=3, device="gpu")  # type: ignore[arg-type]
+        warploom.load("aos-to-soa", fields=3, device="gpu")
     with pytest.raises(CheckError, match=r"store is a Store, True or False, not 'x\.sqlite'"):
-        warploom.load("aos-to-soa", fields=3, store="x.sqlite")  # type: ignore[arg-type]
+        warploom.load("aos-to-soa", fields=3, store="x.sqlite")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ import warploom
 from warploom.errors import WarploomError
 from warploom.kernel.dtype import DType, bf16, coded, decoded, f16, f32
 from warploom.pipeline.rows.function import RowFunction
+from warploom.pipeline.rows.loading import OfRows
 from warploom.pipeline.rows.stated import STATED
 
 Numbers = Any
@@ -211,3 +212,7 @@ def test_gradients_through_a_mask_and_a_residual() -> None:
     plain = warploom.load("rms-norm-gradient")(g, total, scale)
     np.testing.assert_allclose(dresidual, plain + dsum, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(dx, np.where(mask, 2 * dresidual, 0), rtol=1e-6)
+
+
+def test_the_type_of_names_has_every_program() -> None:
+    assert set(get_args(OfRows)) == set(STATED)

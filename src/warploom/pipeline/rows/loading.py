@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from warploom.catalogue import loaded
 from warploom.catalogue.loaded import TUNE_SECONDS, Loaded
@@ -17,13 +17,20 @@ from warploom.search.storage.store import Store
 if TYPE_CHECKING:
     from warploom.catalogue.attention.call import Attending
 
+OfRows: TypeAlias = Literal[
+    "softmax", "log-softmax", "layer-norm", "rms-norm", "cross-entropy", "softmax-gradient",
+    "log-softmax-gradient", "layer-norm-gradient", "rms-norm-gradient", "cross-entropy-gradient",
+    "norm-statistics", "scale-gradient", "shift-gradient",
+]  # fmt: skip
 TYPES = {repr(each): each for each in (DType.F32, DType.F16, DType.BF16)}
 
 
 @overload
 def load(name: Literal["attention"], **how: Any) -> Attending: ...
 @overload
-def load(name: str, **how: Any) -> Loaded | RowFunction: ...
+def load(name: OfRows, **how: Any) -> RowFunction: ...
+@overload
+def load(name: str, **how: Any) -> Loaded: ...
 
 
 @located
