@@ -162,10 +162,14 @@ def test_tensor_cores_and_convolutions_by_search() -> None:
     gemms = [rows[f"bf16-{size}"]["times_faster"] for size in (1024, 2048, 4096, 8192)]
     said = ", ".join(f"{each:.2f}" for each in gemms)
     assert f"in 20 s each | {said} times as fast | cuBLAS" in text
-    shapes = record("kernel_attention_device")["rows"]
-    assert len(shapes) == 6
-    of = span(row["of"]["cudnn"] for row in shapes.values())
-    assert f"sizes tried | {of} times as fast | cuDNN" in text
+    shapes = record("attention_device")["rows"]
+    parts = [shapes[f"4x16x2048x{each}"]["us"] for each in ("64", "64 causal", "128")]
+    said = ", ".join(f"{each['cudnn'] / each['found']:.2f}" for each in parts)
+    assert f"in 12 s each | {said} times as fast | cuDNN" in text
+    rows = {row["name"]: row for row in record("rows_device")}
+    kinds = [rows[f"{each}-bf16"]["times_faster"] for each in ("softmax", "layer-norm", "rms-norm")]
+    said = ", ".join(f"{each:.2f}" for each in kinds)
+    assert f"tune=10)` | {said} times as fast | PyTorch" in text
     graph = record("vgg_device")["one_graph_us"]
     assert f"in 14 s each | {graph['cudnn'] / graph['ours']:.2f} times as fast | cuDNN" in text
     of = graph["im2col + cublas"] / graph["ours"]
