@@ -83,26 +83,58 @@ def tried_kernel(
 ) -> Tried:
     """The kernel of a program along axes of these sizes, run on the simulator. `part` says how near
     its numbers are, of the largest, where it is not what sums in single precision are."""
-    arrays, numbers = some_inputs(program, np.random.default_rng(seed), sizes, seen)
-    meant = Evaluation(program, arrays, numbers, sizes)
-    wanted = meant.outputs()
-    noise = Noise(meant).outputs()
-    given = {array.name: each.copy() for array, each in before(meant, arrays)}
-    kept = {name: each.copy() for name, each in given.items()}
-    report = run(kernel, [*(given[array.name] for array in program.arrays), *numbers.values()])
+    sample = Sample.of(program, sizes, seed, seen, part)
+    given = sample.given()
+    report = run(kernel, [*given.values(), *sample.numbers.values()])
     said = {axis.name: size for axis, size in sizes.items()}
     if report.races:
         return Tried(said, f"threads store the same at once: {report.races[0]}")
-    stored = written(program, sizes)
-    for name, each in wanted.items():
-        off = ~agrees(program, name, given[name], each, noise[name], part)
-        apart = np.where(stored[name], off, given[name] != kept[name])
-        if apart.any():
-            at = int(np.argmax(apart))
-            dtype = dtype_of(program, name)
-            got, right = (numbers_of(held[at : at + 1], dtype)[0] for held in (given[name], each))
-            return Tried(said, f"{name}[{at}] is {got:.6g} and should be {right:.6g}")
-    return Tried(said)
+    return Tried(said, sample.wrong(given))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """Inputs of a program along axes of some sizes, and what it makes of them."""
+
+    program: Program
+    sizes: Mapping[Axis, int]
+    numbers: Mapping[str, float]
+    kept: Mapping[str, Numbers]
+    wanted: Mapping[str, Numbers]
+    noise: Mapping[str, float]
+    part: float | None
+
+    @classmethod
+    def of(
+        cls,
+        program: Program,
+        sizes: Mapping[Axis, int],
+        seed: int = 0,
+        seen: TensorKind | None = None,
+        part: float | None = None,
+    ) -> Sample:
+        arrays, numbers = some_inputs(program, np.random.default_rng(seed), sizes, seen)
+        meant = Evaluation(program, arrays, numbers, sizes)
+        wanted, noise = meant.outputs(), Noise(meant).outputs()
+        kept = {array.name: each for array, each in before(meant, arrays)}
+        return cls(program, sizes, numbers, kept, wanted, noise, part)
+
+    def given(self) -> dict[str, Numbers]:
+        """Arrays for a kernel, in the order of the program's."""
+        return {array.name: self.kept[array.name].copy() for array in self.program.arrays}
+
+    def wrong(self, given: Mapping[str, Numbers]) -> str:
+        """Names an element that a kernel left and that is not what it should be, if any."""
+        stored = written(self.program, self.sizes)
+        for name, each in self.wanted.items():
+            off = ~agrees(self.program, name, given[name], each, self.noise[name], self.part)
+            apart = np.where(stored[name], off, given[name] != self.kept[name])
+            if apart.any():
+                at = int(np.argmax(apart))
+                dtype = dtype_of(self.program, name)
+                got, right = (numbers_of(x[at : at + 1], dtype)[0] for x in (given[name], each))
+                return f"{name}[{at}] is {got:.6g} and should be {right:.6g}"
+        return ""
 
 
 def before(meant: Evaluation, arrays: Mapping[str, Numbers]) -> Iterator[tuple[Array, Numbers]]:

@@ -7,7 +7,7 @@ both.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from warploom.errors import UnsupportedError
 from warploom.kernel.ir import Kernel
@@ -128,21 +128,36 @@ class MatrixNest(Nest):
         return self.right(trial)
 
     def _tried(self, tiling: Tiling) -> Tried:
-        sizes = shortened(self.product, tiling)
-        kernel = kernel_of(self.product, tiling, self.target.machine, sizes)
-        return tried_kernel(self.program, kernel, sizes)
+        short = self.short(tiling)
+        return tried_kernel(self.program, short.kernel, short.sizes, part=short.part)
+
+    def short(self, tiling: Tiling, sizes: Mapping[Axis, int] | None = None) -> Short:
+        """The kernel along axes that are cut short: to a few tiles, if nothing is said."""
+        sizes = shortened(self.product, tiling) if sizes is None else sizes
+        return Short(kernel_of(self.product, tiling, self.target.machine, sizes), sizes)
+
+
+@dataclass(frozen=True, slots=True)
+class Short:
+    """A kernel, along axes of these sizes; `part` as `tried_kernel` has it."""
+
+    kernel: Kernel
+    sizes: Mapping[Axis, int]
+    part: float | None = None
 
 
 def shortened(product: MatrixProduct, tiling: Tiling) -> Mapping[Axis, int]:
-    """Two tiles along results, one turn of the ring more than it has stages, and two batches."""
+    """Two tiles along results, one turn of the ring more than it has stages, and two batches. Where
+    no tile is partial, there are two along rows alone."""
+    down, across = tiling.rows * tiling.down, tiling.columns * tiling.across
+    high = 2 if product.rows.size % down == 0 else 1
 
     def cut(axis: Axis, tile: int, whole: int) -> int:
-        rest = axis.size % tile
-        return min(axis.size, whole * tile + rest)
+        return min(axis.size, whole * tile + axis.size % tile)
 
     return {
-        product.rows: cut(product.rows, tiling.rows * tiling.down, 1),
-        product.columns: cut(product.columns, tiling.columns * tiling.across, 1),
+        product.rows: cut(product.rows, down, high),
+        product.columns: cut(product.columns, across, 1),
         product.over: cut(product.over, tiling.deep, tiling.stages + 1),
         **({} if product.batch is None else {product.batch: min(2, product.batches)}),
     }

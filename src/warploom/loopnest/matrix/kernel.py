@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import prod
 
 from warploom.index.ir import Const, Expr, Var, minimum
 from warploom.index.laws import simplify
@@ -26,7 +27,8 @@ def kernel_of(
     machine: Machine,
     sizes: Mapping[Axis, int] | None = None,
 ) -> Kernel:
-    """The kernel; with `sizes`, the same along shorter axes, whose blocks make several tiles."""
+    """The kernel; with `sizes`, the same along shorter axes. Its blocks make several tiles where
+    those of the whole do."""
     return _Made(product, tiling, machine, sizes or {}).kernel()
 
 
@@ -57,12 +59,17 @@ class _Made:
         axes = (p.rows, p.columns, p.over)
         self.m, self.n, self.depth = (self.sizes.get(axis, axis.size) for axis in axes)
         self.batches = 1 if p.batch is None else self.sizes.get(p.batch, p.batches)
-        self.high = -(-self.m // (t.rows * t.down))  # tiles of a cluster, down and across
-        self.wide = -(-self.n // (t.columns * t.across))
+        self.high, self.wide = self._tiles(self.m, self.n)  # of a cluster, down and across
         self.tiles = self.high * self.wide * self.batches
-        room = self.machine.multiprocessors // t.cluster
-        self.clusters = max(1, min(self.tiles, 1 if self.sizes else room))
+        room = max(1, self.machine.multiprocessors // t.cluster)
+        if self.sizes and prod(self._tiles(p.rows.size, p.columns.size)) * p.batches > room:
+            room = 1
+        self.clusters = min(self.tiles, room)
         self.k = Builder(p.source.name, block=128 * t.consumers)
+
+    def _tiles(self, rows: int, columns: int) -> tuple[int, int]:
+        t = self.tiling
+        return -(-rows // (t.rows * t.down)), -(-columns // (t.columns * t.across))
 
     def kernel(self) -> Kernel:
         k, p, t = self.k, self.product, self.tiling
