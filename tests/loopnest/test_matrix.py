@@ -262,6 +262,15 @@ KERNELS: dict[str, tuple[Program, Tiling, dict[str, int]]] = {
 )
 def test_compiled_it_gives_the_same_bits_under_every_schedule(name: str) -> None:
     program, tiling, longer = KERNELS[name]
+    check_same(program, tiling, longer)
+
+
+@needs_compiler
+def test_a_box_may_end_inside_of_sixteen_bytes() -> None:
+    check_same(stated(after=True), replace(USUAL, boxes=1), {"m": 8, "n": 5})
+
+
+def check_same(program: Program, tiling: Tiling, longer: dict[str, int]) -> None:
     own = matrix_product(program)
     sizes = {each: longer.get(each.name, 72) for each in (own.rows, own.columns, own.over)}
     kernel = kernel_of(own, tiling, H200, sizes)
