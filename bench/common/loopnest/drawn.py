@@ -216,7 +216,7 @@ def softmaxed(
     d, e = nest.axis("d", head), nest.axis("e", head)
     outer = (h, g) if groups > 1 else (h,)
     Q, K = nest.array("Q", *outer, i, d, dtype=dtype), nest.array("K", h, j, d, dtype=dtype)
-    V, O = nest.array("V", h, j, e, dtype=dtype), nest.array("O", *outer, i, e, dtype=dtype)
+    V, out = nest.array("V", h, j, e, dtype=dtype), nest.array("O", *outer, i, e, dtype=dtype)
     products = cast(Q[(*outer, i, d)], f32) * cast(K[h, j, d], f32)
     scores: Any = nest.value(nest.sum(products, over=d) * head**-0.5)
     if causal:
@@ -224,5 +224,5 @@ def softmaxed(
     weights = nest.value(exp(scores - nest.fold("max", scores, over=j, start=-np.inf)))
     rounded = cast(cast(weights, dtype), f32)
     result = nest.sum(rounded * cast(V[h, j, e], f32), over=j)
-    O[(*outer, i, e)] = cast(result / nest.sum(weights, over=j), dtype)
+    out[(*outer, i, e)] = cast(result / nest.sum(weights, over=j), dtype)
     return nest.done()

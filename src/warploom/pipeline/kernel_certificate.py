@@ -40,7 +40,7 @@ from warploom.ptx import load
 from warploom.ptx.prove.certificate import certificate as schedule_certificate
 from warploom.runtime.emulated import EmulatedFunction
 from warploom.trust.checked import digest
-from warploom.trust.kernel import VERSION, check_kernel
+from warploom.trust.kernel import VERSION, check_kernel, other_sizes
 from warploom.trust.meaning import KNOWN
 
 SEED = 0
@@ -81,6 +81,16 @@ def kernel_certificate(found: Explored) -> dict[str, Any]:
     return record
 
 
+def certified_words(record: Mapping[str, Any]) -> list[str]:
+    """What a certificate that was just checked shows, in few lines."""
+    sizes = ", ".join(f"{name} = {size}" for name, size in record["tried"].items())
+    tiles = ", ".join(each["of"] for each in record["layouts"])
+    return [
+        f"certified at {sizes}: right on a sample, on the emulator, without races",
+        "its pipeline is the same in every schedule",
+        f"no layout of {tiles} takes fewer wavefronts",
+        *(f"not run: {each}" for each in other_sizes(record)),
+    ]
 
 
 def _launch(

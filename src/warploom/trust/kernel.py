@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from difflib import SequenceMatcher
 from math import prod
 from typing import Any
 
@@ -64,7 +65,7 @@ def _check(record: dict[str, Any]) -> Checked:
           for line in one.shown),
     ]  # fmt: skip
     caveats = [each for each in proof.not_covered if each not in _SHOWN_BY_THE_RUN]
-    unsaid = ["other inputs than the sample", *_other_sizes(record), *caveats]
+    unsaid = ["other inputs than the sample", *other_sizes(record), *caveats]
     if any(each["copies"] for each in _problems(record)):
         unsaid.append("how matrix units read tiles, which is taken to be as ldmatrix does")
     opened = next((each.open for each in (proof, *layouts) if each.open), "")
@@ -80,15 +81,17 @@ def _problems(record: dict[str, Any]) -> list[Any]:
     return [each["problem"] for each in record["layouts"]]
 
 
-def _other_sizes(record: dict[str, Any]) -> list[str]:
+def other_sizes(record: dict[str, Any]) -> list[str]:
     """What is said of the kernel at the sizes that were asked for."""
     asked, tried = (record["texts"][each].splitlines() for each in ("asked", "tried"))
     if asked == tried:
         return []
     sizes = ", ".join(f"{name} = {size}" for name, size in record["asked"].items())
-    same = [*map(_numberless, asked)] == [*map(_numberless, tried)]
-    how = "in numbers alone" if same else "in more than numbers"
-    return [f"the kernel at {sizes}, whose text differs {how}"]
+    asked, tried = ([*map(_numberless, each)] for each in (asked, tried))
+    blocks = SequenceMatcher(None, asked, tried, autojunk=False).get_matching_blocks()
+    others = len(asked) - sum(each.size for each in blocks)
+    beside = f", and in {others} of {len(asked)} lines" if others else " alone"
+    return [f"the kernel at {sizes}: its text differs in numbers{beside}"]
 
 
 def _numberless(line: str) -> str:
@@ -170,6 +173,7 @@ def _run(record: dict[str, Any], arrays: Mapping[str, Numbers], numbers: Mapping
             shared_bytes=launch["shared"], races=True, prove=True,
         )  # fmt: skip
         require(told.proof is not None and not told.races, "its run has races")
+        assert told.proof is not None
         proof = certificate(kernel.name, grid, block, told.proof, kernel.registers(prod(block)))
     except WarploomError as error:
         raise CheckError(f"the certificate does not hold: {error.message}") from None

@@ -11,7 +11,7 @@ Nothing of the languages that state programs is used, nor of their evaluators.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ _BINARY = {
     "max": np.fmax,
 }  # fmt: skip
 _erf = np.vectorize(math.erf, otypes=[np.float64])
-_UNARY = {
+_UNARY: dict[str, Callable[[Numbers], Any]] = {
     "neg": np.negative, "abs": np.abs, "exp": np.exp, "exp2": np.exp2, "log": np.log,
     "log2": np.log2, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "tanh": np.tanh,
     "erf": _erf, "sin": np.sin, "cos": np.cos,

@@ -28,9 +28,9 @@ from warploom.ptx.emulate.bulk import (
     landed,
     leaving,
     map_of,
+    pieces_of,
     plain_out,
     put_bytes,
-    pieces_of,
     runs_of,
 )
 from warploom.ptx.emulate.context import Context, Step
