@@ -142,7 +142,18 @@ class _Made:
     # -- what is done
 
     def _tile(self, tile: Expr) -> None:
-        """One tile: the sums, then the results. Tiles of a band go down first."""
+        """One tile: the sums, then the results."""
+        k, t = self.k, self.tiling
+        self._named(tile)
+        count = -(-self.depth // t.deep)
+        k.registers("sums", self.sums, self.parts * t.columns // 2)
+        with k.ring("t", count, t.stages, stage="stage", sums=("sums",)) as (turn, stage):
+            self._fills(turn * t.deep, stage)
+            self._products(stage)
+        (self._boxed if t.boxes else self._direct)()
+
+    def _named(self, tile: Expr) -> None:
+        """Where a tile begins: its batch, row and column. Tiles of a band go down first."""
         k, t, p = self.k, self.tiling, self.product
         tile = k.let("tile", tile)
         if p.batch is not None:
@@ -161,12 +172,6 @@ class _Made:
             down = down * t.cluster + k.block_x % t.cluster
         k.let("row", simplify(down * t.rows))
         k.let("column", simplify(across * t.columns))
-        count = -(-self.depth // t.deep)
-        k.registers("sums", self.sums, self.parts * t.columns // 2)
-        with k.ring("t", count, t.stages, stage="stage", sums=("sums",)) as (turn, stage):
-            self._fills(turn * t.deep, stage)
-            self._products(stage)
-        (self._boxed if t.boxes else self._direct)()
 
     def _fills(self, at: Expr, stage: Expr) -> None:
         t, p = self.tiling, self.product
