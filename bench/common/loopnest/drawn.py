@@ -14,13 +14,14 @@ from warploom.kernel.evaluate import run
 from warploom.kernel.ir import Value
 from warploom.loopnest.build import LoopNest, cast, choose, exp, maximum
 from warploom.loopnest.ir import Axis, Program
-from warploom.loopnest.strategies.form import ATTENTION, MATRIX, TURNED
+from warploom.loopnest.strategies.form import ATTENTION, MATRIX, TURNED, WARPS
 from warploom.loopnest.target import everything
 from warploom.loopnest.trial import Sample
 from warploom.machine.record import H200
 from warploom.pipeline.attention_nest import AttentionNest
 from warploom.pipeline.matrix_nest import MatrixNest
 from warploom.pipeline.spaces import SPACES
+from warploom.pipeline.warp_nest import WarpNest
 from warploom.runtime.emulated import EmulatedFunction
 from warploom.search.branching.descent import descended, seeds
 from warploom.search.engine import Watch
@@ -40,8 +41,13 @@ class Family:
     least: int = 200
     most: int = 3000
     space: str = MATRIX
+    archs: tuple[str, ...] = ("sm_90",)
 
 
+# A GPU that multiplies by warps, with the sizes of an A100.
+OLDER = H200.but(
+    warp_group_products=False, tensor_copies=False, shared_bytes_most=166912, multiprocessors=108
+)
 FAMILIES: Mapping[str, Family] = {
     "cooperative": Family((("cluster=1", "ping_pong=0"),)),
     "ping-pong": Family((("ping_pong=1", "cluster=1"), ("ping_pong=1",)), 2200, 4400),
@@ -50,6 +56,7 @@ FAMILIES: Mapping[str, Family] = {
     "boxes": Family((("boxes=1",), ("boxes=2",))),
     "straight": Family((("boxes=0",),)),
     "few rows": Family(((),), 200, 3000, TURNED),
+    "warps": Family(((),), 16, 3000, WARPS, ("sm_80", "sm_90", "sm_100")),
     "attention": Family(((), ("turns=1",), ("ahead=1",)), 200, 3000, ATTENTION),
 }
 Drawn = tuple[Program, str]
@@ -65,23 +72,26 @@ def looked_at(family: str, number: int, dry: bool = False) -> Row:
         fixes = own.fixes[int(random.integers(len(own.fixes)))]
         nest = _nest(own, program, fixes)
         if nest is not None:
-            return {"program": said} | _looked_at(nest, random, dry)
+            many = len(own.archs)
+            arch = own.archs[int(random.integers(many)) if many > 1 else 0]
+            return {"program": said} | _looked_at(nest, random, arch, dry)
     raise ValueError(f"no program has a tiling with {own.fixes}")
 
 
 def _nest(own: Family, program: Program, fixes: tuple[str, ...]) -> MatrixNest | None:
     """The space, if it has such tilings."""
     made: Callable[..., Any] = SPACES[own.space]
-    whole = made(program, H200.rates, everything(H200))
+    machine = OLDER if own.space == WARPS else H200
+    whole = made(program, machine.rates, everything(machine))
     for fix in fixes:
         name, value = fix.split("=")
         if int(value) not in whole.space.choices[name].values:
             return None
-    found: MatrixNest = made(program, H200.rates, everything(H200), fixes)
+    found: MatrixNest = made(program, machine.rates, everything(machine), fixes)
     return found if found.is_possible else None
 
 
-def _looked_at(nest: MatrixNest, random: Random, dry: bool) -> Row:
+def _looked_at(nest: MatrixNest, random: Random, arch: str, dry: bool) -> Row:
     start = nest.root.take(np.zeros(1, np.int64))
     found = descended(nest.problem, start, seeds(1, random), lambda some: np.ones(len(some)),
                       Watch())  # fmt: skip
@@ -92,12 +102,13 @@ def _looked_at(nest: MatrixNest, random: Random, dry: bool) -> Row:
     sample = Sample.of(nest.program, short.sizes, int(random.integers(1 << 30)), part=short.part)
     row["meant"] = clock.lap()
     meant, numbers = sample.given(), [*sample.numbers.values()]
-    report = run(short.kernel, [*meant.values(), *numbers])
+    row["arch"] = arch
+    report = run(short.kernel, [*meant.values(), *numbers], machine=int(arch[3:]))
     row["evaluated"] = clock.lap()
     races = f"threads store the same at once: {report.races[0]}" if report.races else ""
     row["wrong"] = races or sample.wrong(meant)
     if not dry and not row["wrong"]:
-        function = EmulatedFunction(short.kernel)
+        function = EmulatedFunction(short.kernel, arch)
         given = sample.given()
         grid = int(short.kernel.grid[0].value)  # type: ignore[union-attr]
         told = function.launch(grid, function.packed([*given.values(), *numbers]), races=True,
@@ -143,6 +154,10 @@ def _sizes(nest: MatrixNest, tiling: Any, random: Random) -> dict[Axis, int] | N
         part = int(random.integers(1, tile + 1))
         found[axis] = min(axis.size, part + tile * (number == long))
     found[p.over] = min(p.over.size, tiling.deep * tiling.stages + p.over.size % tiling.deep)
+    if isinstance(nest, WarpNest):  # whole units of sixteen bytes
+        for factor, axis in ((p.a, p.rows), (p.b, p.columns)):
+            if factor.dense == "mn":
+                found[axis] = -(-found[axis] // 8) * 8
     return found | ({} if p.batch is None else {p.batch: min(2, p.batches)})
 
 
@@ -157,7 +172,10 @@ def _size(random: Random, least: int, most: int, multiple: int) -> int:
 
 def _product(own: Family, random: Random) -> Drawn:
     """C = f(A·B) along axes of any size, where rows of factors begin at multiples of 16 bytes."""
+    by_warps = own.space == WARPS
     dtype = TYPES[int(random.choice(6, p=(0.3, 0.3, 0.1, 0.1, 0.1, 0.1)))]
+    if by_warps:
+        dtype = TYPES[int(random.integers(2))]
     after = AFTER[int(random.integers(3))]
     turned = own.space == TURNED
     majors = MAJORS[int(random.integers(4))] if dtype.bytes == 2 else "mk-nk"

@@ -1,15 +1,19 @@
-"""Which space of decisions a recipe is of: loops, products of warp groups, attention."""
+"""Which space of decisions a recipe is of: loops, products of warp groups and of warps,
+attention."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from warploom.loopnest.strategies.form import ATTENTION, LOOPS, MATRIX, TURNED
+from warploom.loopnest.strategies.form import ATTENTION, LOOPS, MATRIX, TURNED, WARPS
 from warploom.pipeline.attention_nest import AttentionNest
 from warploom.pipeline.matrix_nest import MatrixNest, TurnedNest
 from warploom.pipeline.nest import Nest, Recipe
+from warploom.pipeline.warp_nest import WarpNest
 
-SPACES = {LOOPS: Nest, MATRIX: MatrixNest, TURNED: TurnedNest, ATTENTION: AttentionNest}
+SPACES = {
+    LOOPS: Nest, MATRIX: MatrixNest, TURNED: TurnedNest, WARPS: WarpNest, ATTENTION: AttentionNest,
+}  # fmt: skip
 
 
 def nest_by(recipe: Recipe) -> Nest:

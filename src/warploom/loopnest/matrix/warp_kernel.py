@@ -1,5 +1,5 @@
-"""A product of matrices and how it is cut up for warps → its kernel: asynchronous copies into a ring
-of stages, matrices loaded from there, products of each warp by itself.
+"""A product of matrices and how it is cut up for warps → its kernel: asynchronous copies into
+stages, matrices loaded from there, products of each warp by itself.
 
     before the loop    copies of the first stages
     turn t             all wait until stage t is there and the one before is free, which is filled

@@ -25,9 +25,7 @@ class WarpSpace(TiledSpace):
     def __init__(self, product: MatrixProduct, machine: Machine) -> None:
         check_meant(product)
         self.product, self.machine = product, machine
-        rows = [
-            tuple(getattr(each, name) for name in NAMES) for each in possible(product, machine)
-        ]
+        rows = [tuple(getattr(each, name) for name in NAMES) for each in possible(product, machine)]
         values = {name: [row[at] for row in rows] for at, name in enumerate(NAMES)}
         super().__init__(f"product {product.source.name}", "product", values, NAMES, rows)
 

@@ -10,7 +10,8 @@ DOWN, ACROSS = 16, 16  # rows and columns of what a warp does at once: two produ
 DEPTH = 32  # bytes of the sum in one product
 UNIT = 16  # bytes of one asynchronous copy
 LANES = 32
-REGISTERS = 200  # of a thread, for sums and factors
+OWN = 48  # registers of a thread for what is neither sum nor factor
+MOST_REGISTERS, REGISTER_FILE = 248, 1 << 16  # of a thread, and of all threads of a block
 MOST_THREADS, MOST_UNITS = 512, 16  # of a block; copies that a thread begins for one factor
 
 
@@ -38,6 +39,11 @@ class WarpTiling:
     @property
     def across(self) -> int:
         return self.cluster
+
+    @property
+    def boxes(self) -> int:
+        """Results leave straight from registers."""
+        return 0
 
     @property
     def threads(self) -> int:
@@ -68,7 +74,7 @@ class WarpTiling:
             self.rows % (DOWN * self.high) == 0
             and self.columns % (ACROSS * self.wide) == 0
             and self.threads <= MOST_THREADS
-            and self.sums + factors <= REGISTERS
+            and self.sums + factors + OWN <= min(MOST_REGISTERS, REGISTER_FILE // self.threads)
             and all(n % self.threads == 0 and n // self.threads <= MOST_UNITS for n in copies)
             and self.shared_bytes(factor) <= shared_most
         )

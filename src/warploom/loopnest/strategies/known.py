@@ -18,6 +18,7 @@ from warploom.loopnest.strategies import (
     scan,
     split,
     streaming,
+    warps,
 )
 from warploom.loopnest.strategies.flat import flattened
 from warploom.loopnest.strategies.form import NotMeantError, Room, Strategy, Variant
@@ -38,6 +39,7 @@ STRATEGIES: Mapping[str, Strategy] = {
     for name, variants in (
         (attention.NAME, attention.variants),
         (matrix.NAME, matrix.variants),
+        (warps.NAME, warps.variants),
         (product.NAME, _anywhere(product.variants)),
         (split.NAME, _anywhere(split.variants)),
         (apart.NAME, apart.variants),
