@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.cli.test_schemas import schemas, wrong
 from tests.loopnest.attention.test_stated import attend
 from tests.loopnest.test_matrix import stated
 
@@ -43,6 +44,10 @@ def kept() -> str:
 def plain() -> Record:
     found: Record = json.loads(kept())
     return found
+
+
+def test_its_schema_allows_it() -> None:
+    assert wrong(plain(), schemas()["certificate of a kernel"]) == []
 
 
 def test_it_says_what_was_checked() -> None:

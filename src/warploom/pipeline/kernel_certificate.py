@@ -55,8 +55,8 @@ def kernel_certificate(found: Explored) -> dict[str, Any]:
     if not isinstance(nest, MatrixNest):
         raise UnsupportedError(
             f"there is no certificate of '{nest.whole.name}' as loops: it has no pipeline to prove",
-            advice="certificates are of products and attention by warp groups: --strategy "
-            "warp-group-tile or fused-attention",
+            advice="certificates are of products and attention by warp groups, of the strategies "
+            "warp-group-tile and fused-attention",
         )
     if nest.after is not None:
         raise UnsupportedError("there is no certificate of two kernels, one after the other, yet")
@@ -211,7 +211,7 @@ def _of_attention(nest: AttentionNest, sizes: Mapping[Axis, int]) -> dict[str, A
 
 
 def _layouts(nest: MatrixNest, tiling: Any, kernel: Kernel) -> list[dict[str, Any]]:
-    """Of each tile that tensor copies fill and wgmma reads, and that results leave through."""
+    """Those of tiles that tensor copies fill and wgmma reads, and that results leave through."""
     if isinstance(nest, AttentionNest):
         head = nest.stated.attention.head
         asked = [

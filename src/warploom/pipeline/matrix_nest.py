@@ -20,6 +20,7 @@ from warploom.loopnest.matrix.kernel import kernel_of
 from warploom.loopnest.matrix.product import MatrixProduct, matrix_product
 from warploom.loopnest.matrix.space import MatrixSpace
 from warploom.loopnest.matrix.tiling import Tiling
+from warploom.loopnest.matrix.warp_tiling import WarpTiling
 from warploom.loopnest.matrix.words import tiling_words
 from warploom.loopnest.schedule import limit_words
 from warploom.loopnest.strategies.form import MATRIX, TURNED
@@ -146,7 +147,7 @@ class Short:
     part: float | None = None
 
 
-def shortened(product: MatrixProduct, tiling: Tiling) -> Mapping[Axis, int]:
+def shortened(product: MatrixProduct, tiling: Tiling | WarpTiling) -> Mapping[Axis, int]:
     """Two tiles along results, one turn of the ring more than it has stages, and two batches. Where
     no tile is partial, there are two along rows alone."""
     down, across = tiling.rows * tiling.down, tiling.columns * tiling.across

@@ -144,7 +144,7 @@ def _check_run(record: dict[str, Any]) -> float:
 
 
 def _off(held: Numbers, wanted: Numbers, dtype: DType, near: float) -> float:
-    """Of codes neighbours will do: what they are of may lie between two."""
+    """How far numbers are off, if that is near; codes may be neighbours of what should be."""
     got = np.asarray(numbers_of(held, dtype), np.float64)
     finite = np.isfinite(wanted)
     same = (got == wanted) | (np.isnan(got) & np.isnan(wanted))

@@ -10,6 +10,8 @@ import numpy as np
 from warploom.loopnest.matrix.product import MatrixProduct
 from warploom.loopnest.matrix.space import MatrixSpace
 from warploom.loopnest.matrix.tiling import Tiling
+from warploom.loopnest.matrix.warp_space import WarpSpace
+from warploom.loopnest.matrix.warp_tiling import WarpTiling
 from warploom.loopnest.tiled import TiledBound
 from warploom.machine.rates import Rates
 from warploom.machine.record import CUDA
@@ -23,7 +25,7 @@ class MatrixBound(TiledBound):
     """A processor makes one tile after another, each with all the products that it is cut into;
     each tile brings its factors from L2."""
 
-    def __init__(self, space: MatrixSpace, rates: Rates) -> None:
+    def __init__(self, space: MatrixSpace | WarpSpace, rates: Rates) -> None:
         self.space, self.rates = space, rates
         values = [np.array(space.choices[name].values, np.float64) for name in SIDES]
         sides = Sides(*np.meshgrid(*values, indexing="ij"))
@@ -83,7 +85,7 @@ LEAVING = 900.0  # cycles for results of a tile, where nothing else is done mean
 L2_RATE = 5500.0  # bytes of a nanosecond
 
 
-def expected(product: MatrixProduct, tiling: Tiling, rates: Rates) -> float:
+def expected(product: MatrixProduct, tiling: Tiling | WarpTiling, rates: Rates) -> float:
     """About how long a tiling takes, in nanoseconds: it ranks, and proves nothing."""
     sides = Sides(*(np.array(float(getattr(tiling, name))) for name in SIDES))
     tensor = float(tensor_time(product, rates, sides)) / BUSY

@@ -29,7 +29,7 @@ def kernel_of(
 ) -> Kernel:
     """The kernel; with `sizes`, the same along shorter axes. Its blocks make several tiles where
     those of the whole do."""
-    return _Made(product, tiling, machine, sizes or {}).kernel()
+    return ByGroups(product, tiling, machine, sizes or {}).kernel()
 
 
 @dataclass(slots=True)
@@ -41,7 +41,7 @@ class _Place:
 
 
 @dataclass(eq=False)
-class _Made:
+class ByGroups:
     product: MatrixProduct
     tiling: Tiling
     machine: Machine

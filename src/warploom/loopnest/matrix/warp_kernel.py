@@ -12,6 +12,7 @@ bank. What is outside of a factor is stored as zero.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from warploom.index.ir import Const, Expr, Var
 from warploom.index.laws import simplify
@@ -20,7 +21,7 @@ from warploom.kernel.build import Array, Builder
 from warploom.kernel.ir import Kernel
 from warploom.loopnest.evaluate import elements
 from warploom.loopnest.ir import Axis
-from warploom.loopnest.matrix.kernel import _Made
+from warploom.loopnest.matrix.kernel import ByGroups
 from warploom.loopnest.matrix.product import Factor, MatrixProduct
 from warploom.loopnest.matrix.warp_tiling import ACROSS, DOWN, UNIT, WarpTiling
 from warploom.machine.record import Machine
@@ -39,7 +40,8 @@ def warp_kernel_of(
     return _ByWarps(product, tiling, machine, sizes or {}).kernel()
 
 
-class _ByWarps(_Made):
+@dataclass(eq=False)
+class _ByWarps(ByGroups):
     tiling: WarpTiling  # type: ignore[assignment]
 
     def __post_init__(self) -> None:

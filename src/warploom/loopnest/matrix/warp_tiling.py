@@ -51,7 +51,7 @@ class WarpTiling:
 
     @property
     def own_rows(self) -> int:
-        """Of a warp."""
+        """Rows that a warp has."""
         return self.rows // self.high
 
     @property

@@ -592,8 +592,7 @@ def runs_of(starts: Array) -> Array:
 
 
 def pieces_of(starts: Array, size: int) -> tuple[Array, int]:
-    """Where bytes are written, and how many at each place: pieces, or elements of a size where not
-    all of a piece is written, as at the end of a row."""
+    """Where bytes are written, and how many: pieces, or elements where a piece is not whole."""
     whole = runs_of(starts)
     return (whole, UNIT) if whole.size * UNIT == starts.size * size else (starts, size)
 
