@@ -44,6 +44,7 @@ from warploom.pipeline.nest import FREE, Explored, Kept, Nest
 from warploom.pipeline.raced import Wanted, raced
 from warploom.pipeline.strategic import First, check_alone, nest_for, spaces_asked, strategies_of
 from warploom.pipeline.timed_nest import Timer
+from warploom.pipeline.winners import winner_of
 from warploom.runtime.quick import Quick
 from warploom.runtime.rig import Bench, Built
 from warploom.search.branching.estimate import Estimate
@@ -77,6 +78,8 @@ def _explored(asked: Explore, context: Context) -> Status:
         status, best = Status.FOUND, None
         answer.whole = True
         _check_alone(nest, asked, crew)
+        if (winner := winner_of(nest.program)) is not None:
+            echo(f"the fastest that is known, and comes with the package: {winner}")
         if not nest.is_possible:
             status = Status.IMPOSSIBLE
         elif asked.explain or asked.estimate:

@@ -19,29 +19,27 @@ from warploom.emit.cuda import cuda
 from warploom.errors import CheckError, UnsupportedError
 from warploom.index.evaluate import evaluate
 from warploom.kernel.descriptor import swizzled
-from warploom.kernel.ir import ArrayParam, Cast, Kernel, Number, Operation, Value
+from warploom.kernel.ir import ArrayParam, Kernel
 from warploom.kernel.pool import launched_bytes
 from warploom.kernel.warpgroup import MapParam
 from warploom.layout.patterns.named import pattern
 from warploom.layout.solver.certificate import certificate as layout_certificate
 from warploom.layout.solver.solve import members, solve
 from warploom.layout.solver.task import Task
-from warploom.loopnest.computation import Folded, Kept, Loaded
 from warploom.loopnest.evaluate import elements
-from warploom.loopnest.ir import Axis, Parameter
-from warploom.loopnest.matrix.product import Factor, MatrixProduct
+from warploom.loopnest.ir import Axis
 from warploom.loopnest.matrix.tiling import OUT
 from warploom.loopnest.trial import nearness
 from warploom.machine.proof import Reach
 from warploom.pipeline.attention_nest import AttentionNest
 from warploom.pipeline.matrix_nest import MatrixNest, Short
+from warploom.pipeline.meant import of_attention, of_product
 from warploom.pipeline.nest import Explored
 from warploom.ptx import load
 from warploom.ptx.prove.certificate import certificate as schedule_certificate
 from warploom.runtime.emulated import EmulatedFunction
 from warploom.trust.checked import digest
 from warploom.trust.kernel import VERSION, check_kernel, other_sizes
-from warploom.trust.meaning import KNOWN
 
 SEED = 0
 ELEMENTS = {1: "u8", 2: "f16"}  # by their bytes, as patterns of layouts name them
@@ -145,66 +143,10 @@ def _proof(function: EmulatedFunction, nest: MatrixNest, short: Short) -> dict[s
     return found
 
 
-# -- what it means ---------------------------------------------------------------------------------
-
-
 def _meaning(nest: MatrixNest, sizes: Mapping[Axis, int]) -> dict[str, Any]:
     if isinstance(nest, AttentionNest):
-        return _of_attention(nest, sizes)
-    p = nest.product
-    rows, columns, over = (sizes.get(each, each.size) for each in (p.rows, p.columns, p.over))
-    batches = 1 if p.batch is None else sizes.get(p.batch, p.batch.size)
-    access = p.store.access
-    return {
-        "is": "product", "sizes": [batches, rows, columns, over],
-        "a": _factor(p.a), "b": _factor(p.b),
-        "out": {"array": p.out.name, "offset": access.place.offset,
-                "steps": _steps(p, access.place.factors)},
-        "after": _tree(p, p.store.value),
-    }  # fmt: skip
-
-
-def _factor(factor: Factor) -> dict[str, Any]:
-    return {"array": factor.array.name, "steps": [factor.batch, factor.line, factor.deep]}
-
-
-def _steps(product: MatrixProduct, factors: Mapping[Axis, int]) -> list[int]:
-    """How far apart elements lie along batches, rows and columns."""
-    batch = 0 if product.batch is None else factors.get(product.batch, 0)
-    return [batch, factors.get(product.rows, 0), factors.get(product.columns, 0)]
-
-
-def _tree(product: MatrixProduct, value: Value) -> list[Any]:
-    """What is stored, of a sum, as plain data."""
-    match value:
-        case Kept():
-            return _tree(product, value.value)
-        case Folded():
-            return ["sum"]
-        case Loaded(access=access):
-            place = access.place
-            return ["load", access.array.name, place.offset, _steps(product, place.factors)]
-        case Parameter(name):
-            return ["parameter", name]
-        case Number(number) if np.isfinite(number):
-            return ["number", float(number)]
-        case Cast(dtype, inner):
-            return ["cast", dtype.value, _tree(product, inner)]
-        case Operation(op, operands) if op in KNOWN:
-            return [op, *(_tree(product, each) for each in operands)]
-    raise UnsupportedError(f"there is no certificate of what is made of a sum by {value!r:.60} yet")
-
-
-def _of_attention(nest: AttentionNest, sizes: Mapping[Axis, int]) -> dict[str, Any]:
-    stated = nest.stated
-    made, whole = stated.along(sizes), stated.attention
-    rows = {"q": whole.queries, "k": whole.keys, "v": whole.keys, "o": whole.queries}
-    return {
-        "is": "attention", "arrays": dict(stated.names),
-        "sizes": [made.all_heads, made.groups, made.queries, made.keys, made.head],
-        "steps": {name: count * made.head for name, count in rows.items()},
-        "factor": made.factor, "causal": made.causal,
-    }  # fmt: skip
+        return of_attention(nest.stated, sizes)
+    return of_product(nest.product, sizes)
 
 
 # -- layouts ---------------------------------------------------------------------------------------
