@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,12 +18,14 @@ from warploom.loopnest.matrix.tiling import Tiling
 from warploom.loopnest.matrix.words import tiling_words
 from warploom.loopnest.target import everything
 from warploom.machine.record import H200
+from warploom.pipeline import raced
 from warploom.pipeline.drawn import unpacked
 from warploom.pipeline.meant import statement
 from warploom.pipeline.nest import Nest, recipe_of
 from warploom.pipeline.spaces import nest_by
 from warploom.pipeline.strategic import strategies_of
 from warploom.pipeline.winners import leaf_of, winner_of, winners
+from warploom.search.budget import Budget
 
 DEVICE = "NVIDIA H200 sm_90"
 
@@ -38,7 +41,7 @@ def test_a_statement_has_no_names_but_all_else() -> None:
     plain = statement(stated((64, 64, 64)))
     assert plain == statement(stated((64, 64, 64)))
     for how in ({"dtype": f16}, {"majors": "mk-nk"}, {"after": True}, {"batch": 2}):
-        assert statement(stated((64, 64, 64), **how)) != plain  # type: ignore[arg-type]
+        assert statement(stated((64, 64, 64), **how)) != plain
     assert statement(stated((64, 64, 72))) != plain
     assert statement(matmul(64, 64, 64)) is None  # of single precision
 
@@ -74,3 +77,21 @@ def test_words_are_read_as_they_are_written() -> None:
     ):  # fmt: skip
         words = "; ".join(tiling_words(product, tiling))
         assert tiling_of(words, product.a.array.name) == tiling
+
+
+class BegunError(Exception):
+    pass
+
+
+def test_a_race_measures_it_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    def begun(*_: Any, before: list[tuple[int, bytes]], **__: Any) -> Any:
+        raise BegunError(before)
+
+    monkeypatch.setattr(raced, "TimedRace", begun)
+    nest = Nest(matmul(1024, 1024, 1024, dtype=bf16), H200.rates, everything(H200))
+    variants = strategies_of(nest, "warp-group-tile", "default", free=True).variants
+    for device, count in ((DEVICE, 1), ("another device", 0)):
+        quick: Any = SimpleNamespace(device=device)
+        with pytest.raises(BegunError) as caught:
+            raced.raced(nest, variants, quick, Budget(), raced.Wanted())
+        assert len(caught.value.args[0]) == count

@@ -79,7 +79,7 @@ def kernel_certificate(found: Explored) -> dict[str, Any]:
     return record
 
 
-def certified_words(record: Mapping[str, Any]) -> list[str]:
+def certified_words(record: dict[str, Any]) -> list[str]:
     """What a certificate that was just checked shows, in few lines."""
     sizes = ", ".join(f"{name} = {size}" for name, size in record["tried"].items())
     tiles = ", ".join(each["of"] for each in record["layouts"])

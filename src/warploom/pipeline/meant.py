@@ -22,9 +22,9 @@ from warploom.trust.meaning import KNOWN
 
 def statement(program: Program) -> str | None:
     """A digest of what a program computes of arrays of which types, if it is one of these."""
-    for read in (lambda: of_product(matrix_product(program)), lambda: _attention(program)):
+    for read in (_product, _attention):
         try:
-            said = read()
+            said = read(program)
         except (NotMeantError, UnsupportedError):
             continue
         arrays = {each.name: f"array {n}" for n, each in enumerate(program.arrays)}
@@ -33,6 +33,10 @@ def statement(program: Program) -> str | None:
         text = json.dumps([_renamed(said, arrays | numbers), types], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
     return None
+
+
+def _product(program: Program) -> dict[str, Any]:
+    return of_product(matrix_product(program))
 
 
 def _attention(program: Program) -> dict[str, Any]:

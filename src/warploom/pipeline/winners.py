@@ -82,7 +82,8 @@ def _decided(own: Nest, winner: Winner) -> Candidates | None:
         if name not in space.choices or value not in space.choices[name].values:
             return None
     # What is decided today and was not then has its least value: none of it.
-    values = {name: min(each.values) for name, each in space.choices.items()} | winner.decisions
+    least = {name: min(each.values) for name, each in space.choices.items()}
+    values = {**least, **winner.decisions}
     some = [Decision(name, (space.of,), (value,)) for name, value in values.items()]
     found = space.propagator.root([*own.decisions, *some])
     return found if len(found) and space.branch(found)[0] < 0 else None
