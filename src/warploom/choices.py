@@ -38,7 +38,7 @@ NOT_KNOWN = (
 STRATEGIES = {
     "fused-attention": "softmax of products, times values: both products by wgmma, one pass",
     "warp-group-tile": "products of converted numbers: wgmma, tensor copies into a ring of stages",
-    "warp-tile": "the same without wgmma, of sixteen bits: mma.sync, asynchronous copies, ldmatrix",
+    "warp-tile": "the same without wgmma: mma.sync, asynchronous copies, ldmatrix",
     "block-tile": "a sum of products: results in registers, factors through shared memory",
     "split-k": "few long sums of products: the threads of a block fold parts of each",
     "split-over-blocks": "few long folds: blocks fold parts of each, a second kernel these",
