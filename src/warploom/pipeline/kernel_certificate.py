@@ -38,6 +38,7 @@ from warploom.pipeline.nest import Explored
 from warploom.ptx import load
 from warploom.ptx.prove.certificate import certificate as schedule_certificate
 from warploom.runtime.emulated import EmulatedFunction
+from warploom.search.branching.candidate import Candidates
 from warploom.trust.checked import digest
 from warploom.trust.kernel import VERSION, check_kernel, other_sizes
 
@@ -58,15 +59,20 @@ def kernel_certificate(found: Explored) -> dict[str, Any]:
         )
     if nest.after is not None:
         raise UnsupportedError("there is no certificate of two kernels, one after the other, yet")
-    tiling: Any = nest.tiling(found.candidate)
+    return certificate_of_tiling(nest, found.candidate)
+
+
+def certificate_of_tiling(nest: MatrixNest, candidate: Candidates) -> dict[str, Any]:
+    """The certificate of one implementation, checked."""
+    tiling: Any = nest.tiling(candidate)
     short = nest.short(tiling)
     function = EmulatedFunction(short.kernel)
     record: dict[str, Any] = {
         "kind": "kernel", "version": VERSION, "name": nest.whole.name, "machine": nest.rates.name,
         "asked": {axis.name: axis.size for axis in short.sizes},
         "tried": {axis.name: size for axis, size in short.sizes.items()},
-        "words": nest.schedule(found.candidate), "seed": SEED,
-        "texts": {"asked": cuda(nest.kernel(found.candidate)), "tried": function.text},
+        "words": nest.schedule(candidate), "seed": SEED,
+        "texts": {"asked": cuda(nest.kernel(candidate)), "tried": function.text},
         "ptx": function.ptx, "launch": _launch(short.kernel, function, nest, short.sizes),
         "meaning": _meaning(nest, short.sizes),
         "near": nearness(nest.program) if short.part is None else short.part,
