@@ -15,11 +15,13 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from typing import Any
 
 from bench.common.loopnest.drawn import FAMILIES, looked_at
 from bench.harness import arguments, attempted, earlier, environment, save
+
+from warploom.search.workers.farm import Farm
 
 RECORD = "drawn_matrix.json"
 DRAWS = 200
@@ -56,14 +58,14 @@ def main() -> int:
     asked = parser.parse_args()
     record: Row = earlier(asked.out, again=asked.again)
     kept: dict[str, dict[str, Row]] = record.setdefault("rows", {})
-    with ProcessPoolExecutor(asked.processes, max_tasks_per_child=20) as pool:
+    with Farm(asked.processes) as farm:
         # All families have their first draws before any has its last.
         waiting = sorted(
             (each, family)
             for family in asked.families
             for each in left(kept.setdefault(family, {}), asked.draws)
         )
-        tasks = {pool.submit(looked_at, f, n, asked.dry): (f, str(n)) for n, f in waiting}
+        tasks = {farm.submit(looked_at, f, n, asked.dry): (f, str(n)) for n, f in waiting}
         for done in as_completed(tasks):
             family, number = tasks[done]
             row, failed = attempted(done.result)
