@@ -15,7 +15,7 @@ from tests.pipeline.test_matrix_nest import drawn
 from warploom.emit.cuda import cuda
 from warploom.errors import DeviceError
 from warploom.kernel import ir
-from warploom.kernel.dtype import f16, i8
+from warploom.kernel.dtype import e4m3, f16, i8
 from warploom.kernel.evaluate import run
 from warploom.loopnest.matrix.product import matrix_product
 from warploom.loopnest.matrix.warp_kernel import warp_kernel_of
@@ -44,6 +44,10 @@ CASES: dict[str, tuple[dict[str, Any], WarpTiling, str]] = {
     "batch, four stages": (
         {"batch": 2, "sizes": (40, 24, 136)}, WarpTiling(32, 64, 32, 4, 1, 2, 2), "sm_100"
     ),
+    "i8": (
+        {"sizes": (40, 30, 144), "dtype": i8, "majors": "mk-nk"},
+        WarpTiling(32, 32, 64, 3, 1, 2, 1), "sm_80",
+    ),
     "few rows": ({"sizes": (5, 72, 72)}, WarpTiling(16, 64, 64, 2, 1, 2, 1), "sm_100"),
 }  # fmt: skip
 
@@ -64,7 +68,8 @@ def test_the_emulator_gives_the_same_bits_under_every_schedule(name: str) -> Non
     grid = int(kernel.grid[0].value)  # type: ignore[union-attr]
     report = function.launch(grid, function.packed([*given.values()]), races=True, prove=True)
     assert report.proof is not None
-    assert report.proof.reach is Reach.ALL_DATA
+    # Sums of integers may share a register with a counter, as both begin at zero.
+    assert report.proof.reach in (Reach.ALL_DATA, Reach.THIS_DATA if name == "i8" else None)
     for each, right in meant.items():
         np.testing.assert_array_equal(given[each].view(np.uint8), right.view(np.uint8))
 
@@ -127,7 +132,7 @@ def test_it_is_explored_on_machines_without_warp_groups(tmp_path: Path) -> None:
     [
         (Room(warp_groups=True, copies=True), {}, "products by warp groups, which are faster"),
         (Room(), {}, "no asynchronous copies"),
-        (Room(copies=True), {"dtype": i8, "majors": "mk-nk", "sizes": (64, 64, 64)}, "bf16, f16"),
+        (Room(copies=True), {"dtype": e4m3, "majors": "mk-nk", "sizes": (64, 64, 64)}, "bf16, f16"),
     ],
 )
 def test_where_it_is_not_meant(room: Room, how: dict[str, Any], why: str) -> None:

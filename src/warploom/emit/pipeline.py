@@ -22,6 +22,7 @@ from warploom.index.ir import Var, variables
 from warploom.index.ranges import Ranges
 from warploom.kernel import ir
 from warploom.kernel.check_hopper import REGISTER_FILE
+from warploom.kernel.dtype import DType
 from warploom.kernel.pool import (
     BARRIER_BYTES,
     barriers_at,
@@ -446,11 +447,14 @@ class Pipeline(ProductPrinter):
         self.call(
             matrix_name(False, many, stmt.transposed), self.place(stmt.array, stmt.index), *words
         )
-        kind = self.printer.type(stmt.target.dtype)
+        kind, bits = self.printer.type(stmt.target.dtype), 8 * stmt.target.dtype.bytes
         for at, word in enumerate(words):
-            for half in range(2):
-                cell = self.printer.neighbour(stmt.target, 2 * at + half)
-                lines.add(f"{cell} = ({kind})({word}{' >> 16' if half else ''});")
+            for part in range(stmt.own):
+                cell = self.printer.neighbour(stmt.target, stmt.own * at + part)
+                made = f"({kind})({word}{f' >> {bits * part}' if part else ''})"
+                if stmt.target.dtype is DType.F32:
+                    made = f"__uint_as_float({word})"
+                lines.add(f"{cell} = {made};")
         lines.close()
 
     def _store_matrix(self, stmt: ir.StoreMatrix) -> None:

@@ -333,9 +333,11 @@ def _check_matrices(
     shared = _shared(stmt.array, scope)
     if stmt.count not in (1, 2, 4):
         raise CheckError(f"{stmt.count} matrices at once", advice="1, 2 or 4")
-    if shared.dtype.bytes != 2:
+    plain = isinstance(stmt, ir.LoadMatrix) and not stmt.transposed
+    if shared.dtype.bytes != 2 and not (plain and shared.dtype.bytes in (1, 4)):
         raise CheckError(
-            f"matrices of {shared.dtype!r} in '{stmt.array}'", advice="their elements have 16 bits"
+            f"matrices of {shared.dtype!r} in '{stmt.array}'",
+            advice="their elements have 16 bits; 8 or 32 where they are loaded as they lie",
         )
     _check_array(cell, shared.dtype, f"matrices of '{stmt.array}'", scope)
 

@@ -23,10 +23,9 @@ from warploom.loopnest.evaluate import elements
 from warploom.loopnest.ir import Axis
 from warploom.loopnest.matrix.kernel import ByGroups
 from warploom.loopnest.matrix.product import Factor, MatrixProduct
-from warploom.loopnest.matrix.warp_tiling import ACROSS, DOWN, UNIT, WarpTiling
+from warploom.loopnest.matrix.warp_tiling import ACROSS, DEPTH, DOWN, UNIT, WarpTiling
 from warploom.machine.record import Machine
 
-STEP = 16  # terms of one product
 LINE = 8  # units after which a swizzle repeats
 
 
@@ -53,6 +52,7 @@ class _ByWarps(ByGroups):
         self.high, self.wide = -(-self.m // t.rows), -(-self.n // t.columns)
         self.tiles = self.high * self.wide * self.batches
         self.unit = UNIT // self.dtype.bytes  # elements of a copy
+        self.step = DEPTH // self.dtype.bytes  # terms of one product
         self.k = Builder(p.source.name, block=t.threads)
 
     def kernel(self) -> Kernel:
@@ -72,9 +72,8 @@ class _ByWarps(ByGroups):
         self._named(k.block_x)
         k.let("warp_row", k.warp // t.wide * t.own_rows)
         k.let("warp_column", k.warp % t.wide * t.own_columns)
-        held = k.registers("sums", self.sums, t.sums, 0.0)
+        k.registers("sums", self.sums, t.sums, 0.0 if self.sums.is_real else 0)
         self._over_the_sum()
-        del held
         self._leave()
         return k.done(predicate=True)
 
@@ -145,7 +144,8 @@ class _ByWarps(ByGroups):
         with k.when(inside):
             copy()
         with k.otherwise():
-            nothing = k.registers(f"nothing_{self.loads}", self.dtype, self.unit, 0.0)
+            zero = 0.0 if self.dtype.is_real else 0
+            nothing = k.registers(f"nothing_{self.loads}", self.dtype, self.unit, zero)
             k.add(ir.Store(tile, at, nothing[0], width=self.unit))
 
     # -- products
@@ -153,22 +153,26 @@ class _ByWarps(ByGroups):
     def _multiplied(self, stage: Expr) -> None:
         k, t = self.k, self.tiling
         down, across = t.own_rows // DOWN, t.own_columns // ACROSS
-        with k.loop("step", t.deep // STEP) as step:
-            a = k.registers("a_part", self.dtype, 8 * down)
-            b = k.registers("b_part", self.dtype, 8 * across)
+        many = self.step // 2  # elements that a lane has of sixteen rows or columns
+        with k.loop("step", t.deep // self.step) as step:
+            a = k.registers("a_part", self.dtype, many * down)
+            b = k.registers("b_part", self.dtype, many * across)
             with k.loop("i", down) as i:
-                self._loaded_matrices("a", a[i * 8], Var("warp_row") + i * DOWN, step, stage)
+                line = Var("warp_row") + i * DOWN
+                self._loaded_matrices("a", a[i * many], line, step, stage)
             with k.loop("j", across) as j:
-                self._loaded_matrices("b", b[j * 8], Var("warp_column") + j * ACROSS, step, stage)
+                line = Var("warp_column") + j * ACROSS
+                self._loaded_matrices("b", b[j * many], line, step, stage)
             with k.loop("i", down) as i, k.loop("j", 2 * across) as j:
                 target = ir.Cell("sums", (i * (2 * across) + j) * 4, self.sums)
-                k.add(ir.TensorProduct(target, a[i * 8], b[j * 4], self.product.kind))
+                own = a[i * many], b[j * (many // 2)]
+                k.add(ir.TensorProduct(target, *own, self.product.kind))
 
     def _loaded_matrices(
         self, name: str, target: ir.Cell, line: Expr, step: Expr, stage: Expr
     ) -> None:
-        """Sixteen rows or columns of a factor by sixteen terms, four matrices in the order in which
-        products want them: of `a` rows first, of `b` terms first."""
+        """Sixteen rows or columns of a factor by the terms of a product, as four matrices in the
+        order in which products want them: of `a` rows first, of `b` terms first."""
         t, lane = self.tiling, self.k.lane
         factor, side = (
             (self.product.a, t.rows) if name == "a" else (self.product.b, t.columns)
@@ -178,7 +182,7 @@ class _ByWarps(ByGroups):
         along_k = factor.dense == "k"
         inside = lane % 8
         line = line + lines * 8 + (inside if along_k else 0)
-        term = step * STEP + terms * 8 + (0 if along_k else inside)
+        term = step * self.step + terms * self.unit + (0 if along_k else inside)
         far, near = (line, term) if along_k else (term, line)
         units = (t.deep if along_k else side) // self.unit
         at = stage * (side * t.deep) + self._place_of(far, near // self.unit, units)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from itertools import product as every
 
-from warploom.loopnest.matrix.product import KINDS, MatrixProduct
+from warploom.loopnest.matrix.product import MatrixProduct
 from warploom.loopnest.matrix.warp_tiling import UNIT, WarpTiling
 from warploom.loopnest.strategies.form import NotMeantError
 from warploom.loopnest.tiled import TiledSpace
@@ -15,7 +15,8 @@ from warploom.search.branching.candidate import Candidates
 
 NAMES = tuple(each.name for each in fields(WarpTiling))
 HIGH, WIDE = (16, 32, 64, 128, 256), (16, 32, 64, 128, 256)
-DEEP = (32, 64)  # elements of sixteen bits
+DEEP = (64, 128)  # bytes
+TYPES = ("bf16", "f16", "i8", "u8")  # of which sm_80 has products
 STAGES, WARPS, BANDS = (2, 3, 4, 5), (1, 2, 4, 8), (1, 4, 8, 16)
 
 
@@ -37,9 +38,8 @@ class WarpSpace(TiledSpace):
 def check_meant(product: MatrixProduct) -> None:
     """Whole units of sixteen bytes are inside, or outside."""
     for factor, side in ((product.a, product.rows), (product.b, product.columns)):
-        if factor.array.dtype.bytes != 2:
-            known = ", ".join(name for name in KINDS.values() if name in ("bf16", "f16"))
-            raise NotMeantError(f"warps load matrices of {known} alone")
+        if product.kind not in TYPES:
+            raise NotMeantError(f"warps of all machines multiply {', '.join(TYPES)} alone")
         dense = product.over if factor.dense == "k" else side
         if dense.size * factor.array.dtype.bytes % UNIT:
             raise NotMeantError(f"axis '{dense}' of {dense.size} ends inside of {UNIT} bytes")
@@ -54,7 +54,8 @@ def possible(product: MatrixProduct, machine: Machine) -> Iterator[WarpTiling]:
     high = [each for each in high if product.a.dense == "k" or each >= 64]
     wide = [each for each in wide if product.b.dense == "k" or each >= 64]
     bands = [each for each in BANDS if each == 1 or each * HIGH[0] < 2 * m]
-    for r, c, d, s, h, w, b in every(high, wide, DEEP, STAGES, WARPS, WARPS, bands):
+    deep = [each // product.a.array.dtype.bytes for each in DEEP]
+    for r, c, d, s, h, w, b in every(high, wide, deep, STAGES, WARPS, WARPS, bands):
         made = WarpTiling(r, c, d, s, h, w, b)
         longer = s > 2 and (s - 1) * d >= k + d
         if not longer and made.is_possible(product.a.array.dtype, machine.shared_bytes_most):

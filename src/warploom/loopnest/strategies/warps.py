@@ -1,6 +1,6 @@
 """Warp tile: products of matrices by mma.sync, factors by asynchronous copies into stages.
 
-For sums of products of converted loads of numbers of sixteen bits, on machines that copy to shared
+For sums of products of converted loads of f16, bf16, i8 and u8, on machines that copy to shared
 memory asynchronously but have no products by warp groups: those from sm_80 on. What is decided is a
 space of its own (`loopnest/matrix/warp_space.py`).
 """
