@@ -42,8 +42,7 @@ Strategies, each for the programs that it is meant for (--explain says why not):
 STRATEGIES
 
 \b
---certificate  run the best one on the emulator at a few tiles, prove that all schedules are the
-             same and that no layout is better; 'warploom verify' checks what is written
+--certificate  run the best one on the emulator, and prove its pipeline and its layouts
 --estimate   estimate how many implementations there are, and how many random descents fail
 --explain    show the terms of the lower bound: which resource, in which loop
 --fix        decide something yourself; repeatable: 'size(m1)=16', 'dim_kind(sum_1.k1)=LOOP|UNROLL';
