@@ -191,6 +191,13 @@ class Explored(PublicResult):
         """All kernels, in a language by its name; `name` is theirs."""
         return "\n".join(emit(each, language) for each in with_names(self.kernels, name))
 
+    @located
+    def certificate(self) -> Record:
+        """The proof of a product or of attention by warp groups, as plain data: `warploom verify`
+        checks it."""
+        found: Record = PublicResult.above("kernel_certificate")(self)
+        return found
+
     def reasons(self) -> list[Reason]:
         """Why no implementation can be faster than the bound: the slowest resource first."""
         return self._known_nest.reasons()
