@@ -38,9 +38,10 @@ from warploom.machine.times import time_words
 from warploom.pipeline.drawn import packed
 from warploom.pipeline.exploring import EVALUATIONS, bench_for, quick_for
 from warploom.pipeline.helped import HelpedNest
+from warploom.pipeline.kept import Kept
 from warploom.pipeline.modelled import modelled
 from warploom.pipeline.named_nest import check_number, named_nest, own_nest, target_for
-from warploom.pipeline.nest import FREE, Explored, Kept, Nest, recipe_of
+from warploom.pipeline.nest import FREE, Explored, Nest, recipe_of
 from warploom.pipeline.raced import WHOLE, Wanted, raced
 from warploom.pipeline.spaces import nest_by
 from warploom.pipeline.strategic import First, check_alone, nest_for, spaces_asked, strategies_of
