@@ -88,7 +88,7 @@ def test_decisions_packed_are_the_candidate_again() -> None:
         leaf = packed(found.leaves, int(row))
         again = unpacked(NEST, leaf)
         assert (again.domains[0] == found.leaves.domains[row]).all()
-        near = unpacked(NEST, leaf, NEST.nearby[0])
+        near = unpacked(NEST, leaf, NEST.reopened(np.random.default_rng(0)))
         assert ((near.domains[0] & again.domains[0]) == again.domains[0]).all()
     other = Nest(axpy(64, tiles=(4,)), H200.rates)
     with pytest.raises(CheckError, match="none of this space"):
