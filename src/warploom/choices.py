@@ -40,6 +40,7 @@ STRATEGIES = {
     "split-attention": "the same of few queries: keys split over blocks, parts joined by a kernel",
     "warp-group-tile": "products of converted numbers: wgmma, tensor copies into a ring of stages",
     "packed-weights": "few rows times integers of four or eight bits: mma, unpacked in registers",
+    "warp-tile": "the same without wgmma: mma.sync, asynchronous copies, ldmatrix",
     "block-tile": "a sum of products: results in registers, factors through shared memory",
     "split-k": "few long sums of products: the threads of a block fold parts of each",
     "split-over-blocks": "few long folds: blocks fold parts of each, a second kernel these",

@@ -320,7 +320,18 @@ QUICK = ("i8", "turned, boxes of rows", "split in three, parts of unequal size, 
 )
 def test_compiled_it_gives_the_same_bits_under_every_schedule(name: str) -> None:
     program, tiling, longer = KERNELS[name]
-    own = matrix_product(program, name.startswith("turned"))
+    check_same(program, tiling, longer, name.startswith("turned"))
+
+
+@needs_compiler
+def test_a_box_may_end_inside_of_sixteen_bytes() -> None:
+    check_same(stated(after=True), replace(USUAL, boxes=1), {"m": 8, "n": 5})
+
+
+def check_same(
+    program: Program, tiling: Tiling, longer: dict[str, int], turned: bool = False
+) -> None:
+    own = matrix_product(program, turned)
     sizes = {each: longer.get(each.name, 72) for each in (own.rows, own.columns, own.over)}
     kernel = kernel_of(own, tiling, H200, sizes)
     arrays, _ = some_inputs(program, np.random.default_rng(0), sizes)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from warploom import ptx
 from warploom.errors import DeadlockError, DeviceError, SynchronisationError
+from warploom.ptx.prove import registers
+from warploom.ptx.prove.registers import check_registers
 
 TEXT = """.version 8.0
 .target sm_90a
@@ -24,10 +28,12 @@ ROLES = "@!%p1 bra MORE;\nFEW\nbra DONE;\nMORE:\nMANY\nDONE:\n"
 SET = "setmaxnreg.{}.sync.aligned.u32 {};\n"
 
 
-def launch(body: str, directives: str = BOUND, threads: int = 256) -> ptx.Report:
+def launch(
+    body: str, directives: str = BOUND, threads: int = 256, prove: bool = False
+) -> ptx.Report:
     text = TEXT.replace("DIRECTIVES", directives).replace("BODY", body)
     out = np.zeros(threads, np.uint32)
-    report = ptx.load(text, "k.ptx").kernel("k").launch(1, threads, [out], races=True)
+    report = ptx.load(text, "k.ptx").kernel("k").launch(1, threads, [out], races=True, prove=prove)
     assert out.tolist() == list(range(threads))
     return report
 
@@ -89,3 +95,34 @@ def test_a_lane_that_does_not_come() -> None:
 def test_numbers_that_no_assembler_takes(count: str) -> None:
     with pytest.raises(DeviceError, match="24 to 256, in steps of 8"):
         launch(SET.format("dec", count))
+
+
+@pytest.mark.parametrize(
+    ("few", "many", "alike"),
+    [
+        (SET.format("dec", 40), SET.format("inc", 216), True),
+        (SET.format("dec", 40) + "bar.sync 1, 128;\n" + SET.format("inc", 64),
+         SET.format("inc", 192), True),
+        (SET.format("dec", 40), SET.format("inc", 160) + "bar.sync 1, 128;\n"
+         + SET.format("inc", 216), False),
+    ],
+)  # fmt: skip
+def test_one_order_stands_for_all_where_all_lack_as_many(
+    few: str, many: str, alike: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With as many registers as there are, and with fewer; beside all orders, one by one."""
+    proof = launch(roles(few, many), prove=True).proof
+    assert proof is not None
+    (recorded,) = proof.skeletons
+    some = {each: [*check_registers(recorded, each)] for each in (128, 120)}
+    seen: list[bool] = []
+
+    def none(self: Any, sets: Any, increases: Any) -> list[Any]:
+        seen.append(bool(own(self, sets, increases)))
+        return []
+
+    own = registers._Pool._alike
+    monkeypatch.setattr(registers._Pool, "_alike", none)
+    assert some == {each: [*check_registers(recorded, each)] for each in (128, 120)}
+    assert seen == [alike, alike]
+    assert [bool(each) for each in some.values()] == [False, True]

@@ -38,13 +38,15 @@ from warploom.machine.times import time_words
 from warploom.pipeline.drawn import packed
 from warploom.pipeline.exploring import EVALUATIONS, bench_for, quick_for
 from warploom.pipeline.helped import HelpedNest
+from warploom.pipeline.kept import Kept
 from warploom.pipeline.modelled import modelled
 from warploom.pipeline.named_nest import check_number, named_nest, own_nest, target_for
-from warploom.pipeline.nest import FREE, Explored, Kept, Nest, recipe_of
+from warploom.pipeline.nest import FREE, Explored, Nest, recipe_of
 from warploom.pipeline.raced import WHOLE, Wanted, raced
 from warploom.pipeline.spaces import nest_by
 from warploom.pipeline.strategic import First, check_alone, nest_for, spaces_asked, strategies_of
 from warploom.pipeline.timed_nest import Timer
+from warploom.pipeline.winners import winner_of
 from warploom.runtime.quick import Quick
 from warploom.runtime.rig import Bench, Built
 from warploom.search.branching.estimate import Estimate
@@ -68,7 +70,7 @@ def _explored(asked: Explore, context: Context) -> Status:
     record: dict[str, Any] = {"name": asked.kernel, "machine": asked.machine}
     text_to = asked.out if asked.text is not None else None
     with (
-        kept_free(asked.json_file, text_to, asked.keep, begun=record),
+        kept_free(asked.json_file, text_to, asked.keep, asked.certificate, begun=record),
         crew_of(asked.processes, asked.cluster) as crew,
     ):
         nest, budget = _nest(asked, answer)
@@ -78,6 +80,8 @@ def _explored(asked: Explore, context: Context) -> Status:
         status, best = Status.FOUND, None
         answer.whole = True
         _check_alone(nest, asked, crew)
+        if (winner := winner_of(nest.program)) is not None:
+            echo(f"the fastest that is known, and comes with the package: {winner}")
         if not nest.is_possible:
             status = Status.IMPOSSIBLE
         elif asked.explain or asked.estimate:
@@ -103,7 +107,19 @@ def _explored(asked: Explore, context: Context) -> Status:
     if said is not None:
         write(asked.out, said, answer)
     write_records(asked.json_file, [record], answer=answer)
+    if asked.certificate is not None and best is not None:
+        _certify(explored, asked.certificate, answer)
     return status
+
+
+def _certify(explored: Explored, file: Path, answer: Answer) -> None:
+    # Here, not at the top: it knows the emulator and layouts, and a search needs neither.
+    from warploom.pipeline.kernel_certificate import certified_words, kernel_certificate
+
+    proof = kernel_certificate(explored)
+    write_records(file, [proof], indent=None, answer=answer)
+    for line in certified_words(proof):
+        echo(line)
 
 
 def _nest(asked: Explore, answer: Answer) -> tuple[Nest, Budget]:
@@ -126,7 +142,7 @@ def _check_asked(asked: Explore, context: Context) -> None:
     if not asked.estimate:
         check_meant(context, ("walks", "cut", "depth"), "without --estimate")
     if asked.explain or asked.estimate:
-        unused = ("engine", "evaluations", "seconds", "keep", "text", "out")
+        unused = ("engine", "evaluations", "seconds", "keep", "certificate", "text", "out")
         check_meant(context, unused, "with --explain or --estimate: nothing is searched")
     if asked.engine is Engine.exact:
         whole = "to branch and bound, which leaves out nothing"

@@ -13,6 +13,7 @@ from warploom.cli.say import echo
 from warploom.errors import CheckError, ParseError
 from warploom.trust.fill import check_fill
 from warploom.trust.impossible import check_impossible
+from warploom.trust.kernel import check_kernel
 from warploom.trust.layout_text import check_layout_and_text
 from warploom.trust.reading import read_certificates
 from warploom.trust.schedule import check_schedule
@@ -22,6 +23,7 @@ MOST_BYTES = 256 << 20
 CHECKERS = {
     "fill": check_fill,
     "impossible": check_impossible,
+    "kernel": check_kernel,
     "layout": check_layout_and_text,
     "schedule": check_schedule,
     "tiles": check_tiles,

@@ -5,6 +5,9 @@ from __future__ import annotations
 from warploom.emit.async_helper import matrix_name
 from warploom.emit.product_group import ProductPrinter
 from warploom.kernel import ir
+from warploom.kernel.dtype import DType
+
+WORD = 32  # bits
 
 
 class WordPrinter(ProductPrinter):
@@ -48,12 +51,16 @@ class WordPrinter(ProductPrinter):
         lines.close()
 
     def _parted(self, target: ir.Cell, words: list[str]) -> None:
-        """Words as the numbers of sixteen bits that they hold, one after another."""
-        kind = self.printer.type(target.dtype)
+        """Words as the numbers that they hold, one after another: those of a word, or one."""
+        kind, bits = self.printer.type(target.dtype), 8 * target.dtype.bytes
+        many = WORD // bits
         for at, word in enumerate(words):
-            for half in range(2):
-                cell = self.printer.neighbour(target, 2 * at + half)
-                self.add(f"{cell} = ({kind})({word}{' >> 16' if half else ''});")
+            for part in range(many):
+                cell = self.printer.neighbour(target, many * at + part)
+                made = f"({kind})({word}{f' >> {bits * part}' if part else ''})"
+                if target.dtype is DType.F32:
+                    made = f"__uint_as_float({word})"
+                self.add(f"{cell} = {made};")
 
     def store_matrix(self, stmt: ir.StoreMatrix) -> None:
         words = self.printer.words_of(

@@ -28,6 +28,12 @@ def of_hopper(kernel: ir.Kernel) -> bool:
     return any(isinstance(each, HOPPER) or _is_of_group(each) for each in ir.walk(kernel.body))
 
 
+def needs_hopper(kernel: ir.Kernel) -> bool:
+    """Whether other machines cannot run it: matrices of a warp are loaded by those before, too."""
+    some = tuple(each for each in HOPPER if each is not ir.LoadMatrix)
+    return any(isinstance(each, some) or _is_of_group(each) for each in ir.walk(kernel.body))
+
+
 def _is_of_group(stmt: ir.Stmt) -> bool:
     return isinstance(stmt, ir.Barrier) and stmt.scope == "group"
 
@@ -48,7 +54,7 @@ def check_head(kernel: ir.Kernel) -> None:
     if not 1 <= kernel.cluster <= MOST_CLUSTER:
         raise CheckError(f"a cluster of {kernel.cluster} blocks", advice=f"1 to {MOST_CLUSTER}")
     rings = [each for each in ir.walk(kernel.body) if isinstance(each, Ring)]
-    if of_hopper(kernel):
+    if needs_hopper(kernel):
         _check_threads(kernel)
     if bool(rings) != (kernel.roles is not None):
         raise CheckError(
@@ -336,9 +342,11 @@ def _check_matrices(
     shared = _shared(stmt.array, scope)
     if stmt.count not in (1, 2, 4):
         raise CheckError(f"{stmt.count} matrices at once", advice="1, 2 or 4")
-    if shared.dtype.bytes != 2:
+    plain = isinstance(stmt, ir.LoadMatrix) and not stmt.transposed
+    if shared.dtype.bytes != 2 and not (plain and shared.dtype.bytes in (1, 4)):
         raise CheckError(
-            f"matrices of {shared.dtype!r} in '{stmt.array}'", advice="their elements have 16 bits"
+            f"matrices of {shared.dtype!r} in '{stmt.array}'",
+            advice="their elements have 16 bits; 8 or 32 where they are loaded as they lie",
         )
     _check_array(cell, shared.dtype, f"matrices of '{stmt.array}'", scope)
 

@@ -29,7 +29,7 @@ from warploom.kernel.check_hopper import of_hopper
 from warploom.kernel.dtype import DType, code_of
 from warploom.kernel.evaluate_hopper import group_barrier, hopper
 from warploom.kernel.shared_pool import Pool, SharedArray, pool_of
-from warploom.kernel.tensor import product, widths
+from warploom.kernel.tensor import MACHINE, product, widths
 from warploom.machine.banks import bank_use
 from warploom.machine.coalesce import traffic
 from warploom.machine.race import Race, RaceDetector
@@ -69,10 +69,12 @@ def run(
     *,
     races: bool = True,
     watch: Watch | None = None,
+    machine: int = MACHINE,
 ) -> Report:
     """Runs the kernel on NumPy arrays, in place. Arguments as in `arguments.bind`.
 
-    `watch` is told of every access to memory that is counted.
+    `watch` is told of every access to memory that is counted. Tensor cores add as those of the
+    `machine` with a number, as 80 for sm_80.
     """
     plain = [_plain(each) for each in arguments]
     described = [describe_numpy(each) if isinstance(each, np.ndarray) else each for each in plain]
@@ -108,7 +110,9 @@ def run(
         blocks = np.arange(first, min(first + per_batch, binding.blocks), dtype=np.int64)
         if detector is not None:
             detector.start(first, len(blocks))
-        batch = Batch(kernel, binding, arrays, blocks, report, stored, detector, watch=watch)
+        batch = Batch(
+            kernel, binding, arrays, blocks, report, stored, detector, watch=watch, machine=machine
+        )
         batch.run(kernel.body)
     return report
 
@@ -154,6 +158,7 @@ class Batch:
     env: dict[str, Any] = field(default_factory=dict)
     registers: dict[str, Array] = field(default_factory=dict)
     watch: Watch | None = None
+    machine: int = MACHINE
     pool: Pool = field(init=False)
     turns: dict[str, Ints] = field(default_factory=dict)  # of rings, by stage; of warp groups
     ahead: Groups = field(default_factory=Groups)
@@ -495,7 +500,9 @@ class Batch:
             first = int(self.register_index(cell, active, width))
             held = np.moveaxis(self.registers[cell.name][first : first + width], 0, -1)
             parts.append(held.reshape(-1, self.kernel.warp_size, width))
-        made = product(parts[0], parts[1], parts[2], stmt.kind).reshape(*self.shape, -1)
+        made = product(parts[0], parts[1], parts[2], stmt.kind, self.machine).reshape(
+            *self.shape, -1
+        )
         self.report.operations += self._warps(active)
         for offset in range(made.shape[-1]):
             self.write_register(stmt.target, made[..., offset], active, offset)

@@ -330,7 +330,8 @@ def _element_places(
         if stmt.transposed:
             found += [(given[:, warp + 8 * j + 2 * t + e] + g, 1) for e in range(2)]
         else:
-            found.append((given[:, warp + 8 * j + g] + 2 * t, 2))
+            own = stmt.own if isinstance(stmt, ir.LoadMatrix) else 2
+            found.append((given[:, warp + 8 * j + g] + own * t, own))
     return found
 
 
@@ -345,7 +346,7 @@ def _as_store(stmt: ir.StoreMatrix, width: int) -> ir.Store:
 
 
 def _load_matrix(batch: Batch, stmt: ir.LoadMatrix, active: Mask) -> None:
-    batch.register_index(stmt.target, active, 2 * stmt.count)
+    batch.register_index(stmt.target, active, stmt.own * stmt.count)
     register = 0
     for places, width in _element_places(batch, stmt, active):
         flat, cells = batch.touch(_as_load(stmt, width), places, active, writes=False)

@@ -59,11 +59,16 @@ def touched(kernel: ir.Kernel, stmt: ir.Stmt) -> Iterator[Touched]:
                 yield Touched(tile.array, tile.index, span)
         case ir.SharedSum(array, count):
             yield Touched(array, Const(0), count)
-        case ir.LoadMatrix(array=array) | ir.StoreMatrix(array=array):
+        case ir.LoadMatrix() | ir.StoreMatrix():
             given = Var("lane").lt(8 * stmt.count)
-            yield Touched(array, stmt.index, 8, given)
+            yield Touched(stmt.array, stmt.index, _row(stmt), given)
         case _:
             return
+
+
+def _row(stmt: ir.LoadMatrix | ir.StoreMatrix) -> int:
+    """Elements of a row of a matrix."""
+    return stmt.row if isinstance(stmt, ir.LoadMatrix) else 8
 
 
 def _map(kernel: ir.Kernel, name: str) -> MapParam:
@@ -98,7 +103,9 @@ def check_hopper_site(flow: Flow, site: Site) -> None:
             _check_met(flow, site)
         case ir.LoadMatrix() | ir.StoreMatrix():
             guards = (*site.place.guards, site.place.expr(Var("lane").lt(8 * stmt.count)))
-            _aligned(flow, site, stmt.index, 8, f"a row of a matrix in '{stmt.array}'", guards)
+            _aligned(
+                flow, site, stmt.index, _row(stmt), f"a row of a matrix in '{stmt.array}'", guards
+            )
 
 
 def _name(stmt: ir.Stmt) -> str:

@@ -184,7 +184,7 @@ def _width(stmt: ir.Stmt) -> int:
         case ir.TensorProduct() | ir.WarpgroupProduct():
             return next(iter(held(stmt)))[1]
         case ir.LoadMatrix():
-            return 2 * stmt.count
+            return stmt.own * stmt.count
         case ir.ClusterSum():
             return stmt.registers
         case ir.Unpack() | ir.Interleave():

@@ -41,7 +41,7 @@ DEPTH: dict[TensorKind, int] = {
 # Statements that read neighbouring registers, which `held` names.
 HELD = (TensorProduct, WarpgroupProduct, StoreMatrix, ClusterSum, Unpack, Interleave)
 _OF_SINGLE: tuple[TensorKind, ...] = ("tf32", "bf16")  # whose factors may be of single precision
-MACHINE = 90  # whose arithmetic it is: sm_90
+MACHINE = 90  # whose arithmetic it is, if nothing is said: sm_90
 LEADING: dict[TensorKind, np.uint32] = {
     "tf32": np.uint32(0xFFFFE000),
     "bf16": np.uint32(0xFFFF0000),
@@ -99,27 +99,30 @@ def _places(kind: TensorKind) -> tuple[Array, Array, Array]:
     )
 
 
-def product(target: Array, a: Array, b: Array, kind: TensorKind = "tf32") -> Array:
-    """The registers of the target afterwards; all are by warp, lane and register."""
+def product(
+    target: Array, a: Array, b: Array, kind: TensorKind = "tf32", machine: int = MACHINE
+) -> Array:
+    """The registers of the target afterwards; all are by warp, lane and register. Sums are as those
+    of a machine by its number, as 80 for sm_80."""
     depth, (of_a, of_b, of_c) = DEPTH[kind], _places(kind)
     left = _matrix(a, of_a, (ROWS, depth))
     right = _matrix(b, of_b, (depth, COLUMNS)).swapaxes(1, 2)
     total = _matrix(target, of_c, (ROWS, COLUMNS))
     x, y = left[:, :, None, :], right[:, None, :, :]
     with np.errstate(invalid="ignore", over="ignore"):  # infinity by zero is no number
-        made = _sums(np.ascontiguousarray(x), np.ascontiguousarray(y), total, kind)
+        made = _sums(np.ascontiguousarray(x), np.ascontiguousarray(y), total, kind, machine)
     found: Array = made.reshape(len(made), -1)[:, of_c].astype(target.dtype)
     return found
 
 
-def _sums(x: Array, y: Array, total: Array, kind: TensorKind) -> Array:
+def _sums(x: Array, y: Array, total: Array, kind: TensorKind, machine: int) -> Array:
     """`total` + Σ x·y along the last axis."""
     if kind in ("i8", "u8"):
         return whole(x.astype(np.int64), y.astype(np.int64), total, False)
-    if kind in ("e4m3", "e5m2"):
+    if kind in ("e4m3", "e5m2") and machine >= MACHINE:
         return small_by_halves(x, y, (kind, kind), total, "f32")
     factors = [terms(_bits(each, kind), kind) for each in (x, y)]
-    return fused(factors[0], factors[1], total, "f32", rule_for(MACHINE, kind, DEPTH[kind]))
+    return fused(factors[0], factors[1], total, "f32", rule_for(machine, kind, DEPTH[kind]))
 
 
 def _bits(factors: Array, kind: TensorKind) -> Array:

@@ -144,13 +144,24 @@ class WarpgroupProduct:
 class LoadMatrix:
     """`count` matrices of 8 × 8 elements of 16 bits from shared memory to the registers of a warp:
     lane 8j + r says where row r of matrix j begins. Lane 4g + t gets the elements 2t and 2t + 1 of
-    row g of each, or of column g if `transposed`."""
+    row g of each, or of column g if `transposed`. Of elements of 8 or 32 bits a row has as many as
+    16 bytes do, and a lane as many neighbours as a word."""
 
     target: Cell
     array: str
     index: Expr
     count: int = 4
     transposed: bool = False
+
+    @property
+    def row(self) -> int:
+        """Elements of a row."""
+        return 16 // self.target.dtype.bytes
+
+    @property
+    def own(self) -> int:
+        """Elements of a matrix that a lane gets."""
+        return self.row // 4
 
 
 @dataclass(frozen=True, slots=True)

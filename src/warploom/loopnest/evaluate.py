@@ -175,10 +175,10 @@ class Evaluation:
 
     def loaded(self, instruction: ir.Instruction, access: ir.Access) -> Numbers:
         given = self.given(access.array.name, self.elements[access.array])
-        place = np.broadcast_to(self.place(access), self.shape(instruction))
+        place = self.place(access)
         if access.where is None and not access.named:
             return wide(numbers_of(given[place], instruction.dtype), instruction.dtype)
-        inside = np.broadcast_to(self.inside(access), place.shape)
+        place, inside = np.broadcast_arrays(place, self.inside(access))
         held = numbers_of(given[np.where(inside, place, 0)], instruction.dtype)
         found = np.where(inside, held, access.other)
         return wide(found, instruction.dtype)
@@ -228,7 +228,7 @@ class Evaluation:
                 made = FUNCTIONS[op](*values)
             else:
                 made = self.folded(instruction, op, running, values)
-        return wide(np.broadcast_to(made, self.varying(instruction)), instruction.dtype)
+        return wide(made, instruction.dtype)
 
     def chosen(self, value: Choose, values: list[Numbers]) -> Numbers:
         if isinstance(value.condition, Compare):

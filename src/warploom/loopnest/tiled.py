@@ -29,7 +29,7 @@ class TiledSpace:
         listed: Sequence[str],
         rows: Iterable[Sequence[int]],
     ) -> None:
-        self.space = Space(name)
+        self.space, self.of = Space(name), of
         own = self.space.objects("tilings", [of])
         self.choices = {
             each: self.space.integer(each, own, values=sorted(set(some)) or [0])

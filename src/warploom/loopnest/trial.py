@@ -88,6 +88,11 @@ def tried(implementation: Implementation, seed: int = 0, iterations: int = ITERA
     return tried_kernel(made.program, lower(made), made.sizes, seed, seen)
 
 
+def simulated(kernel: Kernel, given: list[Any]) -> Sequence[object]:
+    """Runs a kernel on the simulator, and tells of races."""
+    return run(kernel, given).races
+
+
 def tried_kernel(
     program: Program,
     kernel: Kernel,
@@ -107,34 +112,75 @@ def tried_kernels(
     seed: int = 0,
     seen: TensorKind | None = None,
     part: float | None = None,
-    launch: Launching = lambda kernel, given: run(kernel, given).races,
+    launch: Launching = simulated,
 ) -> Tried:
-    """Kernels that compute a program one after the other; what is between them is no number before.
-    `part` says how near numbers are, of the largest, where they are not what sums in single
-    precision are; `launch` runs a kernel on its arguments and tells of races, on the simulator
-    unless another is given."""
-    arrays, numbers = some_inputs(program, np.random.default_rng(seed), sizes, seen)
-    meant = Evaluation(program, arrays, numbers, sizes)
-    wanted = meant.outputs()
-    noise = Noise(meant).outputs()
-    given = {array.name: each.copy() for array, each in before(meant, arrays)}
-    kept = {name: each.copy() for name, each in given.items()}
-    said = {axis.name: size for axis, size in sizes.items()}
-    between: dict[str, Numbers] = {}
-    for kernel in kernels:
-        races = launch(kernel, list(_arguments(kernel, {**between, **given}, numbers, between)))
-        if races:
-            return Tried(said, f"threads store the same at once: {races[0]}")
-    stored = written(program, sizes)
-    for name, each in wanted.items():
-        off = ~agrees(program, name, given[name], each, noise[name], part)
-        apart = np.where(stored[name], off, given[name] != kept[name])
-        if apart.any():
-            at = int(np.argmax(apart))
-            dtype = dtype_of(program, name)
-            got, right = (numbers_of(held[at : at + 1], dtype)[0] for held in (given[name], each))
-            return Tried(said, f"{name}[{at}] is {got:.6g} and should be {right:.6g}")
-    return Tried(said)
+    """Kernels that compute a program one after the other. `part` says how near numbers are, of the
+    largest, where they are not what sums in single precision are."""
+    sample = Sample.of(program, sizes, seed, seen, part)
+    given = sample.given()
+    wrong = sample.run(kernels, given, launch) or sample.wrong(given)
+    return Tried({axis.name: size for axis, size in sizes.items()}, wrong)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """Inputs of a program along axes of some sizes, and what it makes of them."""
+
+    program: Program
+    sizes: Mapping[Axis, int]
+    numbers: Mapping[str, float]
+    kept: Mapping[str, Numbers]
+    wanted: Mapping[str, Numbers]
+    noise: Mapping[str, float]
+    part: float | None
+
+    @classmethod
+    def of(
+        cls,
+        program: Program,
+        sizes: Mapping[Axis, int],
+        seed: int = 0,
+        seen: TensorKind | None = None,
+        part: float | None = None,
+    ) -> Sample:
+        arrays, numbers = some_inputs(program, np.random.default_rng(seed), sizes, seen)
+        meant = Evaluation(program, arrays, numbers, sizes)
+        wanted, noise = meant.outputs(), Noise(meant).outputs()
+        kept = {array.name: each for array, each in before(meant, arrays)}
+        return cls(program, sizes, numbers, kept, wanted, noise, part)
+
+    def given(self) -> dict[str, Numbers]:
+        """Arrays for kernels, in the order of the program's."""
+        return {array.name: self.kept[array.name].copy() for array in self.program.arrays}
+
+    def run(
+        self,
+        kernels: Sequence[Kernel],
+        given: Mapping[str, Numbers],
+        launch: Launching = simulated,
+    ) -> str:
+        """Runs kernels one after the other; what is between them is no number before. Names a race,
+        if there is any. `launch` runs a kernel on its arguments and tells of races."""
+        between: dict[str, Numbers] = {}
+        for kernel in kernels:
+            known = {**between, **given}
+            races = launch(kernel, list(_arguments(kernel, known, self.numbers, between)))
+            if races:
+                return f"threads store the same at once: {races[0]}"
+        return ""
+
+    def wrong(self, given: Mapping[str, Numbers]) -> str:
+        """Names an element that kernels left and that is not what it should be, if any."""
+        stored = written(self.program, self.sizes)
+        for name, each in self.wanted.items():
+            off = ~agrees(self.program, name, given[name], each, self.noise[name], self.part)
+            apart = np.where(stored[name], off, given[name] != self.kept[name])
+            if apart.any():
+                at = int(np.argmax(apart))
+                dtype = dtype_of(self.program, name)
+                got, right = (numbers_of(x[at : at + 1], dtype)[0] for x in (given[name], each))
+                return f"{name}[{at}] is {got:.6g} and should be {right:.6g}"
+        return ""
 
 
 def _arguments(

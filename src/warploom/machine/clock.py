@@ -17,6 +17,7 @@ through flags, of any block (`knowledge`).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
@@ -31,6 +32,7 @@ Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 ALL = slice(None)
+FEW_NUMBERS = 4  # that are looked for one by one
 RUNS = 8  # elements of a run of equal threads, on the average, that is worth looking for
 IntOrInts = TypeVar("IntOrInts", int, Ints)
 
@@ -210,6 +212,16 @@ def _names(threads: Array) -> tuple[Array, Array]:
     return names, np.repeat(place, np.diff(np.append(heads, threads.size)))
 
 
+def _places(numbers: Array, count: int) -> Iterable[Array | slice]:
+    """Where each of so many numbers stands."""
+    if count == 1:
+        return [ALL]
+    if count <= FEW_NUMBERS:
+        return [np.flatnonzero(numbers == each) for each in range(count)]
+    order = np.argsort(numbers, kind="stable")
+    return np.split(order, np.searchsorted(numbers[order], np.arange(1, count)))
+
+
 class Vector(Clocks):
     """Any synchronisation: `seen[t, u]` is the stamp below which t has seen u of its block.
 
@@ -354,10 +366,8 @@ class Vector(Clocks):
         groups: dict[int, int] = {}  # of threads that know the same
         number = [groups.setdefault(id(known), len(groups)) for known in beyond]
         everywhere = np.array(number, np.int64)[place] if len(groups) > 1 else place
-        for group in range(len(groups)):
+        for group, at in enumerate(_places(everywhere, len(groups))):
             known = beyond[number.index(group)]
-            if known is None:
-                continue
-            at = np.flatnonzero(everywhere == group) if len(groups) > 1 else ALL
-            told[at] = stamp[at] < known.seen(block[at], inside[at])
+            if known is not None:
+                told[at] = stamp[at] < known.seen(block[at], inside[at])
         return told

@@ -30,7 +30,10 @@ class Knowledge:
 
     def holds(self, other: Knowledge) -> bool:
         """Whether it was made of the other; it may know as much all the same."""
-        return any(parent is other for parent in self._parents)
+        return any(
+            parent is other or any(each is other for each in parent._parents)
+            for parent in self._parents
+        )
 
     def flat(self) -> dict[int, Ticks]:
         """By block, how far each thread was seen."""
@@ -45,12 +48,15 @@ class Knowledge:
         return self._flat
 
     def _add_up(self) -> dict[int, Ticks]:
-        found: dict[int, Ticks] = {}
-        for each in self._all():
-            parts = each._flat.items() if each._flat is not None else (each._own,)
-            for part in parts:
-                if part is not None:
-                    _merge(found, *part)
+        made_of = list(self._all())
+        flats = [each._flat for each in made_of if each._flat is not None]
+        most = max(flats, key=len, default={})
+        found = dict(most)
+        for flat in flats:
+            if flat is not most:
+                _merge_all(found, flat.items())
+        own = (each._own for each in made_of if each._flat is None)
+        _merge_all(found, (each for each in own if each is not None))
         self._flat, self._own, self._parents = found, None, ()
         return found
 
@@ -112,10 +118,15 @@ class Knowledge:
         return out
 
 
+def _merge_all(found: dict[int, Ticks], parts: Iterable[tuple[int, Ticks]]) -> None:
+    for block, ticks in parts:
+        old = found.get(block)
+        if old is not ticks:  # most often it came from one thread by many ways
+            found[block] = ticks if old is None else np.maximum(old, ticks)
+
+
 def _merge(found: dict[int, Ticks], block: int, ticks: Ticks) -> None:
-    old = found.get(block)
-    if old is not ticks:  # most often it came from one thread by many ways
-        found[block] = ticks if old is None else np.maximum(old, ticks)
+    _merge_all(found, ((block, ticks),))
 
 
 def joined(*parts: Knowledge | None) -> Knowledge | None:
@@ -123,4 +134,6 @@ def joined(*parts: Knowledge | None) -> Knowledge | None:
     real = tuple(dict.fromkeys(part for part in parts if part is not None))
     if len(real) == 2 and real[0].holds(real[1]):
         return real[0]  # as when a thread looks at one flag again and again
+    if len(real) == 2 and real[1].holds(real[0]):
+        return real[1]  # as when threads met: all of them know the same then
     return real[0] if len(real) == 1 else Knowledge(None, real) if real else None

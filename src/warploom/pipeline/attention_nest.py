@@ -17,8 +17,7 @@ from warploom.loopnest.attention.words import tiling_words
 from warploom.loopnest.ir import Access, Axis, Load, Program, Store
 from warploom.loopnest.pieces import in_pieces
 from warploom.loopnest.strategies.form import ATTENTION, PACKED
-from warploom.loopnest.trial import Tried, tried_kernels
-from warploom.pipeline.matrix_nest import MatrixNest
+from warploom.pipeline.matrix_nest import MatrixNest, Short
 from warploom.search.branching.candidate import Candidates
 
 HEADS = 2  # along the outermost axis of heads, of a trial
@@ -79,11 +78,13 @@ class AttentionNest(MatrixNest):
     def _words(self, candidate: Candidates) -> list[str]:
         return tiling_words(self.stated, self._own(candidate))
 
-    def _tried(self, tiling: AttentionTiling) -> Tried:  # type: ignore[override]
-        sizes = self.shortened(tiling)
+    def short(  # type: ignore[override]
+        self, tiling: AttentionTiling, sizes: Mapping[Axis, int] | None = None
+    ) -> Short:
+        sizes = self.shortened(tiling) if sizes is None else sizes
         # Weights are rounded beside the greatest score so far, not beside that of the whole row.
         part = 2 * self.stated.attention.dtype.rounding[0]
-        return tried_kernels(self.program, self.kernels_of(tiling, sizes), sizes, part=part)
+        return Short(self.kernels_of(tiling, sizes), sizes, part)
 
     def tiling(self, candidate: Candidates) -> AttentionTiling:  # type: ignore[override]
         return self._own(candidate)

@@ -7,7 +7,7 @@ both.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,11 +22,12 @@ from warploom.loopnest.matrix.kernel import kernel_of
 from warploom.loopnest.matrix.product import MatrixProduct, matrix_product
 from warploom.loopnest.matrix.space import MatrixSpace
 from warploom.loopnest.matrix.tiling import Tiling
+from warploom.loopnest.matrix.warp_tiling import WarpTiling
 from warploom.loopnest.matrix.words import tiling_words
 from warploom.loopnest.schedule import limit_words
 from warploom.loopnest.strategies.form import MATRIX, TURNED
 from warploom.loopnest.target import Target
-from warploom.loopnest.trial import Tried, tried_kernel
+from warploom.loopnest.trial import Tried, tried_kernels
 from warploom.machine.rates import Rates
 from warploom.machine.times import time_words
 from warploom.pipeline.nest import Nest, Recipe, Then
@@ -143,21 +144,37 @@ class MatrixNest(Nest):
         return self.right(trial)
 
     def _tried(self, tiling: Tiling) -> Tried:
-        sizes = shortened(self.product, tiling)
-        kernel = kernel_of(self.product, tiling, self.target.machine, sizes)
-        return tried_kernel(self.program, kernel, sizes)
+        short = self.short(tiling)
+        return tried_kernels(self.program, short.kernels, short.sizes, part=short.part)
+
+    def short(self, tiling: Tiling, sizes: Mapping[Axis, int] | None = None) -> Short:
+        """The kernel along axes that are cut short: to a few tiles, if nothing is said."""
+        sizes = shortened(self.product, tiling) if sizes is None else sizes
+        return Short((kernel_of(self.product, tiling, self.target.machine, sizes),), sizes)
 
 
-def shortened(product: MatrixProduct, tiling: Tiling) -> Mapping[Axis, int]:
-    """Two tiles along results, one turn of the ring more than it has stages, and two batches."""
+@dataclass(frozen=True, slots=True)
+class Short:
+    """The kernels of a tiling, one after the other, along axes of these sizes; `part` as
+    `tried_kernels` has it."""
+
+    kernels: tuple[Kernel, ...]
+    sizes: Mapping[Axis, int]
+    part: float | None = None
+
+
+def shortened(product: MatrixProduct, tiling: Tiling | WarpTiling) -> Mapping[Axis, int]:
+    """Two tiles along results, one turn of the ring more than it has stages, and two batches. Where
+    no tile is partial, there are two along rows alone."""
+    down, across = tiling.rows * tiling.down, tiling.columns * tiling.across
+    high = 2 if product.rows.size % down == 0 else 1
 
     def cut(axis: Axis, tile: int, whole: int) -> int:
-        rest = axis.size % tile
-        return min(axis.size, whole * tile + rest)
+        return min(axis.size, whole * tile + axis.size % tile)
 
     return {
-        product.rows: cut(product.rows, tiling.rows * tiling.down, 1),
-        product.columns: cut(product.columns, tiling.columns * tiling.across, 1),
+        product.rows: cut(product.rows, down, high),
+        product.columns: cut(product.columns, across, 1),
         product.over: cut(product.over, tiling.deep, tiling.split * tiling.stages + 1),
         **({} if product.batch is None else {product.batch: min(2, product.batches)}),
     }

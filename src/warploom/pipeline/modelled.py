@@ -23,7 +23,8 @@ import numpy as np
 from warploom.errors import CheckError, InternalError, WarploomError, spelled
 from warploom.loopnest.strategies.form import Variant
 from warploom.pipeline.drawn import Asked, leaves_of, packed
-from warploom.pipeline.nest import FREE, NOTHING_KEPT, TRIAL_LEAST, Explored, Kept, Nest, recipe_of
+from warploom.pipeline.kept import NOTHING_KEPT, Kept
+from warploom.pipeline.nest import FREE, TRIAL_LEAST, Explored, Nest, recipe_of
 from warploom.pipeline.spaces import nest_by
 from warploom.search.branching.bound import Best
 from warploom.search.branching.candidate import Candidates

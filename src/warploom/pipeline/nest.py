@@ -36,6 +36,7 @@ from warploom.machine.rates import Rates
 from warploom.machine.times import Prediction, predicted, time_words
 from warploom.pictured import PublicResult
 from warploom.pipeline.ended import ended_words
+from warploom.pipeline.kept import NOTHING_KEPT, Kept
 from warploom.search.branching.bound import Best, minimise
 from warploom.search.branching.candidate import Bits, Candidates, Decision, Flags, Numbers
 from warploom.search.branching.decided import decision_from, decision_record, decisions_of
@@ -82,22 +83,6 @@ class Helpers(Protocol):
 
     def descend(self, here: Candidates, seed: Bits, cost: float, watch: Watch) -> Descents: ...
     def walks(self, asked: Sequence[tuple[Any, ...]]) -> list[Walks]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """What earlier runs left behind: how many there were, and the best that they found."""
-
-    runs: int = 0
-    evaluated: int = 0
-    best: Record | None = None
-
-    @property
-    def nanoseconds(self) -> float:
-        return math.inf if self.best is None else float(self.best["nanoseconds"])
-
-
-NOTHING_KEPT = Kept()
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -190,6 +175,13 @@ class Explored(PublicResult):
     def text(self, language: Language = "cuda", name: str | None = None) -> str:
         """All kernels, in a language by its name; `name` is theirs."""
         return "\n".join(emit(each, language) for each in with_names(self.kernels, name))
+
+    @located
+    def certificate(self) -> Record:
+        """The proof of a product or of attention by warp groups, as plain data: `warploom verify`
+        checks it."""
+        found: Record = PublicResult.above("kernel_certificate")(self)
+        return found
 
     def reasons(self) -> list[Reason]:
         """Why no implementation can be faster than the bound: the slowest resource first."""

@@ -36,6 +36,7 @@ from warploom.pipeline.nest import (
 from warploom.pipeline.race import Entry, Found, Measured, TimedRace
 from warploom.pipeline.spaces import nest_by
 from warploom.pipeline.timed_nest import MOST_ITERATIONS, some_points
+from warploom.pipeline.winners import leaf_of, winner_of
 from warploom.runtime.quick import Quick, QuickGpu
 from warploom.search import outcome
 from warploom.search.branching.bound import Best
@@ -96,6 +97,10 @@ def raced(
     """The fastest implementation that was measured within the budget, tried on the simulator."""
     free = wanted.free and not any(each.space in WHOLE for each in variants)
     entries = entries_of(nest, variants, free)
+    winner = winner_of(nest.program, quick.device)
+    if winner is not None:
+        first = leaf_of(winner, nest, variants)
+        wanted = replace(wanted, before=(*wanted.before, *first))
     kept = _Kept(nest, entries, quick.device, store)
     clock, watch = Clock(), Stopwatch()
     history = History([], "ns", nest.least())

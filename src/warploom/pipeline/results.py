@@ -19,6 +19,7 @@ from warploom.errors import EmitError, NoKernelError, UnsupportedError
 from warploom.kernel.ir import Kernel
 from warploom.pictured import PublicResult
 from warploom.pipeline.certificate import certificate as certificate
+from warploom.pipeline.kernel_certificate import kernel_certificate as kernel_certificate
 from warploom.pipeline.pictures import picture
 from warploom.pipeline.subject import tiled
 from warploom.pipeline.warp_result import WarpResult

@@ -1,18 +1,27 @@
-"""Which space of decisions a recipe is of: loops, products of warp groups or
-of packed weights, attention."""
+"""Which space of decisions a recipe is of: loops, products of warp groups, of warps or of packed
+weights, attention."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from warploom.loopnest.strategies.form import ATTENTION, LOOPS, MATRIX, PACKED, TURNED, WEIGHTS
+from warploom.loopnest.strategies.form import (
+    ATTENTION,
+    LOOPS,
+    MATRIX,
+    PACKED,
+    TURNED,
+    WARPS,
+    WEIGHTS,
+)
 from warploom.pipeline.attention_nest import AttentionNest, PackedNest
 from warploom.pipeline.matrix_nest import MatrixNest, TurnedNest
 from warploom.pipeline.nest import Nest, Recipe
+from warploom.pipeline.warp_nest import WarpNest
 from warploom.pipeline.weights_nest import WeightsNest
 
 SPACES = {
-    LOOPS: Nest, MATRIX: MatrixNest, TURNED: TurnedNest,
+    LOOPS: Nest, MATRIX: MatrixNest, TURNED: TurnedNest, WARPS: WarpNest,
     ATTENTION: AttentionNest, PACKED: PackedNest,
     WEIGHTS: WeightsNest,
 }  # fmt: skip

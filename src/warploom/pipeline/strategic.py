@@ -87,7 +87,7 @@ def spaces_asked(variants: Sequence[Variant], nest: Nest) -> list[Nest]:
 def room_of(rates: Rates, target: Target) -> Room:
     machine = target.machine
     has_groups = machine.warp_group_products and machine.tensor_copies
-    return Room(rates.processors, target.between, has_groups)
+    return Room(rates.processors, target.between, has_groups, machine.copies)
 
 
 def _none_but(asked: str | None, refused: Mapping[str, str]) -> First:

@@ -8,14 +8,13 @@ from collections.abc import Mapping
 from warploom.kernel.ir import Kernel
 from warploom.loopnest.ir import Axis
 from warploom.loopnest.strategies.form import WEIGHTS
-from warploom.loopnest.trial import Tried, tried_kernel
 from warploom.loopnest.weights.bound import WeightBound, expected
 from warploom.loopnest.weights.kernel import kernel_of
 from warploom.loopnest.weights.product import WeightProduct, weight_product
 from warploom.loopnest.weights.space import WeightSpace
 from warploom.loopnest.weights.tiling import LANES, WeightTiling
 from warploom.loopnest.weights.words import tiling_words
-from warploom.pipeline.matrix_nest import MatrixNest
+from warploom.pipeline.matrix_nest import MatrixNest, Short
 from warploom.search.branching.candidate import Candidates
 
 
@@ -47,10 +46,11 @@ class WeightsNest(MatrixNest):
     def _words(self, candidate: Candidates) -> list[str]:
         return tiling_words(self.product, self.tiling(candidate))
 
-    def _tried(self, tiling: WeightTiling) -> Tried:  # type: ignore[override]
-        sizes = shortened(self.product, tiling)
-        kernel = kernel_of(self.product, tiling, self.target.machine, sizes)
-        return tried_kernel(self.program, kernel, sizes)
+    def short(  # type: ignore[override]
+        self, tiling: WeightTiling, sizes: Mapping[Axis, int] | None = None
+    ) -> Short:
+        sizes = shortened(self.product, tiling) if sizes is None else sizes
+        return Short((kernel_of(self.product, tiling, self.target.machine, sizes),), sizes)
 
 
 def shortened(product: WeightProduct, tiling: WeightTiling) -> Mapping[Axis, int]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from warploom.errors import AbsentError, DeviceError, missing_extra
-from warploom.kernel.check_hopper import of_hopper
+from warploom.kernel.check_hopper import needs_hopper
 from warploom.kernel.ir import Kernel
 from warploom.process import find_program, run_command
 
@@ -94,7 +94,7 @@ def compile_cuda(
 def arch_of(kernel: Kernel, arch: str = DEFAULT_ARCH) -> str:
     """The architecture that a kernel is compiled for: what only Hopper has, it has under a name of
     its own, `sm_90a`."""
-    if not of_hopper(kernel):
+    if not needs_hopper(kernel):
         return arch
     if arch not in (DEFAULT_ARCH, f"{DEFAULT_ARCH}a"):
         raise DeviceError(f"'{kernel.name}' has statements of Hopper, which {arch} does not run")

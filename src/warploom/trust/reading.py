@@ -10,7 +10,7 @@ from typing import Any
 
 from warploom.errors import ParseError, Source, Span
 
-_ADVICE = "a certificate is JSON as 'warploom synth', 'layout solve' and 'ptx run' write it"
+_ADVICE = "a certificate is JSON as 'synth', 'layout solve', 'ptx run' and 'explore' write it"
 _DIGITS = 400  # of a whole number; the largest of double precision has 309
 _BYTE_ORDER_MARK = "\ufeff"
 

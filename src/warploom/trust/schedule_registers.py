@@ -60,7 +60,7 @@ class _Block:
         return any(self.batch.reached_after(a, b) for a in step for b in wait)
 
     def check(self) -> None:
-        for taken, waits in enumerate(self._waiting()):
+        for taken, waits in enumerate(self._one_for_all() or self._waiting()):
             if taken >= _MOST:
                 raise TooMuchError(f"whether registers are enough: more than {_MOST} orders")
             self._enough(waits)
@@ -69,6 +69,20 @@ class _Block:
                 if self._asks(one) and self._asks(two):
                     met = all(map(self.batch.done_by_all, two, one))
                     require(met, "warps ask again for registers while others still wait")
+
+    def _one_for_all(self) -> list[dict[int, Step]]:
+        """If all that lines ask for is the last that they do, once, and nobody's step is behind
+        another's: a line holds as much in the end whether it waits or not, so one set will do."""
+        asks = {n: [s for s in steps if self._asks(s)] for n, (_, steps) in enumerate(self.lines)}
+        asks = {number: some for number, some in asks.items() if some}
+        last = all(some == self.lines[number][1][-1:] for number, some in asks.items())
+        free = last and not any(
+            self._behind(step, some[0])
+            for number, some in asks.items()
+            for other, (_, steps) in enumerate(self.lines) if other != number
+            for step in steps
+        )  # fmt: skip
+        return [{number: some[0]} for number, some in [*asks.items()][:1]] if free else []
 
     def _waiting(self) -> Iterator[dict[int, Step]]:
         """All sets of steps at which their lines may wait at one time, each from a smaller one."""

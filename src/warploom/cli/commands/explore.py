@@ -43,6 +43,7 @@ Strategies, each for the programs that it is meant for (--explain says why not):
 STRATEGIES
 
 \b
+--certificate  run the best one on the emulator, and prove its pipeline and its layouts
 --estimate   estimate how many implementations there are, and how many random descents fail
 --explain    show the terms of the lower bound: which resource, in which loop
 --fix        decide something yourself; repeatable: 'size(m1)=16', 'dim_kind(sum_1.k1)=LOOP|UNROLL';
@@ -169,6 +170,12 @@ class Explore:
         "--keep",
         metavar="FILE",
         help="Continue the search that FILE holds, and write it back.",
+    )
+    certificate: Path | None = option(
+        None,
+        "--certificate",
+        metavar="FILE",
+        help="Prove the best one, of warp groups, and write the proof.",
     )
     processes: int | None = processes_option()
     cluster: str | None = cluster_option()

@@ -9,7 +9,9 @@ import numpy as np
 
 from warploom.loopnest.matrix.product import MatrixProduct
 from warploom.loopnest.matrix.space import MatrixSpace
-from warploom.loopnest.matrix.tiling import ROWS, SUM, Tiling, line_bytes
+from warploom.loopnest.matrix.tiling import SUM, Tiling, line_bytes
+from warploom.loopnest.matrix.warp_space import WarpSpace
+from warploom.loopnest.matrix.warp_tiling import WarpTiling
 from warploom.loopnest.tiled import TiledBound
 from warploom.machine.rates import Rates
 from warploom.machine.record import CUDA
@@ -23,7 +25,7 @@ class MatrixBound(TiledBound):
     """A processor makes one tile after another, each with all the products that it is cut into;
     each tile brings its factors from L2."""
 
-    def __init__(self, space: MatrixSpace, rates: Rates) -> None:
+    def __init__(self, space: MatrixSpace | WarpSpace, rates: Rates) -> None:
         self.space, self.rates = space, rates
         values = [np.array(space.choices[name].values, np.float64) for name in SIDES]
         sides = Sides(*np.meshgrid(*values, indexing="ij"))
@@ -94,7 +96,7 @@ AT_ONCE = 6.0  # the power that times of what is done at once are added in
 GROUPED = 16  # processors that clusters lie inside of
 
 
-def expected(product: MatrixProduct, tiling: Tiling, rates: Rates) -> float:
+def expected(product: MatrixProduct, tiling: Tiling | WarpTiling, rates: Rates) -> float:
     """About how long a tiling takes, in nanoseconds: it ranks, and proves nothing."""
     sides = Sides(*(np.array(float(getattr(tiling, name))) for name in SIDES))
     high, wide = sides.tiles(product)
@@ -114,13 +116,13 @@ def expected(product: MatrixProduct, tiling: Tiling, rates: Rates) -> float:
     return found + exchange_time(tiling)
 
 
-def stage_cycles(product: MatrixProduct, tiling: Tiling, rates: Rates) -> float:
+def stage_cycles(product: MatrixProduct, tiling: Tiling | WarpTiling, rates: Rates) -> float:
     """Cycles of a processor for a stage: of products, of what they read, of what comes, and of the
     wait for it where stages are few."""
     size, t = product.a.array.dtype.bytes, tiling
     deep = t.deep * size  # bytes
     tensor = t.rows * t.columns * t.deep / (CORES * rates.tensor * BY_TYPE[size]) / BUSY
-    read = t.rows / ROWS * (ROWS + t.columns) * deep / READ
+    read = t.reads * deep / READ
     port = (t.rows + t.columns) * deep / PORT
     lines = sum(
         side * deep / line_bytes(side * size, factor.dense)
@@ -134,7 +136,7 @@ def _together(*times: float) -> float:
     return float(sum(each**AT_ONCE for each in times) ** (1 / AT_ONCE))
 
 
-def exchange_time(tiling: Tiling) -> float:
+def exchange_time(tiling: Tiling | WarpTiling) -> float:
     """Nanoseconds until the parts of a sum are where they are added."""
     if tiling.split == 1:
         return 0.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 
 from warploom.index.ir import Const, Expr, Var, minimum, select
 from warploom.index.laws import simplify
@@ -26,12 +27,13 @@ def kernel_of(
     machine: Machine,
     sizes: Mapping[Axis, int] | None = None,
 ) -> Kernel:
-    """The kernel; with `sizes`, the same along shorter axes, whose blocks make several tiles."""
-    return _Made(product, tiling, machine, sizes or {}).kernel()
+    """The kernel; with `sizes`, the same along shorter axes. Its blocks make several tiles where
+    those of the whole do."""
+    return ByGroups(product, tiling, machine, sizes or {}).kernel()
 
 
 @dataclass(eq=False)
-class _Made:
+class ByGroups:
     product: MatrixProduct
     tiling: Tiling
     machine: Machine
@@ -39,26 +41,39 @@ class _Made:
 
     def __post_init__(self) -> None:
         p, t = self.product, self.tiling
-        self.dtype = p.a.array.dtype
-        self.sums = p.fold.dtype
+        self._lengths()
         self.step = STEP // self.dtype.bytes  # terms of one product
         self.parts = t.own // ROWS  # products of a warp group below each other
+        self.high, self.wide = self._tiles(self.m, self.n)  # of a cluster, down and across
+        self.tiles = self.high * self.wide * self.batches
+        self.turns = -(-self.depth // t.deep)  # of rings over all of the sum
+        room = max(1, self.machine.multiprocessors // t.cluster)
+        if t.split > 1:  # blocks of a cluster agree once
+            room = self.tiles
+        elif self.sizes and prod(self._tiles(p.rows.size, p.columns.size)) * p.batches > room:
+            room = 1
+        self.clusters = min(self.tiles, room)
+        self._begin(GROUP * t.consumers)
+
+    def _lengths(self) -> None:
+        """Types, and how long axes are."""
+        p = self.product
+        self.dtype, self.sums = p.a.array.dtype, p.fold.dtype
         axes = (p.rows, p.columns, p.over)
         self.m, self.n, self.depth = (self.sizes.get(axis, axis.size) for axis in axes)
         self.batches = 1 if p.batch is None else self.sizes.get(p.batch, p.batches)
-        self.high = -(-self.m // (t.rows * t.down))  # tiles of a cluster, down and across
-        self.wide = -(-self.n // (t.columns * t.across))
-        self.tiles = self.high * self.wide * self.batches
-        self.turns = -(-self.depth // t.deep)  # of rings over all of the sum
-        room = self.machine.multiprocessors // t.cluster
-        if t.split > 1:  # blocks of a cluster agree once
-            self.clusters = self.tiles
-        else:
-            self.clusters = max(1, min(self.tiles, 1 if self.sizes else room))
-        self.k = Builder(p.source.name, block=128 * t.consumers)
+
+    def _begin(self, threads: int) -> None:
+        """What kernels are given, and what comes after their sums."""
+        p = self.product
+        self.k = Builder(p.source.name, block=threads)
         counts = elements(p.program, self.sizes)
         self.given = Given(self.k, p.source, counts, p.out)
         self.results = Results(self.k, p.store, self.given, p.scales)
+
+    def _tiles(self, rows: int, columns: int) -> tuple[int, int]:
+        t = self.tiling
+        return -(-rows // (t.rows * t.down)), -(-columns // (t.columns * t.across))
 
     def kernel(self) -> Kernel:
         k, t = self.k, self.tiling
@@ -134,7 +149,21 @@ class _Made:
     # -- what is done
 
     def _tile(self, tile: Expr) -> None:
-        """One tile: the sums, then the results. Tiles of a band go down first."""
+        """One tile: the sums, then the results."""
+        k, t = self.k, self.tiling
+        self._named(tile)
+        before, count = self._turns()
+        k.registers("sums", self.sums, self.parts * t.columns // 2)
+        with k.ring("t", count, t.stages, stage="stage", sums=("sums",)) as (turn, stage):
+            self._fills((before + turn) * t.deep, stage)
+            self._products(stage)
+        if t.split > 1:
+            self._added()
+        else:
+            (self._boxed if t.boxes else self._direct)()
+
+    def _named(self, tile: Expr) -> None:
+        """Where a tile begins: its batch, row and column. Tiles of a band go down first."""
         k, t, p = self.k, self.tiling, self.product
         tile = k.let("tile", tile)
         if p.batch is not None:
@@ -153,15 +182,6 @@ class _Made:
             down = down * t.cluster + k.block_x % t.cluster
         k.let("row", simplify(down * t.rows))
         k.let("column", simplify(across * t.columns))
-        before, count = self._turns()
-        k.registers("sums", self.sums, self.parts * t.columns // 2)
-        with k.ring("t", count, t.stages, stage="stage", sums=("sums",)) as (turn, stage):
-            self._fills((before + turn) * t.deep, stage)
-            self._products(stage)
-        if t.split > 1:
-            self._added()
-        else:
-            (self._boxed if t.boxes else self._direct)()
 
     def _turns(self) -> tuple[Expr, Expr]:
         """How many turns of the ring are others', before those of a block, and how many its own:

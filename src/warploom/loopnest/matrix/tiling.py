@@ -95,6 +95,11 @@ class Tiling:
             return self.sums
         return -(-self.sums // (QUAD * self.split)) * QUAD
 
+    @property
+    def reads(self) -> int:
+        """Rows and columns of factors that products read in each step of a tile."""
+        return self.rows // ROWS * (ROWS + self.columns)
+
     def has_boxes(self, turned: bool) -> bool:
         """Whether results are cut into boxes, as many as there are at least."""
         if turned:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from warploom.loopnest.matrix.product import MatrixProduct
 from warploom.loopnest.matrix.tiling import OUT, Tiling
+from warploom.loopnest.matrix.warp_tiling import WarpTiling
 
 
 def tiling_words(product: MatrixProduct, tiling: Tiling) -> list[str]:
@@ -30,4 +31,17 @@ def tiling_words(product: MatrixProduct, tiling: Tiling) -> list[str]:
         sides = "rows" if product.is_turned else "columns"
         words.append(f"results leave in boxes of {OUT} {sides} by tensor copies, "
                      f"{tiling.boxes} at a time")  # fmt: skip
+    return words
+
+
+def warp_words(product: MatrixProduct, tiling: WarpTiling) -> list[str]:
+    a, b = product.a.array.name, product.b.array.name
+    words = [
+        f"tiles of {tiling.rows}×{tiling.columns} of {product.out.name} by "
+        f"{tiling.high * tiling.wide} warps with mma.sync ({product.kind}), sums in registers",
+        f"{product.over} in steps of {tiling.deep}: {a} and {b} through shared memory, "
+        f"{tiling.stages} stages, swizzled, by asynchronous copies, loaded by ldmatrix",
+    ]
+    if tiling.band > 1:
+        words.append(f"bands of {tiling.band} tiles for L2")
     return words

@@ -17,10 +17,10 @@ from warploom.loopnest.instructions import Remake, program_of, same_with_tiles
 from warploom.machine.record import CUDA
 
 Tiles = Sequence[Sequence[int]]
-# Spaces of decisions: loops; products of warp groups, as they are or with rows for columns; both
-# products of attention, and those with few queries; products of packed weights.
+# Spaces of decisions: loops; products of warp groups, as they are or with rows for columns; those
+# of warps; both products of attention, and those with few queries; products of packed weights.
 LOOPS, MATRIX, TURNED, ATTENTION = "loops", "matrix", "matrix turned", "attention"
-PACKED, WEIGHTS = "attention packed", "weights"
+WARPS, PACKED, WEIGHTS = "matrix by warps", "attention packed", "weights"
 
 
 class NotMeantError(Exception):
@@ -45,12 +45,14 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """How many processors there are, bytes for arrays between kernels (None: any number), and
-    whether warp groups multiply matrices that tensor copies bring."""
+    """How many processors there are, bytes for arrays between kernels (None: any number), whether
+    warp groups multiply matrices that tensor copies bring, and whether copies to shared memory may
+    be asynchronous."""
 
     processors: int = 132
     between: int | None = None
     warp_groups: bool = False
+    copies: bool = False
 
 
 @dataclass(frozen=True, slots=True)

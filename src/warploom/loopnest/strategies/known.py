@@ -19,6 +19,7 @@ from warploom.loopnest.strategies import (
     split,
     streaming,
     thread,
+    warps,
     weights,
 )
 from warploom.loopnest.strategies.flat import flattened
@@ -41,6 +42,7 @@ STRATEGIES: Mapping[str, Strategy] = {
         (attention.NAME, attention.variants),
         (attention.SPLIT, attention.split),
         (matrix.NAME, matrix.variants),
+        (warps.NAME, warps.variants),
         (weights.NAME, weights.variants),
         (product.NAME, _anywhere(product.variants)),
         (split.NAME, _anywhere(split.variants)),

@@ -28,6 +28,7 @@ from warploom.ptx.emulate.bulk import (
     landed,
     leaving,
     map_of,
+    pieces_of,
     plain_out,
     put_bytes,
     runs_of,
@@ -183,8 +184,8 @@ def _tensor(ctx: Context, ins: Instruction) -> Step:
             combine = _combining(name, kind, is_global=True)
             put_bytes(region.data, there, combine(bytes_at(region, there, box.size), data))
             leaving(
-                f, copier, thread, runs_of(places), bulk.UNIT, region, runs_of(there), bulk.UNIT,
-                _semantics(kind, Scope.GRID), used,
+                f, copier, thread, runs_of(places), bulk.UNIT, region,
+                *pieces_of(there, box.size), _semantics(kind, Scope.GRID), used,
             )  # fmt: skip
 
     return step

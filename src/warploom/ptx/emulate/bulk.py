@@ -522,9 +522,8 @@ def _tensor_out(ctx: Context, ins: Instruction) -> Step:
             copier.stored(f, thread, places[inside], box.size)
             data = bytes_at(f.batch.shared, places, box.size)
             put_bytes(region.data, start + offsets[inside], data[inside])
-            written = runs_of(start + offsets[inside])
-            runs = runs_of(places)
-            leaving(f, copier, thread, runs, UNIT, region, written, UNIT, used=used)
+            written = pieces_of(start + offsets[inside], box.size)
+            leaving(f, copier, thread, runs_of(places), UNIT, region, *written, used=used)
 
     return step
 
@@ -590,6 +589,12 @@ def runs_of(starts: Array) -> Array:
     """The pieces of sixteen bytes that elements lie in."""
     found = np.sort(starts // UNIT)
     return found[np.concatenate(([True], found[1:] != found[:-1]))] * UNIT if found.size else found
+
+
+def pieces_of(starts: Array, size: int) -> tuple[Array, int]:
+    """Where bytes are written, and how many: pieces, or elements where a piece is not whole."""
+    whole = runs_of(starts)
+    return (whole, UNIT) if whole.size * UNIT == starts.size * size else (starts, size)
 
 
 TABLE: dict[str, Compile] = {"cp": cp}

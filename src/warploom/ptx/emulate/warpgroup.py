@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -281,11 +281,13 @@ def _reading(f: Frame, site: Site, reads: list[tuple[int, Tile]]) -> None:
             SHARED, size, who, np.concatenate(based), UNIT, semantics, site.span,
             completion=completion,
         )  # fmt: skip
-        if races.strict or races.judges.tells:
+        if races.strict:
             numbered = zip(every[some].tolist(), based, sources[some].tolist(), strict=True)
             for thread, tile, source in numbered:
                 told = Completion(source, int(flight.closed[thread]))
                 found += _by_other_lanes(races, thread, tile, size, semantics, site, told)
+        elif races.judges.tells:
+            _known_to_all(races, zip(every[some].tolist(), based, strict=True), semantics)
         if found and not races.every:
             raise race_error(f, site, found[0])
 
@@ -299,12 +301,29 @@ def _by_other_lanes(
     found: list[Race] = []
     for other in races.vector.others(np.arange(thread, thread + WARP)):
         who = np.full(tile.size, other)
-        if races.strict:
-            of = (SHARED, size, who, tile, UNIT, semantics, site.span)
-            found += races.access(*of, completion=told)
-        elif not races.is_known(SHARED, who, tile, UNIT, semantics):
-            races.judges.relied.add(Practice.TOGETHER)
+        of = (SHARED, size, who, tile, UNIT, semantics, site.span)
+        found += races.access(*of, completion=told)
     return found
+
+
+def _known_to_all(
+    races: RaceDetector, reads: Iterable[tuple[int, Array]], semantics: Semantics
+) -> None:
+    """Whether all lanes know what is read, of which the first was looked at; else that a product
+    is of all of them is relied on. Most often they do: all are asked at once."""
+    asked = [
+        (np.full(tile.size, other), tile)
+        for thread, tile in reads
+        for other in races.vector.others(np.arange(thread, thread + WARP))
+    ]
+    if not asked:
+        return
+    together = [np.concatenate(each) for each in zip(*asked, strict=True)]
+    if races.is_known(SHARED, together[0], together[1], UNIT, semantics):
+        return
+    for who, tile in asked:
+        if not races.is_known(SHARED, who, tile, UNIT, semantics):
+            races.judges.relied.add(Practice.TOGETHER)
 
 
 # -- groups -----------------------------------------------------------------------------------

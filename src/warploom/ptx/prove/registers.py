@@ -82,7 +82,8 @@ class _Pool:
         """The first set of increases that lack registers."""
         sets = [self._places(unit) for unit in self._units()]
         increases = [self._increases(each) for each in sets]
-        for count, waits in enumerate(self._together(increases)):
+        some = self._alike(sets, increases) or self._together(increases)
+        for count, waits in enumerate(some):
             found = [*self._lacks(sets, waits)]
             if count == MOST_SETS:
                 message = "registers are asked for in too many orders"
@@ -90,6 +91,19 @@ class _Pool:
             yield from found[:1]
             if found:
                 return
+
+    def _alike(self, sets: list[list[Wait]], increases: list[list[Wait]]) -> list[list[Wait]]:
+        """One set of increases, where all lack as much: each is the only and last step of its unit,
+        and nothing that others do comes after it. Who waits then counts as if it had got its own,
+        and who does not is done."""
+        if any(each and each != places[-1:] for each, places in zip(increases, sets, strict=True)):
+            return []
+        waits = [(number, each) for number, some in enumerate(increases) for each in some]
+        for number, wait in waits:
+            for other, places in enumerate(sets):
+                if other != number and any(self._after(wait, at) for at in places):
+                    return []
+        return [[wait] for _, wait in waits[:1]]
 
     def _together(self, increases: list[list[Wait]], *before: Wait) -> Iterator[list[Wait]]:
         """Sets of increases, at most one of each unit, of which none comes after another."""
