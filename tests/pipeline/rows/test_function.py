@@ -216,3 +216,27 @@ def test_gradients_through_a_mask_and_a_residual() -> None:
 
 def test_the_type_of_names_has_every_program() -> None:
     assert set(get_args(OfRows)) == set(STATED)
+
+
+@pytest.mark.parametrize("name", ["softmax", "shift-gradient"])
+@pytest.mark.parametrize("rows", [[1, 3], [0, 2], [2, 5, 1]])
+def test_a_first_call_of_few_rows_is_of_no_other_number(name: str, rows: list[int]) -> None:
+    """A grid of one block is no grid of rows, and blocks are not rows where these are summed."""
+    f, x = warploom.load(name), np.random.default_rng(0).normal(size=(5, 9)).astype(np.float32)
+    for m in rows:
+        if m or name == "softmax":
+            wanted = softmax(x[:m].astype(float)) if name == "softmax" else x[:m].sum(0)
+            np.testing.assert_allclose(f(x[:m]), wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_an_output_with_gaps_is_filled() -> None:
+    x, y = np.ones((3, 4), np.float32), np.zeros((3, 8), np.float32)
+    given = y[:, ::2]
+    assert warploom.load("softmax")(x, given) is given
+    assert (given == 0.25).all()
+    assert not y[:, 1::2].any()
+    y.flags.writeable = False
+    with pytest.raises(WarploomError, match="'y' is written"):
+        warploom.load("softmax")(x, y[:, ::2])
+    with pytest.raises(WarploomError, match="no array"):
+        warploom.load("softmax", axis=0)([[1.0, 2.0]])

@@ -12,17 +12,35 @@ from warploom.index.ir import Const, Expr, Var
 from warploom.kernel.check import check
 from warploom.kernel.dtype import DType
 from warploom.kernel.ir import ArrayParam, Kernel, ScalarParam
-from warploom.loopnest.computation import Computation, Loaded
+from warploom.loopnest.computation import Computation, Folded, Loaded
 from warploom.loopnest.ir import Access, Affine, Program
 
 ROWS = "m"
 
 
 def of_any_rows(kernel: Kernel, program: Program) -> Kernel | None:
-    """None where more than the grid depends on the number of rows."""
-    rows = next(axis.size for axis in program.axes if axis.name == ROWS)
-    if kernel.grid != (Const(rows), Const(1), Const(1)):
+    """None where more than the grid depends on the number of rows.
+
+    Of one row nothing says that blocks are rows: the only block may be anything. Nor are they where
+    rows are folded.
+    """
+    axis = next(axis for axis in program.axes if axis.name == ROWS)
+    if axis.size < 2 or kernel.grid != (Const(axis.size), Const(1), Const(1)):
         return None
+    leaves = Computation.of(program).leaves
+    if any(isinstance(each, Folded) and axis in each.over for each in leaves):
+        return None
+    made = of_given_rows(kernel, program)
+    try:
+        check(made)
+    except CheckError:
+        return None
+    return made
+
+
+def of_given_rows(kernel: Kernel, program: Program) -> Kernel:
+    """With as many rows, and blocks, as a launch says: of none nothing is launched."""
+    rows = next(axis.size for axis in program.axes if axis.name == ROWS)
     source = Computation.of(program)
     accesses = [each.access for each in source.stores]
     accesses += [each.access for each in source.leaves if isinstance(each, Loaded)]
@@ -33,16 +51,11 @@ def of_any_rows(kernel: Kernel, program: Program) -> Kernel | None:
     )  # fmt: skip
     scalars = tuple(each for each in kernel.params if isinstance(each, ScalarParam))
     one = Const(1)
-    made = replace(
+    return replace(
         kernel,
         params=(*params, *scalars, ScalarParam(ROWS, DType.I32)),
         grid=(Var(ROWS), one, one),
     )
-    try:
-        check(made)
-    except CheckError:
-        return None
-    return made
 
 
 def _is_along_rows(access: Access) -> bool:

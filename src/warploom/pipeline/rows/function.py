@@ -22,14 +22,14 @@ from warploom.kernel.dtype import DType
 from warploom.kernel.ir import Kernel
 from warploom.pipeline.exploring import explored
 from warploom.pipeline.nest import Explored
-from warploom.pipeline.rows.any_rows import of_any_rows
+from warploom.pipeline.rows.any_rows import of_any_rows, of_given_rows
 from warploom.pipeline.rows.first import first
 from warploom.pipeline.rows.stated import Along, Stated, types_wanted
 from warploom.pipeline.runnable import runnable
 from warploom.runtime.callable import Callable, Device, load
 from warploom.runtime.gpu import machine_of
 from warploom.runtime.plan import Given, Named, Plan, Planner
-from warploom.runtime.view import Shape, View, library_of
+from warploom.runtime.view import Shape, View, library_of, view
 from warploom.search.storage.store import Store
 
 REAL = (DType.F32, DType.F16, DType.BF16)
@@ -101,7 +101,7 @@ class RowFunction(Planner):
             raise DeviceError(
                 "outputs are made where rows are not along the last axis", advice="leave them out"
             )
-        given = [_last(each, self.axis) if self.inputs[name] == "whole" else each
+        given = [_last(each, self.axis, name) if self.inputs[name] == "whole" else each
                  for name, each in zip(names, arguments, strict=True)]  # fmt: skip
         made = super().__call__(*given, stream=stream, **named)
         several = made if isinstance(made, tuple) else (made,)
@@ -115,10 +115,26 @@ class RowFunction(Planner):
 
     def first(self, arguments: Sequence[Any], named: Named) -> Plan:
         """Inputs with gaps, and those that do not begin as wide accesses need it, are copied in
-        each call."""
+        each call; outputs with gaps are copied back."""
         if all(_is_whole(each) for each in arguments):
             return super().first(arguments, named)
-        return lambda given, _, stream: self(*map(_whole, given), stream=stream, **named)
+
+        def on_copies(arguments: Sequence[Any], pointers: Sequence[int], stream: Any) -> Any:
+            del pointers
+            outputs = arguments[len(self.inputs) :]
+            for name, each in zip(self.outputs, outputs, strict=False):
+                if not view(each, name).writable:
+                    raise DeviceError(f"'{name}' is written, but the array is read-only")
+            wholes = [_whole(each) for each in arguments]
+            made = self(*wholes, stream=stream, **named)
+            if not outputs:
+                return made
+            for output, whole in zip(outputs, wholes[len(self.inputs) :], strict=True):
+                if whole is not output:
+                    output[...] = whole
+            return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+        return on_copies
 
     def plan(self, given: list[Given], named: Named) -> Plan:
         views = dict(zip(self.names(len(given)), given, strict=True))
@@ -188,19 +204,20 @@ class RowFunction(Planner):
         for key in ((n, kinds, gpu), (m, n, kinds, gpu)):
             if key in self._functions and (len(key) > 3 or m * n < MOST):
                 return self._functions[key]
-        result = self.explore(max(1, m), n, types, gpu)
-        kernels = result.kernels
-        made: Any
-        if len(kernels) > 1:
-            made, key = _Several(result, self.device), (m, n, kinds, gpu)
-        else:
-            found = of_any_rows(kernels[0], result.program) if max(1, m) * n < MOST else None
-            key = (m, n, kinds, gpu) if found is None else (n, kinds, gpu)
-            if found is None and not m:
-                raise DeviceError(f"'{self.stated.name}' of no rows", advice="give some")
-            made = _Reshaping(self, found or kernels[0])
-        self._functions[key] = made
-        return made
+        if not m and not self.stated.rows:
+            raise DeviceError(f"'{self.stated.name}' of no rows", advice="give some")
+        for rows in (2, 1) if m < 2 and self.stated.rows else (m,):  # of one row none are many
+            result = self.explore(rows, n, types, gpu)
+            kernel, alone = result.kernels[0], len(result.kernels) == 1
+            found = of_any_rows(kernel, result.program) if alone and rows * n < MOST else None
+            if found is not None:
+                made = self._functions[n, kinds, gpu] = _Reshaping(self, found)
+                return made
+        if not m:
+            kernel, alone = of_given_rows(kernel, result.program), True
+        own = _Reshaping(self, kernel) if alone else _Several(result, self.device)
+        self._functions[m, n, kinds, gpu] = own
+        return own
 
     def explore(self, m: int, n: int, types: Mapping[str, DType], gpu: int = -1) -> Explored:
         """The implementation for m rows of n: the first, or the best within some seconds."""
@@ -323,7 +340,10 @@ def _moved(array: Any, one: int, other: int) -> Any:
     return array.transpose(axes)
 
 
-def _last(array: Any, axis: int) -> Any:
+def _last(array: Any, axis: int, name: str) -> Any:
+    if not hasattr(array, "ndim"):
+        view(array, name)  # says what it is instead
+        raise DeviceError(f"'{name}' has no axes to turn", advice="give an array of its library")
     if not -array.ndim <= axis < array.ndim:
         raise DeviceError(f"there is no axis {axis} of {array.ndim}")
     return _whole(_moved(array, axis, -1))
