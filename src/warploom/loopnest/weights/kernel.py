@@ -21,7 +21,7 @@ from warploom.loopnest.evaluate import elements
 from warploom.loopnest.ir import Axis
 from warploom.loopnest.matrix.results import Given, Place, Results
 from warploom.loopnest.weights.product import EIGHT, WeightProduct
-from warploom.loopnest.weights.tiling import COLUMNS, LANES, PAD, ROWS, WeightTiling
+from warploom.loopnest.weights.tiling import COLUMNS, LANES, PAD, QUAD, ROWS, WeightTiling
 from warploom.machine.record import Machine
 
 LOW, HIGH = 0, 1  # rows of a lane in a product of 16, eight apart
@@ -55,7 +55,8 @@ class _Warps:
         self.dtype = p.a.dtype
         self.threads = LANES * t.warps
         self.held, self.word = p.held, 32 // p.weights.bits  # elements; integers in a word
-        self.k = Builder(p.source.name, block=self.threads)
+        # With one block asked for, ptxas saves no registers, and waits for no load before the next.
+        self.k = Builder(p.source.name, block=self.threads, min_blocks=1)
         early = [p.weights.array, *([] if p.scales is None else [p.scales.array])]
         self.given = Given(self.k, p.source, elements(p.program, self.sizes), p.out, early)
         self.results = Results(self.k, p.store, self.given, p.others)
@@ -67,9 +68,10 @@ class _Warps:
         k.cluster(t.cluster)
         k.most_shared(self.machine.shared_bytes_most)
         k.shared("first", self.dtype, t.rows * self.span, align=128)
-        k.shared("sums", DType.F32, t.parts * t.rows * (t.columns + PAD), align=128)
+        if t.parts > 1:
+            k.shared("sums", DType.F32, t.parts * t.rows * (t.columns + PAD), align=128)
         if t.cluster > 1:
-            k.shared("folded", DType.F32, t.rows * t.columns, align=128)
+            k.shared("arrived", DType.F32, t.arriving, align=128)
         self.rank: Expr = k.block_x % t.cluster if t.cluster > 1 else Const(0)
         k.let("column", k.block_x // t.cluster * t.columns)
         k.let("row", k.block_y * t.rows)
@@ -81,7 +83,7 @@ class _Warps:
             self._turn(self.rank * self.span, last=True)
         else:
             with k.loop("turn", turns, unroll=False) as turn:
-                self._turn((turn * t.cluster + self.rank) * self.span, last=False)
+                self._turn((self.rank * turns + turn) * self.span, last=False)
         self._added()
         return self.given.back(k.done())
 
@@ -93,6 +95,7 @@ class _Warps:
         self._first()
         words = self._words()
         scales = self._scales()
+        k.barrier()  # ptxas moves no load behind it, and would move half of them behind the wait
         k.add(ir.Barrier(waits=0))
         for ahead in range(t.ahead):
             self._piece(ahead, words, scales)
@@ -272,57 +275,90 @@ class _Warps:
     # -- results
 
     def _added(self) -> None:
-        """Adds up all parts, in order; then those of all blocks, each of which has some results."""
+        """Adds up all parts, in order; then those of all blocks, each of which has some results.
+        What a thread has comes in units of four."""
+        k, t = self.k, self.tiling
+        name, units = self.total.name, t.units
+        if t.parts > 1:
+            name = self._summed(units)
+        if t.cluster == 1:
+            with k.loop("unit", units) as unit:
+                self._unit_stored(name, unit, unit)
+            return
+        target, value = (ir.Cell(each, Const(0), DType.F32) for each in ("whole", name))
+        added = ir.ClusterSum(target, value, units * QUAD, "arrived", t.cluster)
+        k.registers("whole", DType.F32, added.registers)
+        k.add(added)
+        with k.loop("own", added.share) as own:
+            unit = k.let("unit", self.rank * added.share + own)
+            if units < added.share * t.cluster:
+                with k.when(unit.lt(units)):
+                    self._unit_stored("whole", own, unit)
+            else:
+                self._unit_stored("whole", own, unit)
+
+    def _summed(self, units: int) -> str:
+        """The sums of warps beside each other along the sum, four neighbours at once."""
         k, t = self.k, self.tiling
         line = t.columns + PAD
         for tall in range(self.tall):
             for tile in range(t.wide):
                 for side in (LOW, HIGH):
-                    row = tall * ROWS + side * 8 + k.lane // 4
-                    at = (
-                        (Var("part") * t.rows + row) * line
-                        + Var("begin")
-                        + (tile * 8 + k.lane % 4 * 2)
-                    )
+                    row = Var("part") * t.rows + (tall * ROWS + side * 8 + k.lane // 4)
+                    at = row * line + Var("begin") + (tile * 8 + k.lane % 4 * 2)
                     held = self.total[(tall * t.wide + tile) * 4 + side * 2]
                     k.add(ir.Store("sums", at, held, None, 2))
         k.barrier()
-        count = t.rows * t.columns
-        if t.cluster == 1:
-            with self._each(count, "result") as number:
-                self._stored(number, self._sum(number))
-            return
-        with self._each(count, "result") as number:
-            k.add(ir.Store("folded", number, self._sum(number)))
-        k.add(ir.SharedSum("folded", count))
-        share = count // t.cluster
-        with self._each(share, "shared") as number:
-            whole = k.let("whole", self.rank * share + number)
-            held = k.register(self.results.fresh("folded"), DType.F32)
-            k.add(ir.Load(held, "folded", whole))
-            self._stored(whole, held)
+        name = self.results.fresh("summed")
+        summed = k.registers(name, DType.F32, units * QUAD, initial=0)
+        each = k.registers(self.results.fresh("each"), DType.F32, t.parts * units * QUAD)
+        for unit in range(units):
+            number = self._number(unit)
+            inside = self._is_unit(number)
+            for part in range(t.parts):
+                row = number // t.columns + part * t.rows
+                at = row * line + number % t.columns
+                k.add(ir.Load(each[(part * units + unit) * QUAD], "sums", at, inside, None, QUAD))
+        for at in range(units * QUAD):
+            value: Value = each[at]
+            for part in range(1, t.parts):
+                value = value + each[part * units * QUAD + at]
+            k.set(summed[at], value)
+        return name
 
-    def _each(self, count: int, name: str) -> _Each:
-        return _Each(self.k, count, self.threads, name)
+    def _number(self, unit: Expr | int) -> Expr:
+        """The first result of a unit of a thread, where threads share what warps added up."""
+        return (self.k.thread + unit * self.threads) * QUAD
 
-    def _sum(self, number: Expr) -> ir.Cell:
+    def _is_unit(self, number: Expr) -> Expr | None:
+        count = self.tiling.rows * self.tiling.columns
+        return number.lt(count) if count % (self.threads * QUAD) else None
+
+    def _unit_stored(self, name: str, own: Expr, unit: Expr) -> None:
+        """Four results in the tile, as registers of a product have them or side by side."""
         k, t = self.k, self.tiling
-        sum_ = k.register(self.results.fresh("sum"), DType.F32)
-        place = number // t.columns * (t.columns + PAD) + number % t.columns
-        parts = k.registers(self.results.fresh("each"), DType.F32, t.parts)
-        for part in range(t.parts):
-            far = part * (t.rows * (t.columns + PAD))
-            k.add(ir.Load(parts[part], "sums", place + far))
-        value: Value = parts[0]
-        for part in range(1, t.parts):
-            value = value + parts[part]
-        k.set(sum_, value)
-        return sum_
+        columns = t.columns
+        if t.parts > 1:
+            number = k.let("number", self._number(unit))
+            guard = self._is_unit(number)
+            if guard is None:
+                self._four(name, own, [number + e for e in range(QUAD)])
+            else:
+                with k.when(guard):
+                    self._four(name, own, [number + e for e in range(QUAD)])
+            return
+        row = unit // t.wide * ROWS + k.lane // 4
+        first = k.let("number", row * columns + Var("begin") + unit % t.wide * 8 + k.lane % 4 * 2)
+        self._four(name, own, [first + (e // 2 * 8 * columns + e % 2) for e in range(QUAD)])
+
+    def _four(self, name: str, own: Expr, numbers: list[Expr]) -> None:
+        for e, number in enumerate(numbers):
+            self._stored(number, ir.Cell(name, simplify(own * QUAD + e), DType.F32))
 
     def _stored(self, number: Expr, held: ir.Cell) -> None:
         k, p, t = self.k, self.product, self.tiling
-        down = k.let("down", Var("row") + number // t.columns)
-        across = k.let("across", Var("column") + number % t.columns)
+        down = k.let(self.results.fresh("down"), Var("row") + number // t.columns)
+        across = k.let(self.results.fresh("across"), Var("column") + number % t.columns)
         inside: Expr | None = None
         if self.m % t.rows:
             inside = down.lt(self.m)
@@ -332,24 +368,3 @@ class _Warps:
         place = Place({p.rows.name: down, p.columns.name: across}, inside)
         value = self.results.value(held, place)
         self.results.put(self.results.at(p.store.access, place), value, inside)
-
-
-class _Each:
-    """A loop of all threads over so many elements."""
-
-    def __init__(self, k: Builder, count: int, threads: int, name: str) -> None:
-        self.k, self.count, self.threads, self.name = k, count, threads, name
-
-    def __enter__(self) -> Expr:
-        rounds = -(-self.count // self.threads)
-        self.loop = self.k.loop(self.name, rounds)
-        number = self.loop.__enter__() * self.threads + self.k.thread
-        self.guard = self.k.when(number.lt(self.count)) if self.count % self.threads else None
-        if self.guard is not None:
-            self.guard.__enter__()
-        return number
-
-    def __exit__(self, *error: object) -> None:
-        if self.guard is not None:
-            self.guard.__exit__(None, None, None)
-        self.loop.__exit__(None, None, None)
