@@ -113,7 +113,7 @@ class Pipeline(ProductPrinter):
             self.add(f"const unsigned int {self.base} = {address};")
         if self.sum is not None and self.kernel.roles is None:
             self._barriers()
-            self.call("cluster_arrive")
+            self.call("cluster_arrive_begun")
 
     def roles(self, body: tuple[ir.Stmt, ...]) -> None:
         """Both roles, side by side."""
