@@ -8,8 +8,10 @@ shared memory, and blocks of a cluster then, each a part of the results.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import product as every
 
 from warploom.index.ir import Const, Expr, Var
 from warploom.index.laws import simplify
@@ -93,10 +95,12 @@ class _Warps:
         k, t = self.k, self.tiling
         k.let("deep", begin)
         self._first()
-        words = self._words()
         scales = self._scales()
+        words = self._words()
         k.barrier()  # ptxas moves no load behind it, and would move half of them behind the wait
         k.add(ir.Barrier(waits=0))
+        self._turned()
+        k.barrier()
         for ahead in range(t.ahead):
             self._piece(ahead, words, scales)
         if not last:
@@ -158,73 +162,79 @@ class _Warps:
     # -- the first factor
 
     def _first(self) -> None:
-        """To shared memory: units of eight terms, in the order in which lanes read them, and asked
-        for so that neighbours come together."""
+        """To shared memory, in units of eight terms: a thread asks for two rows that a lane has
+        together in a product, and neighbours for what is side by side."""
         k, t = self.k, self.tiling
-        count = t.rows * self.span // EIGHT
-        rounds = -(-count // self.threads)
-        with k.loop("unit", rounds) as unit:
+        with self._two() as (chunk, piece, high, g, lane):
+            for side in (LOW, HIGH):
+                down = Var("row") + (high * ROWS + side * 8 + g)
+                term = Var("deep") + chunk * self.deep + (lane * self.eights + piece) * EIGHT
+                conditions = []
+                if self.m % t.rows:
+                    conditions.append(down.lt(self.m))
+                if self.depth % (self.span * t.cluster):
+                    conditions.append((term + EIGHT).le(self.depth))
+                inside: Expr | None = None
+                for each in conditions:
+                    inside = each if inside is None else inside.and_(each)
+                held = k.registers(self.results.fresh("passing"), self.dtype, EIGHT)
+                name = self.given.names[self.product.a.name]
+                at = down * self.product.a_line + term
+                k.add(ir.Load(held[0], name, at, inside, None, EIGHT))
+                place = self._unit(chunk, piece, high, side, g, lane)
+                k.add(ir.Store("first", place, held[0], None, EIGHT, ahead=True))
+
+    def _turned(self) -> None:
+        """What a thread brought, as registers of a product have it: terms in the order of weights
+        in their words, and both rows in turn. Else each warp would do so."""
+        k = self.k
+        with self._two() as (chunk, piece, high, g, lane):
+            own = k.registers(self.results.fresh("own"), self.dtype, 2 * EIGHT)
+            turned = k.registers(self.results.fresh("turned"), self.dtype, 2 * EIGHT)
+            units = [self._unit(chunk, piece, high, side, g, lane) for side in (LOW, HIGH)]
+            for side in (LOW, HIGH):
+                k.add(ir.Load(own[side * EIGHT], "first", units[side], None, None, EIGHT))
+            for word in range(0, 2 * EIGHT, self.word):
+                k.add(ir.Interleave(turned[word], own[word], self.word))
+            for step in range(2):
+                both = k.registers(self.results.fresh("both"), self.dtype, EIGHT)
+                for pair, side, e in every(range(2), (LOW, HIGH), range(2)):
+                    of = turned[side * EIGHT + step * 4 + pair * 2 + e]
+                    both[pair * 4 + side * 2 + e] = of
+                k.add(ir.Store("first", units[step], both[0], None, EIGHT))
+
+    @contextmanager
+    def _two(self) -> Iterator[tuple[Expr, Expr, Expr, Expr, Expr]]:
+        """Each two units of a thread: chunk, piece, sixteen rows, row of eight, lane."""
+        k, lines = self.k, self.tiling.rows // 2
+        count = lines * self.span // EIGHT
+        with k.loop(self.results.fresh("unit"), -(-count // self.threads)) as unit:
             number = unit * self.threads + k.thread
-            lane, low = k.thread % 4, k.thread // 4 % 2
-            piece = k.thread // 8 % self.eights
-            high, chunk = self._pair_of_rows(unit)
-            line = high * 2 + low
-            down = Var("row") + line
-            term = Var("deep") + chunk * self.deep + (lane * self.eights + piece) * EIGHT
-            conditions = []
-            if self.m % t.rows:
-                conditions.append(down.lt(self.m))
-            if self.depth % (self.span * t.cluster):
-                conditions.append((term + EIGHT).le(self.depth))
-            inside = None
-            for each in conditions:
-                inside = each if inside is None else inside.and_(each)
-            at = down * self.product.a_line + term
-            place = self._unit(chunk, piece, line, lane) * EIGHT
-            held = k.registers("passing", self.dtype, EIGHT)
-            array = self.given.names[self.product.a.name]
+            low, line = number // 4 % 2, number // (8 * self.eights) % (lines // 2) * 2
+            chunk = number // (4 * lines * self.eights)
+            place = (chunk, number // 8 % self.eights, line // 8, line % 8 + low, number % 4)
             if count % self.threads:
                 with k.when(number.lt(count)):
-                    self._copied(held, array, at, inside, place)
+                    yield place
             else:
-                self._copied(held, array, at, inside, place)
+                yield place
 
-    def _pair_of_rows(self, unit: Expr) -> tuple[Expr, Expr]:
-        """Which two rows, and which piece of the sum: all threads have so many pairs at once, or
-        all pairs of so many pieces."""
-        pairs, own = self.tiling.rows // 2, 8 * self.eights
-        many = self.threads // own
-        if many < pairs:
-            each = pairs // many
-            return self.k.thread // own + unit % each * many, unit // each
-        chunk = self.k.thread // (own * pairs) + unit * (many // pairs)
-        return self.k.thread // own % pairs, chunk
-
-    def _copied(
-        self, held: RegisterArray, array: str, at: Expr, inside: Expr | None, place: Expr
-    ) -> None:
-        self.k.add(ir.Load(held[0], array, at, inside, None, EIGHT))
-        self.k.add(ir.Store("first", place, held[0], None, EIGHT, ahead=True))
-
-    def _unit(self, chunk: Expr, piece: Expr | int, line: Expr, lane: Expr) -> Expr:
-        return ((chunk * self.eights + piece) * self.tiling.rows + line) * 4 + lane
+    def _unit(
+        self, chunk: Expr, piece: Expr | int, high: Expr | int, side: int, g: Expr, lane: Expr
+    ) -> Expr:
+        """Where a unit is: of a row, and then of one of two products."""
+        rows = (chunk * self.eights + piece) * self.tall + high
+        return (((rows * 2 + side) * 8 + g) * 4 + lane) * EIGHT
 
     def _factor(self, chunk: Expr, piece: int) -> RegisterArray:
-        """Two products' worth for each sixteen rows, in the order of weights in their words."""
+        """Two products' worth for each sixteen rows."""
         k = self.k
         factor = k.registers(self.results.fresh("factor"), self.dtype, self.tall * 16)
         for tall in range(self.tall):
-            for side in (LOW, HIGH):
-                line = tall * ROWS + side * 8 + k.lane // 4
-                place = self._unit(chunk, piece, line, k.lane % 4) * EIGHT
-                eight = k.registers(self.results.fresh("eight"), self.dtype, EIGHT)
-                turned = k.registers(self.results.fresh("turned"), self.dtype, EIGHT)
-                k.add(ir.Load(eight[0], "first", place, None, None, EIGHT))
-                for word in range(0, EIGHT, self.word):
-                    k.add(ir.Interleave(turned[word], eight[word], self.word))
-                for at in range(EIGHT):
-                    step, pair, e = at // 4, at // 2 % 2, at % 2
-                    factor[tall * 16 + step * 8 + pair * 4 + side * 2 + e] = turned[at]
+            for step in range(2):
+                at = self._unit(chunk, piece, tall, step, k.lane // 4, k.lane % 4)
+                held = factor[tall * 16 + step * 8]
+                k.add(ir.Load(held, "first", at, None, None, EIGHT))
         return factor
 
     # -- products
