@@ -76,6 +76,19 @@ def test_an_mbarrier_that_another_block_uses(fence: str, arrive: str, missing: b
     assert found == ({(Cause.INIT, True)} if missing else set())
 
 
+@pytest.mark.parametrize(
+    ("fence", "missing"), [("", True), ("fence.mbarrier_init.release.cluster;", False)]
+)
+def test_an_mbarrier_that_what_another_block_sends_tells(fence: str, missing: bool) -> None:
+    """A store under way counts there: the fence orders it as it does an arrival."""
+    told = "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r11];"
+    sent = "@%p1 st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r8], %r4, [%r11];"
+    begun = INITIALISED.format(fence, ".relaxed")
+    body = begun.replace(told, f"{clusters.NEIGHBOUR} {sent} {told}")
+    found = far(body, check=False)
+    assert found == ({(Cause.INIT, True)} if missing else set())
+
+
 def test_a_fence_behind_initialisations_orders_nothing_else() -> None:
     body = f"st.shared.u32 [%r6], %r4; fence.mbarrier_init.release.cluster; barrier.cluster.arrive.relaxed; barrier.cluster.wait; {clusters.NEIGHBOUR} ld.shared::cluster.u32 %r9, [%r8]; st.global.u32 [%d2], %r9; {clusters.MEET}"
     assert far(body, check=False) == {(Cause.ORDER, True)}

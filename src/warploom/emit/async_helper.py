@@ -36,6 +36,9 @@ _TEXTS = {
     '    :: "r"(bar), "r"(block) : "memory");',
     "cluster_arrive": "() {\n"
     '  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");',
+    # After a fence of the barriers that others are to find: one of all memory would come first.
+    "cluster_arrive_begun": "() {\n"
+    '  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");',
     "cluster_wait": '() {\n  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");',
     "cluster_meet": "() {\n"
     '  asm volatile("barrier.cluster.arrive.release.aligned;\\n"\n'

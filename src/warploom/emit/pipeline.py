@@ -80,7 +80,7 @@ class Pipeline(WordPrinter):
         self.summed = False  # without a wait for those who read
         self.met = False  # since the last statement that is no box
         self.covered = False  # by a wait before a statement around
-        self.uses_base = bool(self.rings or sent) or any(
+        self.uses_base = bool(self.rings or sent or self.sum) or any(
             isinstance(each, ir.LoadMatrix | ir.StoreMatrix | ir.SharedSum)
             for each in ir.walk(kernel.body)
         )
@@ -110,6 +110,9 @@ class Pipeline(WordPrinter):
         if self.uses_base:
             address = "(unsigned int)__cvta_generic_to_shared(pool)"
             self.add(f"const unsigned int {self.base} = {address};")
+        if self.sum is not None and self.kernel.roles is None:
+            self._barriers()
+            self.call("cluster_arrive_begun")
 
     def roles(self, body: tuple[ir.Stmt, ...]) -> None:
         """Both roles, side by side."""
@@ -200,7 +203,7 @@ class Pipeline(WordPrinter):
         lines.close()
         if self.kernel.cluster > 1 and not self.begins_late:
             self.call("cluster_meet")
-        else:
+        elif self.kernel.roles is not None:
             self.add("__syncthreads();")
 
     def _arrivals(self, ring: Ring) -> int:

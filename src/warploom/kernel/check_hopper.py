@@ -363,10 +363,10 @@ def _check_sum(stmt: ir.ClusterSum, scope: Mapping[str, Any], kernel: ir.Kernel)
         raise CheckError(f"{what} of {stmt.count} registers", advice=f"a multiple of {QUAD}")
     if stmt.target.name == stmt.value.name:
         raise CheckError(f"{what} overwrites what it adds", advice="use another register array")
-    if stmt.blocks != kernel.cluster or stmt.blocks < 2 or kernel.roles is None:
+    if stmt.blocks != kernel.cluster or stmt.blocks < 2:
         raise CheckError(
             f"{what} of {stmt.blocks} blocks, where a cluster has {kernel.cluster}",
-            advice="all blocks of a cluster, at least two, in a kernel with roles",
+            advice="all blocks of a cluster, at least two",
         )
     least = stmt.elements(kernel.threads)
     if shared.size < least or shared.offset is not None:

@@ -175,6 +175,8 @@ class Judges:
         """Those that are unordered, and those of which a thread knows by no fence that is for their
         memory. In shared memory `home` says in whose."""
         unordered = self._unordered(other, lenient=lenient)
+        if apart is ConflictScope.UNTOLD:  # what tells of initialisations orders them, too
+            unordered = self.conflict(ConflictScope.UNBEGUN, other, lenient=lenient)
         if lenient and apart is not ConflictScope.UNFENCED:
             if not self.tells or apart is not ConflictScope.UNFENCED_READ:
                 return of_any_cell(unordered)

@@ -11,7 +11,7 @@ from warploom.loopnest.matrix.bound import BY_TYPE, CORES
 from warploom.loopnest.tiled import TiledBound
 from warploom.loopnest.weights.product import WeightProduct
 from warploom.loopnest.weights.space import WeightSpace
-from warploom.loopnest.weights.tiling import COLUMNS, LANES, WeightTiling
+from warploom.loopnest.weights.tiling import COLUMNS, LANES, ROWS, WeightTiling
 from warploom.machine.rates import Rates
 from warploom.machine.record import CUDA
 from warploom.search.branching.candidate import Numbers
@@ -53,11 +53,12 @@ def first_bytes(product: WeightProduct) -> float:
     return float(product.rows.size * product.over.size * product.a.dtype.bytes)
 
 
-LAUNCH = 2000.0  # nanoseconds of a kernel beside its tiles
-WAITS = 900.0  # until the first bytes are there, and for what threads add up in shared memory
-MEETS = 500.0  # where blocks of a cluster meet
-L2_RATE, OWN_RATE = 7000.0, 115.0  # bytes of a nanosecond, of all and of one processor
-UNPACKED, BESIDE = 2.0, 8.0  # instructions of a lane for a weight, and for a unit of the first
+# Of 49 tilings measured on an H200, whose kernels asked for less at once: within 1.2 µs of each.
+LAUNCH = 3300.0  # nanoseconds of a kernel beside its tiles, until the first bytes are there
+WAITS = 420.0  # of each turn, and of each wave of blocks
+FIRST_RATE, OWN_RATE = 4000.0, 53.0  # bytes of a nanosecond: what all read, what one processor does
+UNPACKED = 15.0  # cycles of a scheduler for 32 bits of weights of a warp, mostly of half its rate
+MEETS, LOST = 300.0, 4  # nanoseconds where blocks of a cluster meet; processors it does not fill
 
 
 def expected(product: WeightProduct, tiling: WeightTiling, rates: Rates) -> float:
@@ -65,25 +66,21 @@ def expected(product: WeightProduct, tiling: WeightTiling, rates: Rates) -> floa
     across = math.ceil(product.columns.size / tiling.columns)
     down = math.ceil(product.rows.size / tiling.rows)
     blocks = across * down * tiling.cluster
-    read = weight_bytes(product) * down + first_bytes(product) * across
+    threads, registers = LANES * tiling.warps, tiling.registers(product.deep, product.weights.bits)
     resident = max(1, min(
-        2048 // (LANES * tiling.warps), 227_000 // tiling.shared_bytes(product.deep),
-        65_536 // (LANES * tiling.warps * tiling.registers(product.deep, product.weights.bits)),
+        2048 // threads, 227_000 // tiling.shared_bytes(product.deep),
+        65_536 // (threads * registers),
     ))  # fmt: skip
-    waves = math.ceil(blocks / rates.processors)
-    together = min(waves, resident)
-    memory = max(read / L2_RATE, read / blocks * waves / OWN_RATE)
+    filled = rates.processors - LOST * max(0, tiling.cluster - 2)
+    waves = math.ceil(blocks / (filled * resident))
     span = tiling.span(product.deep)
     turns = math.ceil(product.over.size / (span * tiling.cluster))
-    padded = turns * span * tiling.cluster / product.over.size
-    weights = product.columns.size * product.over.size * down * padded / LANES
-    units = product.over.size * tiling.rows / 8 * across * down * tiling.beside / LANES
-    work = weights * (0.5 * UNPACKED * 8 / product.weights.bits * 0.5 + 0.1 * tiling.rows / 16)
-    issued = (work + units * BESIDE) / (4 * rates.clock * rates.processors)
-    uneven = waves * rates.processors / blocks if blocks > rates.processors else 1.0
-    busy = min(1.0, blocks / rates.processors)
-    rounds = turns * math.ceil(waves / together)
-    adds = tiling.parts * tiling.rows * tiling.columns / (LANES * tiling.warps) * 4
-    own = max(memory, issued / busy * uneven) + 0.5 * min(memory, issued / busy)
-    waited = WAITS * (1 + 0.5 * (rounds - 1)) + adds + (MEETS if tiling.cluster > 1 else 0)
-    return LAUNCH + waited + own
+    each = math.ceil(blocks / rates.processors)  # blocks of the processor with most of them
+    words = turns * span * tiling.columns * product.weights.bits / 32  # of a block
+    own = each * (4 * words + turns * span * tiling.rows * product.a.dtype.bytes)
+    tall = tiling.rows / ROWS
+    steps = UNPACKED + 32 / product.weights.bits * (tall - 1) / 2
+    issued = each * words / LANES * steps / (4 * rates.clock)
+    read = first_bytes(product) * across / FIRST_RATE
+    meets = MEETS if tiling.cluster > 1 else 0.0
+    return LAUNCH + WAITS * turns * waves + read + own / OWN_RATE + issued + meets

@@ -1,15 +1,17 @@
 """A product of packed weights and how it is cut up → its kernel.
 
 A warp loads weights of eight columns as they lie, 16 bytes in each lane, and takes the terms of the
-sum in the order in which they come out of a word: the first factor is read from shared memory in
+sum in the order in which they come out of a word: the first factor is put in
 the same order. Sums of a group of weights are exact, and scaled once. Warps along the sum add up in
 shared memory, and blocks of a cluster then, each a part of the results.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import product as every
 
 from warploom.index.ir import Const, Expr, Var
 from warploom.index.laws import simplify
@@ -21,7 +23,7 @@ from warploom.loopnest.evaluate import elements
 from warploom.loopnest.ir import Axis
 from warploom.loopnest.matrix.results import Given, Place, Results
 from warploom.loopnest.weights.product import EIGHT, WeightProduct
-from warploom.loopnest.weights.tiling import COLUMNS, LANES, PAD, ROWS, WeightTiling
+from warploom.loopnest.weights.tiling import COLUMNS, LANES, PAD, QUAD, ROWS, WeightTiling
 from warploom.machine.record import Machine
 
 LOW, HIGH = 0, 1  # rows of a lane in a product of 16, eight apart
@@ -55,7 +57,8 @@ class _Warps:
         self.dtype = p.a.dtype
         self.threads = LANES * t.warps
         self.held, self.word = p.held, 32 // p.weights.bits  # elements; integers in a word
-        self.k = Builder(p.source.name, block=self.threads)
+        # With one block asked for, ptxas saves no registers, and waits for no load before the next.
+        self.k = Builder(p.source.name, block=self.threads, min_blocks=1)
         early = [p.weights.array, *([] if p.scales is None else [p.scales.array])]
         self.given = Given(self.k, p.source, elements(p.program, self.sizes), p.out, early)
         self.results = Results(self.k, p.store, self.given, p.others)
@@ -67,9 +70,10 @@ class _Warps:
         k.cluster(t.cluster)
         k.most_shared(self.machine.shared_bytes_most)
         k.shared("first", self.dtype, t.rows * self.span, align=128)
-        k.shared("sums", DType.F32, t.parts * t.rows * (t.columns + PAD), align=128)
+        if t.parts > 1:
+            k.shared("sums", DType.F32, t.parts * t.rows * (t.columns + PAD), align=128)
         if t.cluster > 1:
-            k.shared("folded", DType.F32, t.rows * t.columns, align=128)
+            k.shared("arrived", DType.F32, t.arriving, align=128)
         self.rank: Expr = k.block_x % t.cluster if t.cluster > 1 else Const(0)
         k.let("column", k.block_x // t.cluster * t.columns)
         k.let("row", k.block_y * t.rows)
@@ -81,7 +85,7 @@ class _Warps:
             self._turn(self.rank * self.span, last=True)
         else:
             with k.loop("turn", turns, unroll=False) as turn:
-                self._turn((turn * t.cluster + self.rank) * self.span, last=False)
+                self._turn((self.rank * turns + turn) * self.span, last=False)
         self._added()
         return self.given.back(k.done())
 
@@ -91,9 +95,12 @@ class _Warps:
         k, t = self.k, self.tiling
         k.let("deep", begin)
         self._first()
-        words = self._words()
         scales = self._scales()
+        words = self._words()
+        k.barrier()  # ptxas moves no load behind it, and would move half of them behind the wait
         k.add(ir.Barrier(waits=0))
+        self._turned()
+        k.barrier()
         for ahead in range(t.ahead):
             self._piece(ahead, words, scales)
         if not last:
@@ -155,73 +162,79 @@ class _Warps:
     # -- the first factor
 
     def _first(self) -> None:
-        """To shared memory: units of eight terms, in the order in which lanes read them, and asked
-        for so that neighbours come together."""
+        """To shared memory, in units of eight terms: a thread asks for two rows that a lane has
+        together in a product, and neighbours for what is side by side."""
         k, t = self.k, self.tiling
-        count = t.rows * self.span // EIGHT
-        rounds = -(-count // self.threads)
-        with k.loop("unit", rounds) as unit:
+        with self._two() as (chunk, piece, high, g, lane):
+            for side in (LOW, HIGH):
+                down = Var("row") + (high * ROWS + side * 8 + g)
+                term = Var("deep") + chunk * self.deep + (lane * self.eights + piece) * EIGHT
+                conditions = []
+                if self.m % t.rows:
+                    conditions.append(down.lt(self.m))
+                if self.depth % (self.span * t.cluster):
+                    conditions.append((term + EIGHT).le(self.depth))
+                inside: Expr | None = None
+                for each in conditions:
+                    inside = each if inside is None else inside.and_(each)
+                held = k.registers(self.results.fresh("passing"), self.dtype, EIGHT)
+                name = self.given.names[self.product.a.name]
+                at = down * self.product.a_line + term
+                k.add(ir.Load(held[0], name, at, inside, None, EIGHT))
+                place = self._unit(chunk, piece, high, side, g, lane)
+                k.add(ir.Store("first", place, held[0], None, EIGHT, ahead=True))
+
+    def _turned(self) -> None:
+        """What a thread brought, as registers of a product have it: terms in the order of weights
+        in their words, and both rows in turn. Else each warp would do so."""
+        k = self.k
+        with self._two() as (chunk, piece, high, g, lane):
+            own = k.registers(self.results.fresh("own"), self.dtype, 2 * EIGHT)
+            turned = k.registers(self.results.fresh("turned"), self.dtype, 2 * EIGHT)
+            units = [self._unit(chunk, piece, high, side, g, lane) for side in (LOW, HIGH)]
+            for side in (LOW, HIGH):
+                k.add(ir.Load(own[side * EIGHT], "first", units[side], None, None, EIGHT))
+            for word in range(0, 2 * EIGHT, self.word):
+                k.add(ir.Interleave(turned[word], own[word], self.word))
+            for step in range(2):
+                both = k.registers(self.results.fresh("both"), self.dtype, EIGHT)
+                for pair, side, e in every(range(2), (LOW, HIGH), range(2)):
+                    of = turned[side * EIGHT + step * 4 + pair * 2 + e]
+                    both[pair * 4 + side * 2 + e] = of
+                k.add(ir.Store("first", units[step], both[0], None, EIGHT))
+
+    @contextmanager
+    def _two(self) -> Iterator[tuple[Expr, Expr, Expr, Expr, Expr]]:
+        """Each two units of a thread: chunk, piece, sixteen rows, row of eight, lane."""
+        k, lines = self.k, self.tiling.rows // 2
+        count = lines * self.span // EIGHT
+        with k.loop(self.results.fresh("unit"), -(-count // self.threads)) as unit:
             number = unit * self.threads + k.thread
-            lane, low = k.thread % 4, k.thread // 4 % 2
-            piece = k.thread // 8 % self.eights
-            high, chunk = self._pair_of_rows(unit)
-            line = high * 2 + low
-            down = Var("row") + line
-            term = Var("deep") + chunk * self.deep + (lane * self.eights + piece) * EIGHT
-            conditions = []
-            if self.m % t.rows:
-                conditions.append(down.lt(self.m))
-            if self.depth % (self.span * t.cluster):
-                conditions.append((term + EIGHT).le(self.depth))
-            inside = None
-            for each in conditions:
-                inside = each if inside is None else inside.and_(each)
-            at = down * self.product.a_line + term
-            place = self._unit(chunk, piece, line, lane) * EIGHT
-            held = k.registers("passing", self.dtype, EIGHT)
-            array = self.given.names[self.product.a.name]
+            low, line = number // 4 % 2, number // (8 * self.eights) % (lines // 2) * 2
+            chunk = number // (4 * lines * self.eights)
+            place = (chunk, number // 8 % self.eights, line // 8, line % 8 + low, number % 4)
             if count % self.threads:
                 with k.when(number.lt(count)):
-                    self._copied(held, array, at, inside, place)
+                    yield place
             else:
-                self._copied(held, array, at, inside, place)
+                yield place
 
-    def _pair_of_rows(self, unit: Expr) -> tuple[Expr, Expr]:
-        """Which two rows, and which piece of the sum: all threads have so many pairs at once, or
-        all pairs of so many pieces."""
-        pairs, own = self.tiling.rows // 2, 8 * self.eights
-        many = self.threads // own
-        if many < pairs:
-            each = pairs // many
-            return self.k.thread // own + unit % each * many, unit // each
-        chunk = self.k.thread // (own * pairs) + unit * (many // pairs)
-        return self.k.thread // own % pairs, chunk
-
-    def _copied(
-        self, held: RegisterArray, array: str, at: Expr, inside: Expr | None, place: Expr
-    ) -> None:
-        self.k.add(ir.Load(held[0], array, at, inside, None, EIGHT))
-        self.k.add(ir.Store("first", place, held[0], None, EIGHT, ahead=True))
-
-    def _unit(self, chunk: Expr, piece: Expr | int, line: Expr, lane: Expr) -> Expr:
-        return ((chunk * self.eights + piece) * self.tiling.rows + line) * 4 + lane
+    def _unit(
+        self, chunk: Expr, piece: Expr | int, high: Expr | int, side: int, g: Expr, lane: Expr
+    ) -> Expr:
+        """Where a unit is: of a row, and then of one of two products."""
+        rows = (chunk * self.eights + piece) * self.tall + high
+        return (((rows * 2 + side) * 8 + g) * 4 + lane) * EIGHT
 
     def _factor(self, chunk: Expr, piece: int) -> RegisterArray:
-        """Two products' worth for each sixteen rows, in the order of weights in their words."""
+        """Two products' worth for each sixteen rows."""
         k = self.k
         factor = k.registers(self.results.fresh("factor"), self.dtype, self.tall * 16)
         for tall in range(self.tall):
-            for side in (LOW, HIGH):
-                line = tall * ROWS + side * 8 + k.lane // 4
-                place = self._unit(chunk, piece, line, k.lane % 4) * EIGHT
-                eight = k.registers(self.results.fresh("eight"), self.dtype, EIGHT)
-                turned = k.registers(self.results.fresh("turned"), self.dtype, EIGHT)
-                k.add(ir.Load(eight[0], "first", place, None, None, EIGHT))
-                for word in range(0, EIGHT, self.word):
-                    k.add(ir.Interleave(turned[word], eight[word], self.word))
-                for at in range(EIGHT):
-                    step, pair, e = at // 4, at // 2 % 2, at % 2
-                    factor[tall * 16 + step * 8 + pair * 4 + side * 2 + e] = turned[at]
+            for step in range(2):
+                at = self._unit(chunk, piece, tall, step, k.lane // 4, k.lane % 4)
+                held = factor[tall * 16 + step * 8]
+                k.add(ir.Load(held, "first", at, None, None, EIGHT))
         return factor
 
     # -- products
@@ -272,57 +285,90 @@ class _Warps:
     # -- results
 
     def _added(self) -> None:
-        """Adds up all parts, in order; then those of all blocks, each of which has some results."""
+        """Adds up all parts, in order; then those of all blocks, each of which has some results.
+        What a thread has comes in units of four."""
+        k, t = self.k, self.tiling
+        name, units = self.total.name, t.units
+        if t.parts > 1:
+            name = self._summed(units)
+        if t.cluster == 1:
+            with k.loop("unit", units) as unit:
+                self._unit_stored(name, unit, unit)
+            return
+        target, value = (ir.Cell(each, Const(0), DType.F32) for each in ("whole", name))
+        added = ir.ClusterSum(target, value, units * QUAD, "arrived", t.cluster)
+        k.registers("whole", DType.F32, added.registers)
+        k.add(added)
+        with k.loop("own", added.share) as own:
+            unit = k.let("unit", self.rank * added.share + own)
+            if units < added.share * t.cluster:
+                with k.when(unit.lt(units)):
+                    self._unit_stored("whole", own, unit)
+            else:
+                self._unit_stored("whole", own, unit)
+
+    def _summed(self, units: int) -> str:
+        """The sums of warps beside each other along the sum, four neighbours at once."""
         k, t = self.k, self.tiling
         line = t.columns + PAD
         for tall in range(self.tall):
             for tile in range(t.wide):
                 for side in (LOW, HIGH):
-                    row = tall * ROWS + side * 8 + k.lane // 4
-                    at = (
-                        (Var("part") * t.rows + row) * line
-                        + Var("begin")
-                        + (tile * 8 + k.lane % 4 * 2)
-                    )
+                    row = Var("part") * t.rows + (tall * ROWS + side * 8 + k.lane // 4)
+                    at = row * line + Var("begin") + (tile * 8 + k.lane % 4 * 2)
                     held = self.total[(tall * t.wide + tile) * 4 + side * 2]
                     k.add(ir.Store("sums", at, held, None, 2))
         k.barrier()
-        count = t.rows * t.columns
-        if t.cluster == 1:
-            with self._each(count, "result") as number:
-                self._stored(number, self._sum(number))
-            return
-        with self._each(count, "result") as number:
-            k.add(ir.Store("folded", number, self._sum(number)))
-        k.add(ir.SharedSum("folded", count))
-        share = count // t.cluster
-        with self._each(share, "shared") as number:
-            whole = k.let("whole", self.rank * share + number)
-            held = k.register(self.results.fresh("folded"), DType.F32)
-            k.add(ir.Load(held, "folded", whole))
-            self._stored(whole, held)
+        name = self.results.fresh("summed")
+        summed = k.registers(name, DType.F32, units * QUAD, initial=0)
+        each = k.registers(self.results.fresh("each"), DType.F32, t.parts * units * QUAD)
+        for unit in range(units):
+            number = self._number(unit)
+            inside = self._is_unit(number)
+            for part in range(t.parts):
+                row = number // t.columns + part * t.rows
+                at = row * line + number % t.columns
+                k.add(ir.Load(each[(part * units + unit) * QUAD], "sums", at, inside, None, QUAD))
+        for at in range(units * QUAD):
+            value: Value = each[at]
+            for part in range(1, t.parts):
+                value = value + each[part * units * QUAD + at]
+            k.set(summed[at], value)
+        return name
 
-    def _each(self, count: int, name: str) -> _Each:
-        return _Each(self.k, count, self.threads, name)
+    def _number(self, unit: Expr | int) -> Expr:
+        """The first result of a unit of a thread, where threads share what warps added up."""
+        return (self.k.thread + unit * self.threads) * QUAD
 
-    def _sum(self, number: Expr) -> ir.Cell:
+    def _is_unit(self, number: Expr) -> Expr | None:
+        count = self.tiling.rows * self.tiling.columns
+        return number.lt(count) if count % (self.threads * QUAD) else None
+
+    def _unit_stored(self, name: str, own: Expr, unit: Expr) -> None:
+        """Four results in the tile, as registers of a product have them or side by side."""
         k, t = self.k, self.tiling
-        sum_ = k.register(self.results.fresh("sum"), DType.F32)
-        place = number // t.columns * (t.columns + PAD) + number % t.columns
-        parts = k.registers(self.results.fresh("each"), DType.F32, t.parts)
-        for part in range(t.parts):
-            far = part * (t.rows * (t.columns + PAD))
-            k.add(ir.Load(parts[part], "sums", place + far))
-        value: Value = parts[0]
-        for part in range(1, t.parts):
-            value = value + parts[part]
-        k.set(sum_, value)
-        return sum_
+        columns = t.columns
+        if t.parts > 1:
+            number = k.let("number", self._number(unit))
+            guard = self._is_unit(number)
+            if guard is None:
+                self._four(name, own, [number + e for e in range(QUAD)])
+            else:
+                with k.when(guard):
+                    self._four(name, own, [number + e for e in range(QUAD)])
+            return
+        row = unit // t.wide * ROWS + k.lane // 4
+        first = k.let("number", row * columns + Var("begin") + unit % t.wide * 8 + k.lane % 4 * 2)
+        self._four(name, own, [first + (e // 2 * 8 * columns + e % 2) for e in range(QUAD)])
+
+    def _four(self, name: str, own: Expr, numbers: list[Expr]) -> None:
+        for e, number in enumerate(numbers):
+            self._stored(number, ir.Cell(name, simplify(own * QUAD + e), DType.F32))
 
     def _stored(self, number: Expr, held: ir.Cell) -> None:
         k, p, t = self.k, self.product, self.tiling
-        down = k.let("down", Var("row") + number // t.columns)
-        across = k.let("across", Var("column") + number % t.columns)
+        down = k.let(self.results.fresh("down"), Var("row") + number // t.columns)
+        across = k.let(self.results.fresh("across"), Var("column") + number % t.columns)
         inside: Expr | None = None
         if self.m % t.rows:
             inside = down.lt(self.m)
@@ -332,24 +378,3 @@ class _Warps:
         place = Place({p.rows.name: down, p.columns.name: across}, inside)
         value = self.results.value(held, place)
         self.results.put(self.results.at(p.store.access, place), value, inside)
-
-
-class _Each:
-    """A loop of all threads over so many elements."""
-
-    def __init__(self, k: Builder, count: int, threads: int, name: str) -> None:
-        self.k, self.count, self.threads, self.name = k, count, threads, name
-
-    def __enter__(self) -> Expr:
-        rounds = -(-self.count // self.threads)
-        self.loop = self.k.loop(self.name, rounds)
-        number = self.loop.__enter__() * self.threads + self.k.thread
-        self.guard = self.k.when(number.lt(self.count)) if self.count % self.threads else None
-        if self.guard is not None:
-            self.guard.__enter__()
-        return number
-
-    def __exit__(self, *error: object) -> None:
-        if self.guard is not None:
-            self.guard.__exit__(None, None, None)
-        self.loop.__exit__(None, None, None)

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 COLUMNS = 8  # of one product of a warp
 ROWS = 16
 LANES = 32
+QUAD = 4  # results that a thread has together
 PAD = 8  # numbers between rows of sums in shared memory
 MOST_WARPS, MOST_REGISTERS = 16, 1 << 16
+BARRIERS = 256  # bytes of shared memory for what is no data, and its alignment
 OWN = 40  # registers of a thread for what is no sum and no factor
 DEEP = 32  # terms of a sum for each eight that a lane loads at once
 
@@ -38,10 +40,21 @@ class WeightTiling:
         """Terms of the sum that a block has at once, where a warp takes so many."""
         return self.parts * self.ahead * deep
 
+    @property
+    def units(self) -> int:
+        """Fours of results that a thread has, after all parts of its block are added up."""
+        return -(-self.rows * self.columns // (QUAD * LANES * self.warps))
+
+    @property
+    def arriving(self) -> int:
+        """Numbers that other blocks of the cluster send to a block."""
+        share = -(-self.units // self.cluster)
+        return (self.cluster - 1) * share * QUAD * LANES * self.warps
+
     def shared_bytes(self, deep: int) -> int:
-        """The first factor in two bytes; sums of all parts, and of the block, in four."""
-        sums = self.parts * self.rows * (self.columns + PAD) + self.rows * self.columns
-        return 2 * self.rows * self.span(deep) + 4 * sums
+        """The first factor in two bytes; sums of all parts, and what other blocks send, in four."""
+        sums = self.parts * self.rows * (self.columns + PAD) if self.parts > 1 else 0
+        return 2 * self.rows * self.span(deep) + 4 * (sums + self.arriving) + BARRIERS
 
     def registers(self, deep: int, bits: int) -> int:
         """Estimated registers of a thread."""
@@ -54,7 +67,6 @@ class WeightTiling:
         return (
             threads % 128 == 0
             and self.warps <= MOST_WARPS
-            and self.rows * self.columns % self.cluster == 0
             and self.registers(deep, bits) * threads <= MOST_REGISTERS
             and self.registers(deep, bits) <= 255
             and self.shared_bytes(deep) <= shared_most

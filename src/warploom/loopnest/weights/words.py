@@ -20,6 +20,6 @@ def tiling_words(product: WeightProduct, tiling: WeightTiling) -> list[str]:
     if product.scales is not None:
         words.append(f"{product.scales.array.name} scales sums of {product.deep}")
     if tiling.cluster > 1:
-        words.append(f"clusters of {tiling.cluster} blocks have parts of {product.over}, and add "
-                     "up in their shared memory")  # fmt: skip
+        words.append(f"clusters of {tiling.cluster} blocks have parts of {product.over}, and send "
+                     "each other what they add up")  # fmt: skip
     return words
