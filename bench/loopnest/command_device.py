@@ -55,6 +55,13 @@ class Row:
     wanted: float
     reference: Callable[[Any], Call]
 
+    @property
+    def program(self) -> Program:
+        """What is stated, of a row that has no name for it."""
+        assert callable(self.nest)
+        stated = self.nest()
+        return stated if isinstance(stated, Program) else stated.done()
+
 
 # -- loop nests as a user would write them ---------------------------------------------------------
 

@@ -22,7 +22,8 @@ from warploom.loopnest.lower import lower
 from warploom.loopnest.space import NestSpace
 from warploom.loopnest.target import Target
 from warploom.machine.record import H200
-from warploom.pipeline.nest import Kept, Nest
+from warploom.pipeline.kept import Kept
+from warploom.pipeline.nest import Nest
 
 
 def elementwise(kind: str) -> Program:

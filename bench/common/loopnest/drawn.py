@@ -123,8 +123,8 @@ def _emulated(short: Short, sample: Sample, meant: Mapping[str, Numbers], arch: 
 
     def launched(kernel: Kernel, given: list[Any]) -> Sequence[object]:
         function = EmulatedFunction(kernel, arch)
-        grid = tuple(int(each.value) for each in kernel.grid)  # type: ignore[union-attr]
-        told = function.launch(grid, function.packed(given), races=True, prove=True)
+        x, y, z = (int(each.value) for each in kernel.grid)  # type: ignore[union-attr]
+        told = function.launch((x, y, z), function.packed(given), races=True, prove=True)
         proofs.append(told.proof)
         return told.races
 

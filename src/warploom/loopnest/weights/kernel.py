@@ -329,11 +329,11 @@ class _Warps:
                 row = number // t.columns + part * t.rows
                 at = row * line + number % t.columns
                 k.add(ir.Load(each[(part * units + unit) * QUAD], "sums", at, inside, None, QUAD))
-        for at in range(units * QUAD):
-            value: Value = each[at]
+        for own in range(units * QUAD):
+            value: Value = each[own]
             for part in range(1, t.parts):
-                value = value + each[part * units * QUAD + at]
-            k.set(summed[at], value)
+                value = value + each[part * units * QUAD + own]
+            k.set(summed[own], value)
         return name
 
     def _number(self, unit: Expr | int) -> Expr:
