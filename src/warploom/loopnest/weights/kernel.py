@@ -1,9 +1,9 @@
 """A product of packed weights and how it is cut up → its kernel.
 
 A warp loads weights of eight columns as they lie, 16 bytes in each lane, and takes the terms of the
-sum in the order in which they come out of a word: the first factor is put in
-the same order. Sums of a group of weights are exact, and scaled once. Warps along the sum add up in
-shared memory, and blocks of a cluster then, each a part of the results.
+sum in the order in which they come out of a word: the first factor is put in the same order, once
+for all warps. Sums of a group of weights are exact, and scaled once. Warps along the sum add up in
+shared memory. Blocks of a cluster then send each other what they have, and add up a part each.
 """
 
 from __future__ import annotations
@@ -329,11 +329,11 @@ class _Warps:
                 row = number // t.columns + part * t.rows
                 at = row * line + number % t.columns
                 k.add(ir.Load(each[(part * units + unit) * QUAD], "sums", at, inside, None, QUAD))
-        for at in range(units * QUAD):
-            value: Value = each[at]
+        for place in range(units * QUAD):
+            value: Value = each[place]
             for part in range(1, t.parts):
-                value = value + each[part * units * QUAD + at]
-            k.set(summed[at], value)
+                value = value + each[part * units * QUAD + place]
+            k.set(summed[place], value)
         return name
 
     def _number(self, unit: Expr | int) -> Expr:
