@@ -17,7 +17,7 @@ from warploom.emit.cuda import cuda
 from warploom.emit.spell import function_name
 from warploom.index.ir import Const
 from warploom.kernel.dtype import DType, f32, f64, i32, i64
-from warploom.kernel.ir import Kernel, Value
+from warploom.kernel.ir import Barrier, For, Kernel, Value, walk
 from warploom.loopnest.bound import Bound
 from warploom.loopnest.build import LoopNest, cast, exp, maximum, minimum
 from warploom.loopnest.decided import Implementation
@@ -98,12 +98,20 @@ LEFT_TO_ONE = (
 
 
 def test_compilers_are_told_that_one_block_has_to_have_room() -> None:
-    """Else they wait for each load before they ask for the next, to save registers."""
-    space = space_of(SMALL["matvec"])
-    problem = SpaceProblem(space.propagator, (), space.branch)
-    found = descents(problem, 4, np.random.default_rng(2))
-    kernel = lower(Implementation(space, found.leaves, int(np.flatnonzero(found.arrived)[0])))
-    assert ".minnctapersm 1" in compile_cuda(cuda(kernel), "sm_90", contract=False).text
+    """Else they wait for each load before they ask for the next, to save registers. Where threads
+    meet in a loop other blocks do something meanwhile."""
+    told = set()
+    for name in ("matvec", "matmul"):
+        space = space_of(SMALL[name])
+        problem = SpaceProblem(space.propagator, (), space.branch)
+        found = descents(problem, 12, np.random.default_rng(2))
+        for row in np.flatnonzero(found.arrived):
+            kernel = lower(Implementation(space, found.leaves, int(row)))
+            loops = [each for each in walk(kernel.body) if isinstance(each, For)]
+            again = any(isinstance(e, Barrier) for loop in loops for e in walk(loop.body))
+            assert (f"__launch_bounds__({kernel.threads}, 1)" in cuda(kernel)) is not again
+            told.add(again)
+    assert told == {True, False}
 
 
 @pytest.mark.sampled(1)

@@ -22,6 +22,7 @@ from warploom.kernel.guard import predicate_accesses
 from warploom.kernel.ir import (
     BUILT_IN,
     Assign,
+    Barrier,
     For,
     If,
     Kernel,
@@ -36,6 +37,7 @@ from warploom.kernel.ir import (
     TensorProduct,
     Value,
     bodies,
+    walk,
 )
 from warploom.kernel.laws import distribute
 from warploom.kernel.synchronise import synchronise
@@ -65,7 +67,8 @@ from warploom.schedule.whole import whole_tile
 
 UNROLLED = 1024  # statements that a loop may become by choice
 # That a processor has room for, said to compilers. Unless they are told, they save registers for
-# more, and wait for each load before the next.
+# more, and wait for each load before the next. Where threads meet again and again, other blocks do
+# something meanwhile: then compilers choose.
 LEAST_BLOCKS = 1
 
 
@@ -77,12 +80,20 @@ def lower(schedule: Schedule) -> Kernel:
 def finished(unsynchronised: Kernel) -> Kernel:
     """With the barriers that it lacks, its shared arrays placed, checked."""
     kernel = allocate(synchronise(unsynchronised))
+    if not _meets_again(kernel):
+        kernel = replace(kernel, min_blocks=LEAST_BLOCKS)
     try:
         check(kernel)
     except CheckError:
         kernel = _inside(kernel)
         check(kernel)
     return kernel
+
+
+def _meets_again(kernel: Kernel) -> bool:
+    """Whether there is a barrier in a loop."""
+    loops = (each for each in walk(kernel.body) if isinstance(each, For))
+    return any(isinstance(each, Barrier) for loop in loops for each in walk(loop.body))
 
 
 def _inside(kernel: Kernel) -> Kernel:
@@ -134,7 +145,6 @@ class Lowering:
             made.block,
             (grid[0], grid[1], grid[2]),
             (*self._shared(), *self.combiner.shared, *self.prefixer.shared, *declared),
-            min_blocks=LEAST_BLOCKS,
             warp_size=made.lanes,
             index=made.index,
             shared_most=made.shared_most,

@@ -1,9 +1,9 @@
 """A product of packed weights and how it is cut up → its kernel.
 
 A warp loads weights of eight columns as they lie, 16 bytes in each lane, and takes the terms of the
-sum in the order in which they come out of a word: the first factor is put in
-the same order. Sums of a group of weights are exact, and scaled once. Warps along the sum add up in
-shared memory, and blocks of a cluster then, each a part of the results.
+sum in the order in which they come out of a word: the first factor is put in the same order, once
+for all warps. Sums of a group of weights are exact, and scaled once. Warps along the sum add up in
+shared memory. Blocks of a cluster then send each other what they have, and add up a part each.
 """
 
 from __future__ import annotations
