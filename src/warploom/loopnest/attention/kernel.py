@@ -441,8 +441,8 @@ class _Fused:
             for bit in QUAD:
                 other[0] = k.shuffle(self.sum[half], bit, "xor")
                 self.sum[half] = self.sum[half] + other[0]
-            # The greatest weight of a row is about 1, unless it sees no key; of great scores it is as
-            # far from that as their products are rounded. A division would have branches, which
+            # The greatest weight of a row is about 1, unless it sees no key; of great scores it is
+            # as far from that as their products are rounded. A division would have branches, which
             # depend on what is divided.
             root = rsqrt(self.sum[half].max(2.0**-60))
             inverse[half] = root * root
