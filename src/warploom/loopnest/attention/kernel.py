@@ -418,7 +418,7 @@ class _Fused:
             greatest[0] = greatest[0].max(other[0])
         # A row that has seen no key so far: any number will do.
         mapped = self.attention.map is not None
-        measure = greatest[0] if mapped else greatest[0] * self.factor
+        measure: ir.Value = greatest[0] if mapped else greatest[0] * self.factor
         measure = choose(greatest[0].eq(-inf), ir.Number(0.0, f32), measure)
         if mapped:
             self.change[half] = exp2_ftz(self._beside(self.most[half], measure))
