@@ -204,6 +204,10 @@ def multiplied(nest: LoopNest, j: Axis, k: Axis) -> Value:
     return cast(((word >> by) & 15) * 2, f32)
 
 
+def without_end(nest: LoopNest, j: Axis, k: Axis) -> Value:
+    return unsigned(nest, j, k) - float("inf")
+
+
 def floats(nest: LoopNest, j: Axis, k: Axis) -> Value:
     return cast(nest.array("W", j, k, dtype=bf16)[j, k], f32)
 
@@ -217,6 +221,7 @@ def floats(nest: LoopNest, j: Axis, k: Axis) -> Value:
         (stated(rounded), "no field of its word|otherwise than by shifts"),
         (stated(by_place), "otherwise than by its place|bits each"),
         (stated(multiplied), "otherwise than by shifts and masks"),
+        (stated(without_end), "a number beside it is of data"),
         (stated(floats), "no sum of a number times a weight of integers"),
         (stated(sizes=(13, 40, 160), group=16), "groups of 16 have one scale"),
         (stated(eight_bits, (13, 40, 188), None), "rows of 'A' do not begin"),

@@ -106,6 +106,20 @@ def test_a_bias_may_leave_rows_without_keys() -> None:
     assert logarithms[0, 0, 7] == -np.inf
 
 
+def test_rows_of_the_lowest_bias_and_of_scores_beyond_integers() -> None:
+    """A bias of the lowest number for all keys changes nothing; a great product with log2 e is
+    rounded alike in weights, their sum and from block to block; a long window sees all."""
+    q, k, v = drawn(1, 1, 20, 64), drawn(1, 1, 300, 64, seed=1), drawn(1, 1, 300, 64, seed=2)
+    f = warploom.load("attention")
+    lowest = np.full((20, 300), np.finfo(np.float32).min)
+    wanted = v.astype(np.float64).mean(2, keepdims=True)
+    assert np.abs(f(q, k, v, lowest) - wanted).max() < 1e-3
+    same = f((q * 0 + 4096).astype(np.float16), (k * 0 + 4096).astype(np.float16), v)  # 2^27
+    assert np.abs(same - wanted).max() < 1e-3
+    given = {"causal": True, "window": 10**12}
+    assert np.array_equal(f(q, k, v, **given), f(q, k, v, causal=True))
+
+
 @pytest.mark.parametrize(
     ("shapes", "options", "said"),
     [
@@ -136,6 +150,7 @@ def test_strides_that_copies_cannot_follow_are_refused() -> None:
         ({"window": 5}, "causal=True"),
         ({"window": 0, "causal": True}, "a window of 0"),
         ({"soft_cap": -1.0}, "above 0"),
+        ({"soft_cap": 1e6}, "at most 10000"),
         ({"causal": 1}, "True or False"),
     ],
 )

@@ -86,6 +86,18 @@ def test_what_is_no_attention(given: dict[str, Any], said: str) -> None:
         attention_of(attend(**(plain | given)).done())
 
 
+def test_scores_of_rows_with_themselves_are_no_attention() -> None:
+    x = LoopNest("diagonal")
+    j, c, e = x.axis("j", 64), x.axis("c", 64), x.axis("e", 64)
+    Q, K, V = (x.array(name, j, c if name != "V" else e, dtype=bf16) for name in "QKV")
+    s = x.value(x.sum(cast(Q[j, c], f32) * cast(K[j, c], f32), over=c) * 0.125)
+    p = x.value(exp(s - x.fold("max", s, over=j)))
+    result = x.sum(cast(cast(p, bf16), f32) * cast(V[j, e], f32), over=j)
+    x.array("O", j, e, dtype=bf16)[j, e] = cast(result / x.sum(p, over=j), bf16)
+    with pytest.raises(NotMeantError, match="axes are not those"):
+        attention_of(x.done())
+
+
 def test_a_known_name_states_it() -> None:
     sizes = {"batch": 1, "heads": 4, "queries": 8, "keys": 16, "head": 64, "groups": 2}
     made = named_nest("attention", {**sizes, "causal": True, "cap": 30}, "default", None, "f16")

@@ -13,13 +13,14 @@ from typing import Any
 
 from warploom.errors import CheckError, DeviceError, nearest
 from warploom.kernel.dtype import DType
-from warploom.loopnest.attention.problem import HEAD_SIZES, Attention
+from warploom.loopnest.attention.problem import HEAD_SIZES, LARGEST, Attention
 from warploom.loopnest.attention.program import attention_nest
 from warploom.loopnest.attention.stated import attention_of
 from warploom.runtime.view import View
 
 UNIT = 16  # bytes: what tensor copies begin at, and rows are apart by a multiple of
 KINDS = {DType.BF16: "bf16", DType.F16: "f16"}
+MOST_CAP = 1e4  # a tanh in single precision is off by 1e-7, and the cap multiplies that
 AXES = ("batch", "heads", "queries", "keys")
 
 
@@ -69,6 +70,12 @@ class Options:
                 raise CheckError(f"'{name}' is a number, not {number!r:.40}")
             if not 0 < number < math.inf:
                 raise CheckError(f"'{name}' is {number}", advice="a number above 0")
+        if not 1 / LARGEST <= (self.soft_cap or 1.0) <= MOST_CAP:
+            raise CheckError(
+                f"'soft_cap' is {self.soft_cap}",
+                advice=f"at most {MOST_CAP:g}: beyond it scores are hardly changed, and tanh has "
+                "too few digits",
+            )
         if self.dtype not in (None, *KINDS.values()):
             raise CheckError(f"dtype={self.dtype!r:.40}", advice='"bf16" or "f16"')
 
@@ -132,9 +139,10 @@ def _type(options: Options, views: Mapping[str, View]) -> DType:
 
 def _attention(options: Options, views: Mapping[str, View], dtype: DType) -> Attention:
     (batch, heads, queries, head), kept, keys = views["q"].shape, *views["k"].shape[1:3]
+    window = None if options.window is None else min(options.window, keys)  # that is all of them
     made = Attention(
         batch, heads, queries, keys, head, options.causal, "bf16" if dtype is DType.BF16 else "f16",
-        heads // kept, options.window, options.lse, options.scale,
+        heads // kept, window, options.lse, options.scale,
     )  # fmt: skip
     if options.soft_cap is None and "bias" not in views:
         return made

@@ -220,7 +220,7 @@ class _Fused:
         self.total = k.registers("total", f32, CHAINS, 0.0)
         self.change = k.registers("change", f32, HALVES, 0.0)
         self.greatest = k.registers("greatest", f32, CHAINS)
-        self.less = k.registers("less", f32, HALVES)
+        self.less = k.registers("less", f32, HALVES, 0.0)
 
     # -- a block of keys
 
@@ -388,7 +388,7 @@ class _Fused:
         with k.loop("half", HALVES) as half:
             self._most(half, greatest[half * 2].max(greatest[half * 2 + 1]))
         with k.loop("i", t.keys // 2) as i:
-            self.s[i] = exp2_ftz(fma(self.s[i], self.factor, -self.less[i // 2 % 2]))
+            self.s[i] = exp2_ftz(self._beside(self.s[i], self.less[i // 2 % 2]))
         with k.loop("i", t.keys // 2) as i:
             self.total[i % CHAINS] = self.total[i % CHAINS] + self.s[i]
 
@@ -401,6 +401,13 @@ class _Fused:
         with k.loop("i", t.keys // 2) as i:
             self.p[i] = cast(a.dtype, self.s[i])
 
+    def _beside(self, score: ir.Value, measure: ir.Value) -> ir.Value:
+        """The exponent of a score's weight. Maps may add anything, such as the lowest number there
+        is: what is subtracted first has no product that is none."""
+        if self.attention.map is not None:
+            return (score - measure) * self.factor
+        return fma(score, self.factor, -measure)
+
     def _most(self, half: Expr, own: ir.Value) -> None:
         """The greatest score of a row is known to all lanes that hold some of it."""
         k = self.k
@@ -411,9 +418,14 @@ class _Fused:
             other[0] = k.shuffle(greatest[0], bit, "xor")
             greatest[0] = greatest[0].max(other[0])
         # A row that has seen no key so far: any number will do.
-        scaled = greatest[0] * self.factor
-        self.less[half] = choose(greatest[0].eq(-inf), ir.Number(0.0, f32), scaled)
-        self.change[half] = exp2_ftz(fma(self.most[half], self.factor, -self.less[half]))
+        mapped = self.attention.map is not None
+        measure: ir.Value = greatest[0] if mapped else greatest[0] * self.factor
+        measure = choose(greatest[0].eq(-inf), ir.Number(0.0, f32), measure)
+        if mapped:
+            self.change[half] = exp2_ftz(self._beside(self.most[half], measure))
+        else:  # from measure to measure, as weights are: a product of its own rounds otherwise
+            self.change[half] = exp2_ftz((self.less[half] - measure).min(0.0))
+        self.less[half] = measure
         self.most[half] = greatest[0]
         for each in (half * 2, half * 2 + 1):
             self.total[each] = self.total[each] * self.change[half]
@@ -430,9 +442,10 @@ class _Fused:
             for bit in QUAD:
                 other[0] = k.shuffle(self.sum[half], bit, "xor")
                 self.sum[half] = self.sum[half] + other[0]
-            # The greatest weight of a row is about 1, unless it sees no key. A division would have
-            # branches, which depend on what is divided.
-            root = rsqrt(self.sum[half].max(0.5))
+            # The greatest weight of a row is about 1, unless it sees no key; of great scores it is
+            # as far from that as their products are rounded. A division would have branches, which
+            # depend on what is divided.
+            root = rsqrt(self.sum[half].max(2.0**-60))
             inverse[half] = root * root
         with k.loop("half", HALVES) as half:
             row = k.let("own_row", self._row(half))

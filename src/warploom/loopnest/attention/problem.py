@@ -11,6 +11,7 @@ from warploom.loopnest.attention.scores import ScoreMap
 
 Kind: TypeAlias = Literal["bf16", "f16"]
 HEAD_SIZES = (64, 96, 128, 192, 256)
+LARGEST = 1e30  # of a scale: it and what is over it are single precision, also times log2 e
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +47,10 @@ class Attention:
                 f"{self.heads} heads of queries, {self.groups} for each head of keys",
                 advice="heads are a multiple of the heads in a group",
             )
-        if self.factor <= 0:
-            raise CheckError(f"a scale of {self.scale}", advice="a number above 0")
+        if not 1 / LARGEST <= self.factor <= LARGEST:
+            raise CheckError(
+                f"a scale of {self.scale}", advice=f"a number from {1 / LARGEST:g} to {LARGEST:g}"
+            )
         if self.window is not None and self.window < 1:
             raise CheckError(f"a window of {self.window} keys", advice="at least 1")
         if self.after and not self.causal:

@@ -292,7 +292,7 @@ def _stated(scores: _Scores, softmax: _Softmax, store: Stored, logarithm: Stored
     result = orders["o"]
     own = heads[: len(kept)] == kept and orders["v"][:-1] == (*kept, over)
     alike = orders["v"][-1].size == deep.size and result == (*heads, query, orders["v"][-1])
-    if not (own and alike and key is over and deep is wide is scores.over):
+    if not (own and alike and key is over and query is not key and deep is wide is scores.over):
         raise NotMeantError("axes are not those of heads, queries, keys and numbers of a head")
     if logarithm is not None:
         parts["lse"] = logarithm.access

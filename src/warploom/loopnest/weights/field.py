@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import isfinite
 
 from warploom.kernel.dtype import DType
 from warploom.kernel.ir import Cast, FromIndex, Number, Operation, Value, dtype_of
@@ -145,7 +146,7 @@ def _is_constant(value: Value) -> bool:
 def _constant(value: Value, at: AtIndex) -> int:
     """A whole number that data do not decide."""
     match value:
-        case Number(number) if number == int(number):
+        case Number(number) if isfinite(number) and number == int(number):
             return int(number)
         case FromIndex():
             return at(value)
